@@ -1,0 +1,234 @@
+"""Which nodes does this printed FX graph hold?
+
+Torch prints a graph as Python in which each node is an annotated assignment, below a comment with the user's line:
+
+    # File: resnet.py:143 in forward, code: out = self.conv1(x)
+    convolution: "f32[1, 64, 56, 56][200704, 3136, 56, 1]cpu" = torch.ops.aten.convolution.default(relu, arg3_1, ...)
+
+Reading the text needs no torch, so it serves every stage, cold and warm caches, and traces of another process.
+"""
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from idbg.records import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
+
+_TENSOR = re.compile(r"^(\w+)\[(.*?)\](?:\[(.*?)\])?([\w:]*)$")
+_PLACE = re.compile(r"#.*?\bFile: (.+?):(\d+) in .*?, code: (.*)$")
+_NO_PLACE = re.compile(r"#\s*No stacktrace found")
+_DEFINED = re.compile(r'^\s+(\w+)(?:: "[^"]*")?(?:,|\s*$|\s+#| =)')
+_ARGUMENT = re.compile(r'(\w+)\s*: "[^"]*"')
+_BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.MatMult: "matmul", ast.Pow: "pow", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift",
+    ast.RShift: "rshift", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+    ast.USub: "neg", ast.Invert: "invert", ast.UAdd: "pos", ast.Not: "not_",
+}  # fmt: skip
+_ROLES: tuple[tuple[str, Role], ...] = (
+    ("ParamAOTInput", "weight"),
+    ("BufferAOTInput", "buffer"),
+    ("TangentAOTInput", "tangent"),
+    ("SavedForBackwards", "saved"),
+)
+
+
+class Place(NamedTuple):
+    file: str = ""
+    line: int = 0
+    code: str = ""
+
+
+def read_graph(text: str, graph: GraphId, symbols: Mapping[str, Sym] | None = None) -> Graph:
+    """The graph that this text prints. `symbols` gives hints and ranges by expression, where they are known.
+
+    Raises ValueError where the text is not a printed graph.
+    """
+    forward = _forward(text)
+    places = list(_places(text))
+    comments = text.splitlines()
+    reader = _Reader(symbols or {})
+    for argument in forward.args.args[1:]:
+        reader.argument(argument, comments[argument.lineno - 1])
+    for statement in forward.body:
+        place = _place_above(places, statement.lineno)
+        reader.statement(statement, place, comments[statement.lineno - 1])
+    return Graph(graph, tuple(reader.nodes), text)
+
+
+def code_lines(text: str) -> dict[str, int]:
+    """Node name -> the 1-based line of the text that defines it (a placeholder: where the signature names it)."""
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("def forward(") and line.rstrip().endswith(":"):
+            for name in _ARGUMENT.findall(line):
+                lines.setdefault(name, number)
+        elif (match := _DEFINED.match(line)) and match[1] not in ("return", "def", "class"):
+            lines.setdefault(match[1], number)
+    return lines
+
+
+def tensor_of(annotation: str, symbols: Mapping[str, Sym]) -> TensorMeta | None:
+    """`f32[8, s0][s0, 1]cuda:0` as a record; None for what is no tensor ("Sym(s0)")."""
+    match = _TENSOR.match(annotation)
+    if not match or match[1] not in DTYPE_OF_SHORT:
+        return None
+    short, shape, stride, device = match.groups()
+    return TensorMeta(DTYPE_OF_SHORT[short], _dims(shape, symbols), _dims(stride or "", symbols), device)
+
+
+def _dims(text: str, symbols: Mapping[str, Sym]) -> tuple[Dim, ...]:
+    return tuple(
+        int(dim) if dim.lstrip("-").isdigit() else symbols.get(dim, Sym(dim)) for dim in _split(text) if dim
+    )
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that stand in no bracket: "Max(1, s0), 4" has two dims."""
+    depth, start = 0, 0
+    for position, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            yield text[start:position].strip()
+            start = position + 1
+    yield text[start:].strip()
+
+
+def _forward(text: str) -> ast.FunctionDef:
+    try:
+        module = ast.parse(text)
+    except SyntaxError as error:
+        raise ValueError(f"line {error.lineno} of the printed graph is not Python: {error.msg}") from error
+    for outer in module.body:
+        if isinstance(outer, ast.ClassDef):
+            for inner in outer.body:
+                if isinstance(inner, ast.FunctionDef) and inner.name == "forward":
+                    return inner
+    raise ValueError("the text holds no class with a forward method")
+
+
+def _places(text: str) -> Iterator[tuple[int, Place]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _PLACE.search(line):
+            yield number, Place(match[1], int(match[2]), match[3].strip())
+        elif _NO_PLACE.search(line):
+            yield number, Place()
+
+
+def _place_above(places: list[tuple[int, Place]], line: int) -> Place:
+    position = bisect_left(places, line, key=lambda place: place[0])
+    return places[position - 1][1] if position else Place()
+
+
+class _Reader:
+    """Turns statements into nodes; knows which names are nodes already."""
+
+    def __init__(self, symbols: Mapping[str, Sym]) -> None:
+        self.symbols = symbols
+        self.nodes: list[Node] = []
+        self.known: dict[str, int] = {}
+
+    def add(self, node: Node) -> None:
+        self.known[node.name] = len(self.nodes)
+        self.nodes.append(node)
+
+    def argument(self, argument: ast.arg, line: str) -> None:
+        if argument.annotation is not None:
+            self.placeholder(argument.arg, _annotation(argument.annotation), line, argument.lineno)
+
+    def placeholder(self, name: str, annotation: str, line: str, number: int) -> None:
+        role = next((role for marker, role in _ROLES if marker in line), "input")
+        if name.startswith("tangents_"):
+            role = "tangent"
+        self.add(
+            Node(
+                name=name,
+                op="placeholder",
+                target=name,
+                tensors=self.tensors(annotation),
+                role=role,
+                code_line=number,
+            )
+        )
+
+    def tensors(self, annotation: str) -> tuple[TensorMeta, ...]:
+        found = tensor_of(annotation, self.symbols)
+        return (found,) if found else ()
+
+    def statement(self, statement: ast.stmt, place: Place, line: str) -> None:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), value=None):
+                self.placeholder(name, _annotation(statement.annotation), line, statement.lineno)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                self.assign(name, value, _annotation(statement.annotation), place)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=source)) if source in self.known:
+                self.rename(source, name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not isinstance(value, ast.Constant):
+                self.assign(name, value, "", place)
+            case ast.Return(value=ast.expr() as value):
+                self.add(
+                    Node(
+                        name="output", op="output", target="output", args=ast.unparse(value),
+                        inputs=self.inputs(value), role="output", code_line=statement.lineno,
+                    )
+                )  # fmt: skip
+            case _:
+                pass  # `x = y = None`, which frees names, and fx_pytree's unpacking: no nodes
+
+    def rename(self, source: str, name: str) -> None:
+        """Dynamo prints `l_x_ = L_x_`: the argument L_x_ is the node l_x_."""
+        position = self.known.pop(source)
+        old = self.nodes[position]
+        self.known[name] = position
+        self.nodes[position] = Node(
+            name=name, op="placeholder", target=source, tensors=old.tensors, role=old.role, code_line=old.code_line
+        )
+
+    def assign(self, name: str, value: ast.expr, annotation: str, place: Place) -> None:
+        op, target, args = self.operation(value)
+        self.add(
+            Node(
+                name=name, op=op, target=target, args=args, inputs=self.inputs(value), tensors=self.tensors(annotation),
+                file=place.file, line=place.line, code=place.code, code_line=value.lineno,
+            )
+        )  # fmt: skip
+
+    def inputs(self, value: ast.expr) -> tuple[str, ...]:
+        names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
+        return tuple(dict.fromkeys(name for name in names if name in self.known))
+
+    def operation(self, value: ast.expr) -> tuple[Opcode, str, str]:
+        """The opcode, the qualified target and the arguments of one right-hand side."""
+        match value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=method)) if owner in self.known:
+                return "call_method", method, ", ".join([owner, *_arguments(value)])
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=module)):
+                return "call_module", module, ", ".join(_arguments(value))
+            case ast.Call():
+                target = ast.unparse(value.func).removeprefix("torch.ops.")
+                return "call_function", target, ", ".join(_arguments(value))
+            case ast.Subscript():
+                return "call_function", "operator.getitem", f"{ast.unparse(value.value)}, {ast.unparse(value.slice)}"
+            case ast.BinOp():
+                name = f"operator.{_BINARY[type(value.op)]}"
+                return "call_function", name, f"{ast.unparse(value.left)}, {ast.unparse(value.right)}"
+            case ast.Compare(ops=[operator], comparators=[right]):
+                name = f"operator.{_BINARY.get(type(operator), 'contains')}"
+                return "call_function", name, f"{ast.unparse(value.left)}, {ast.unparse(right)}"
+            case ast.UnaryOp():
+                return "call_function", f"operator.{_BINARY[type(value.op)]}", ast.unparse(value.operand)
+            case ast.Attribute(value=ast.Name(id=owner)) if owner in self.known:
+                return "call_function", "builtins.getattr", f"{owner}, '{value.attr}'"
+            case _:
+                return "get_attr", ast.unparse(value).removeprefix("self."), ""
+
+
+def _annotation(annotation: ast.expr) -> str:
+    return str(annotation.value) if isinstance(annotation, ast.Constant) else ""
+
+
+def _arguments(call: ast.Call) -> list[str]:
+    named = [f"{keyword.arg} = {ast.unparse(keyword.value)}" for keyword in call.keywords]
+    return [ast.unparse(argument) for argument in call.args] + named

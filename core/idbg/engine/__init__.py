@@ -1,0 +1,1 @@
+"""The only rooms that import torch: they load a program, compile it, watch, and write repros."""

@@ -1,0 +1,120 @@
+"""What does every backend do with a compiled frame: capture, check, then lower or refuse?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, cast
+
+from torch.fx import GraphModule
+
+from idbg.accelerator import Accelerator
+from idbg.engine import compat
+from idbg.engine.capture.frame import FrameCapture
+from idbg.engine.capture.run import RunCapture, capturing, current
+from idbg.engine.compat import Compiled
+from idbg.engine.repro import violation_repro
+from idbg.errors import ConstraintViolation, OutputError
+from idbg.records import Part, Violation
+
+Compile = Callable[[GraphModule, list[object]], Compiled]
+
+
+class Backend(Protocol):
+    """How one backend lowers a graph. `checks` says whether it holds graphs against the accelerator's rules."""
+
+    name: str
+    checks: bool
+
+    def compile(self, job: "Job") -> Compiled:
+        """The callable that runs `job.gm`."""
+        ...
+
+
+@dataclass
+class Job:
+    """One frame on its way through a backend."""
+
+    gm: GraphModule
+    inputs: list[object]
+    real_inputs: list[object]
+    options: dict[str, object]
+    checks: bool
+    strict: bool
+    capture: RunCapture
+    frame: FrameCapture
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def refused(self) -> bool:
+        """Strict mode will refuse this frame: go on to trace it, so that every violation is named, but lower nothing."""
+        return self.strict and any(violation.severity == "reject" for violation in self.violations)
+
+    def check_dynamo(self) -> None:
+        graph = self.frame.dynamo(self.gm)
+        self.capture.hold(graph.id, self.gm, self.real_inputs)
+        if self.checks:
+            self.violations += self.capture.check(graph)
+
+    def lowering(self, part: Part, lower: Compiled) -> Compiled:
+        """`lower`, an ATen compiler, with the graph captured and checked first. `part` is the graph's place in the frame."""
+
+        def compiler(gm: GraphModule, inputs: Sequence[object], **kwargs: object) -> Compiled:
+            graph = self.frame.part(gm, part)
+            self.capture.hold(graph.id, gm, [] if part == "backward" else self.real_inputs)
+            if self.checks:
+                self.violations += self.capture.check(graph)
+            try:
+                return compat.boxed(gm.forward) if self.refused else cast("Compiled", lower(gm, inputs, **kwargs))
+            finally:
+                self.frame.part_done(part)
+
+        return compiler
+
+
+@dataclass(eq=False)
+class TargetBackend:
+    """What torch.compile is given. In a session it reports to it; in a user's own process it keeps `last` to look at."""
+
+    backend: Backend
+    accelerator: Accelerator
+    strict: bool
+    options: dict[str, object] = field(default_factory=dict)
+    repros: Path = Path("debug_artifacts/repros")
+    rules: str = ""
+    last: RunCapture | None = None
+
+    def with_options(self, options: dict[str, object]) -> "TargetBackend":
+        return replace(self, options=options)
+
+    def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
+        if (capture := current()) is not None:
+            return self._compile(capture, gm, inputs)
+        self.last = RunCapture(0, lambda event: None, self.accelerator)
+        with capturing(self.last) as capture:
+            return self._compile(capture, gm, inputs)
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """What the last compile outside of a session found."""
+        return tuple(self.last.violations) if self.last else ()
+
+    def _compile(self, capture: RunCapture, gm: GraphModule, inputs: list[object]) -> Compiled:
+        frame = capture.frame(compat.current_frame())
+        job = Job(gm, inputs, compat.real_inputs(gm), self.options, self.backend.checks, self.strict, capture, frame)
+        try:
+            job.check_dynamo()
+            compiled = self.backend.compile(job)
+        finally:
+            frame.finish()
+        if job.refused:
+            raise ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))
+        return compiled
+
+    def _repro(self, job: Job) -> str:
+        violation = next(found for found in job.violations if found.severity == "reject")
+        try:
+            return str(violation_repro(job.capture, violation, rules=self.rules, folder=self.repros))
+        except (OutputError, ValueError):
+            return ""  # the violations matter more than a repro that cannot be written
+
+

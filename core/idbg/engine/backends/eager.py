@@ -1,0 +1,12 @@
+"""The backend `eager`: Dynamo's graph, captured and run as it is."""
+
+from idbg.engine.backends.base import Job
+from idbg.engine.compat import Compiled
+
+
+class Eager:
+    name = "eager"
+    checks = False
+
+    def compile(self, job: Job) -> Compiled:
+        return job.gm.forward

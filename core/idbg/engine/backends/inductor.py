@@ -1,0 +1,28 @@
+"""The backend `inductor`: TorchInductor as it is, with every graph and kernel captured and no rules checked."""
+
+from typing import cast
+
+from torch.fx import GraphModule
+
+from idbg.engine import compat
+from idbg.engine.backends.base import Job
+from idbg.engine.compat import Compiled
+from idbg.records import Part
+
+
+class Inductor:
+    name = "inductor"
+    checks = False
+
+    def compile(self, job: Job) -> Compiled:
+        return lowered_by_inductor(job)
+
+
+def lowered_by_inductor(job: Job) -> Compiled:
+    """Inductor's own pipeline, with each ATen graph captured on its way into the inner compile."""
+
+    def inner(gm: GraphModule, inputs: list[object], **kwargs: object) -> Compiled:
+        part: Part = "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
+        return cast("Compiled", job.lowering(part, compat.compile_fx_inner)(gm, inputs, **kwargs))
+
+    return compat.compile_fx(job.gm, job.inputs, inner, job.options)

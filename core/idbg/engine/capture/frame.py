@@ -1,0 +1,200 @@
+"""What was captured of one compiled frame, and what does it add up to?
+
+Graph modules come from the backend as it compiles; printed graphs and code come from the trace. A frame tells its session of each graph
+as soon as it is whole, and of the joint graph and the links when the frame's compile ends.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import msgspec
+from torch.fx import GraphModule
+
+from idbg import events
+from idbg.analysis.graph_text import read_graph
+from idbg.analysis.output_code import part_of, read_output_code
+from idbg.engine.capture import links
+from idbg.engine.capture.fx import graph_of, symbols_of
+from idbg.events import SessionEvent
+from idbg.records import Graph, GraphId, Links, Node, Part, Stage
+
+Emit = Callable[[SessionEvent], None]
+Mapped = Mapping[str, Mapping[str, list[str]]]
+
+_PRINTED: dict[str, Stage] = {
+    "dynamo_output_graph": "dynamo",
+    "aot_joint_graph": "joint",
+    "aot_forward_graph": "forward",
+    "aot_backward_graph": "backward",
+    "aot_inference_graph": "inference",
+}
+_PARTS: tuple[Part, ...] = ("forward", "inference", "backward")
+
+
+@dataclass
+class Piece:
+    """What Inductor printed for one ATen graph: its post-grad form, its code, and which kernel computes which node."""
+
+    post_grad: str = ""
+    code: str = ""
+    mapping: Mapped = field(default_factory=dict)
+
+
+class FrameCapture:
+    """One compiled frame. `emit` takes its events; `live` keeps copies of the graph modules for repros."""
+
+    def __init__(self, frame: str, run: int, emit: Emit) -> None:
+        self.frame = frame
+        self.run = run
+        self.emit = emit
+        self.graphs: dict[GraphId, Graph] = {}
+        self.printed: dict[Stage, str] = {}
+        self.pieces: list[Piece] = []
+        self.trail: dict[Stage, links.Pairs] = {}
+        self._trail: links.Trail | None = None
+        self._finished = False
+
+    # What the trace says
+
+    def graph_printed(self, kind: str, text: str) -> None:
+        if kind == "inductor_post_grad_graph":
+            self._piece("post_grad").post_grad = text
+        else:
+            self.printed[_PRINTED[kind]] = text
+
+    def code_written(self, text: str) -> None:
+        self._piece("code").code = text
+
+    def nodes_mapped(self, mapping: Mapped) -> None:
+        self._piece("mapping").mapping = mapping
+
+    def _piece(self, slot: str) -> Piece:
+        """The piece in hand, or a new one if the slot is taken: pieces come one after another, their parts in any order."""
+        if not self.pieces or getattr(self.pieces[-1], slot):
+            self.pieces.append(Piece())
+        return self.pieces[-1]
+
+    # What the backend hands over
+
+    def dynamo(self, gm: GraphModule) -> Graph:
+        graph = graph_of(gm, GraphId(self.frame, "dynamo"), self.printed.pop("dynamo", ""))
+        self._trail = links.Trail(graph)
+        return self._captured(graph)
+
+    def part(self, gm: GraphModule, part: Part) -> Graph:
+        """One ATen graph, before it is compiled."""
+        stage = cast("Stage", part)
+        graph = graph_of(gm, GraphId(self.frame, stage), self.printed.pop(stage, ""))
+        dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))
+        if dynamo is not None and self._trail is not None:
+            self.trail[stage] = self._trail.pairs(gm, graph)
+            graph = _with_arguments(graph, dynamo, self.graphs.get(GraphId(self.frame, "forward")))
+        return self._captured(graph)
+
+    def part_done(self, part: Part) -> None:
+        """The inner compile of this part ended, well or not: what it printed belongs to it."""
+        for piece in self.pieces:
+            self._finish_piece(piece, part)
+        self.pieces.clear()
+
+    def finish(self) -> None:
+        """The frame's compile ended, well or not: read what is left, and link the stages. The second time does nothing."""
+        if self._finished:
+            return
+        self._finished = True
+        for stage, text in list(self.printed.items()):
+            if GraphId(self.frame, stage) not in self.graphs:
+                self._read(text, GraphId(self.frame, stage), self.graphs.values())
+        self.printed.clear()
+        for piece in self.pieces:
+            self._finish_piece(piece, part_of(piece.code))
+        self.pieces.clear()
+        self._link()
+
+    def _finish_piece(self, piece: Piece, part: Part) -> None:
+        above = self.graphs.get(GraphId(self.frame, cast("Stage", part)))
+        donors = [above] if above else []
+        if piece.post_grad and (graph := self._read(piece.post_grad, GraphId(self.frame, "post_grad", part), donors)) and above:
+            self._linked(links.through_passes(above, graph))
+        if piece.code:
+            handles = piece.mapping.get("cppCodeToPost", {})
+            try:
+                code = read_output_code(piece.code, frame=self.frame, part=part, handles=handles)
+            except ValueError as error:
+                self._unreadable(f"the {part} output code", error)
+            else:
+                self.emit(events.CodeCaptured(run=self.run, code=code))
+
+    def _read(self, text: str, graph_id: GraphId, donors: Iterable[Graph]) -> Graph | None:
+        donors = list(donors)
+        try:
+            graph = read_graph(text, graph_id, symbols_of(donors))
+        except ValueError as error:
+            self._unreadable(f"the {graph_id.stage} graph", error)
+            return None
+        return self._captured(_with_modules(graph, donors))
+
+    def _unreadable(self, what: str, error: ValueError) -> None:
+        text = f"{what} of frame {self.frame} could not be read ({error}); the rest of the run is complete"
+        self.emit(events.Noted(level="warning", text=text))
+
+    def _captured(self, graph: Graph) -> Graph:
+        self.graphs[graph.id] = graph
+        self.emit(events.GraphCaptured(run=self.run, graph=graph))
+        return graph
+
+    def _linked(self, found: Links) -> None:
+        if found.pairs:
+            self.emit(events.LinksCaptured(run=self.run, links=found))
+
+    def _link(self) -> None:
+        dynamo, joint = (self.graphs.get(GraphId(self.frame, stage)) for stage in ("dynamo", "joint"))
+        to_joint: list[tuple[str, str]] = []
+        for part in _PARTS:
+            graph = self.graphs.get(GraphId(self.frame, cast("Stage", part)))
+            if graph is None:
+                continue
+            pairs = self.trail.get(graph.id.stage)
+            if pairs is None and dynamo is not None:
+                pairs = links.by_line(dynamo, graph).pairs
+            if joint is not None:
+                self._linked(links.same_names(joint, graph))
+                to_joint += [pair for pair in pairs or () if pair[1] in joint.by_name]
+            elif dynamo is not None:
+                self._linked(Links(dynamo.id, graph.id, pairs or ()))
+        if dynamo is not None and joint is not None:
+            self._linked(Links(dynamo.id, joint.id, tuple(dict.fromkeys(to_joint))))
+
+
+def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph:
+    """An ATen graph's arguments take the roles and modules of the Dynamo arguments that they are."""
+    if graph.id.stage == "backward":
+        known = {node.name: node for node in forward.nodes} if forward else {}
+    else:
+        known = {below: dynamo.by_name[above] for above, below in links.arguments(dynamo, graph)}
+
+    def with_role(node: Node) -> Node:
+        if node.op != "placeholder" or node.role == "tangent":
+            return node
+        if (source := known.get(node.name)) is None or source.op != "placeholder":
+            return msgspec.structs.replace(node, role="saved" if graph.id.stage == "backward" else node.role)
+        return msgspec.structs.replace(node, role=source.role, module=source.module, module_class=source.module_class)
+
+    return Graph(graph.id, tuple(with_role(node) for node in graph.nodes), graph.code)
+
+
+def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
+    """A printed graph names no modules and no roles: take them, and tuples' tensors, from nodes of the same name and target."""
+    known = {node.name: node for donor in donors for node in donor.nodes if donor.id.stage != "dynamo"}
+
+    def enriched(node: Node) -> Node:
+        donor = known.get(node.name)
+        if donor is None or donor.op != node.op:
+            return node
+        tensors = node.tensors or (donor.tensors if donor.target == node.target else ())
+        return msgspec.structs.replace(
+            node, module=donor.module, module_class=donor.module_class, role=donor.role, tensors=tensors
+        )
+
+    return Graph(graph.id, tuple(enriched(node) for node in graph.nodes), graph.code)

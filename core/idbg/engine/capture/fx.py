@@ -1,0 +1,105 @@
+"""What does a live graph module look like as a record?"""
+
+import re
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from torch.fx import GraphModule
+from torch.fx import Node as FxNode
+from torch.utils._pytree import tree_leaves
+
+from idbg.analysis.graph_text import code_lines
+from idbg.engine import compat
+from idbg.records import Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
+
+_USER_LINE = re.compile(r'File "(.+?)", line (\d+), in .*\n\s*(.*)')
+_SELF = re.compile(r"^L\['\w+'\]\.?|^L__self__\.?|^self\.?")
+_INDEX = re.compile(r"\.?_modules\['(\w+)'\]|\[(\d+)\]")
+
+
+def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
+    """The graph module as a record. `text` is its printed form, where the caller has one already."""
+    text = text or gm.print_readable(print_output=False, include_stride=True, include_device=True)
+    lines = code_lines(text)
+    outputs = {source.name for node in gm.graph.nodes if node.op == "output" for source in node.all_input_nodes}
+    nodes = tuple(_node(node, lines.get(node.name, 0), node.name in outputs) for node in gm.graph.nodes)
+    return Graph(graph, nodes, text)
+
+
+def symbols_of(graphs: Iterable[Graph]) -> dict[str, Sym]:
+    """Every symbolic size in these graphs by its expression, to give printed graphs their hints."""
+    return {
+        dim.expr: dim
+        for graph in graphs
+        for node in graph.nodes
+        for tensor in node.tensors
+        for dim in (*tensor.shape, *tensor.stride)
+        if isinstance(dim, Sym)
+    }
+
+
+def _node(node: FxNode, code_line: int, is_output: bool) -> Node:
+    module, module_class = _module(node)
+    file, line, code = user_line(node.meta.get("stack_trace") or "")
+    keywords = [f"{name} = {value!r}" for name, value in node.kwargs.items()]
+    return Node(
+        name=node.name,
+        op=cast("Opcode", node.op),
+        target=compat.qualified_target(node),
+        args="" if node.op == "placeholder" else ", ".join([*map(repr, node.args), *keywords]),
+        inputs=tuple(source.name for source in node.all_input_nodes),
+        tensors=_tensors(node),
+        module=module,
+        module_class=module_class,
+        file=file,
+        line=line,
+        code=code,
+        role=_role(node, is_output),
+        code_line=code_line,
+    )
+
+
+def _tensors(node: FxNode) -> tuple[TensorMeta, ...]:
+    if node.op == "output" or compat.argument_of(node).is_number:
+        return ()
+    value = node.meta.get("example_value", node.meta.get("val"))
+    return tuple(compat.tensor_meta(leaf) for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+
+
+def _role(node: FxNode, is_output: bool) -> Role:
+    if node.op == "output" or (is_output and node.op != "placeholder"):
+        return "output"
+    if node.op != "placeholder":
+        return "intermediate"
+    if node.name.startswith("tangents_"):
+        return "tangent"
+    if isinstance(node.meta.get("example_value"), torch.nn.Parameter):
+        return "weight"
+    return "buffer" if compat.argument_of(node).is_static else "input"
+
+
+def _module(node: FxNode) -> tuple[str, str]:
+    """The innermost user module that the node belongs to ("layer1.0.conv1") and its class ("Conv2d")."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    entries = list(stack.values())
+    if not entries:
+        return "", ""
+    path, kind = entries[-1]
+    name = kind if isinstance(kind, str) else kind.__name__
+    return module_path(path), name.rpartition(".")[2]
+
+
+def module_path(path: str) -> str:
+    """`L['self'].layer1[0].conv1` and `L['fn']._modules['layer1']` as the dotted path that the user knows."""
+    dotted = _INDEX.sub(lambda match: "." + (match[1] or match[2]), _SELF.sub("", path))
+    return dotted.strip(".")
+
+
+def user_line(stack: str) -> tuple[str, int, str]:
+    """The innermost frame of a stack trace: its file, line and text; ("", 0, "") where there is none."""
+    frames = _USER_LINE.findall(stack)
+    if not frames:
+        return "", 0, ""
+    file, line, code = frames[-1]
+    return file, int(line), code.strip()

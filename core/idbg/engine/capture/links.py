@@ -1,0 +1,82 @@
+"""Which node of one stage became which node of the next?"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from torch.fx import GraphModule
+
+from idbg.engine import compat
+from idbg.records import Graph, Links, Node
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def same_names(above: Graph, below: Graph) -> Links:
+    """Nodes that kept their names, as from the joint graph to the forward and backward that it is split into."""
+    pairs = [(node.name, node.name) for node in below.nodes if node.name in above.by_name and node.op != "output"]
+    return Links(above.id, below.id, tuple(pairs))
+
+
+def through_passes(above: Graph, below: Graph) -> Links:
+    """Nodes that kept their names; what a pass put in place of others is matched by the user's line that both come from."""
+    gone: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for node in above.nodes:
+        if node.name not in below.by_name and node.line:
+            gone[node.file, node.line].append(node.name)
+    replaced = [
+        (name, node.name)
+        for node in below.nodes
+        if node.name not in above.by_name and node.op != "placeholder"
+        for name in gone.get((node.file, node.line), ())
+    ]
+    return Links(above.id, below.id, (*same_names(above, below).pairs, *replaced))
+
+
+def by_line(above: Graph, below: Graph) -> Links:
+    """Nodes from the same user's line: all that a backend leaves which prints its graphs and hands none over."""
+    lines: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for node in above.nodes:
+        if node.line:
+            lines[node.file, node.line].append(node.name)
+    pairs = [(name, node.name) for node in below.nodes for name in lines.get((node.file, node.line), ())]
+    return Links(above.id, below.id, (*arguments(above, below), *pairs))
+
+
+class Trail:
+    """Follows ATen nodes back to the Dynamo nodes that they were traced from, for the graphs of one frame.
+
+    A forward node carries torch's trail (`from_node`). A backward node often has none: it shares a sequence number with the forward
+    nodes that it differentiates, and of these, those from the same user's line are its origin.
+    """
+
+    def __init__(self, dynamo: Graph) -> None:
+        self.dynamo = dynamo
+        self.of_sequence: defaultdict[int, set[str]] = defaultdict(set)
+
+    def pairs(self, gm: GraphModule, graph: Graph) -> Pairs:
+        """(Dynamo name, ATen name) for each node of an ATen graph; call it for the forward before the backward."""
+        found = [*arguments(self.dynamo, graph)] if graph.id.stage != "backward" else []
+        for node in gm.graph.nodes:
+            if node.op in ("placeholder", "output"):
+                continue
+            sequence = node.meta.get("seq_nr")
+            origins = compat.origins(node) & self.dynamo.by_name.keys()
+            if origins and sequence is not None:
+                self.of_sequence[sequence] |= origins
+            elif sequence is not None:
+                origins = set(self._same_line(self.of_sequence[sequence], graph.by_name[node.name]))
+            found += [(origin, node.name) for origin in sorted(origins)]
+        return tuple(found)
+
+    def _same_line(self, names: set[str], node: Node) -> Iterator[str]:
+        for name in names:
+            if (self.dynamo.by_name[name].file, self.dynamo.by_name[name].line) == (node.file, node.line):
+                yield name
+
+
+def arguments(above: Graph, below: Graph) -> Pairs:
+    """AOTAutograd keeps the order of the arguments."""
+    names = [
+        [node.name for node in graph.nodes if node.op == "placeholder" and node.role != "tangent"] for graph in (above, below)
+    ]
+    return tuple(zip(names[0], names[1], strict=True)) if len(names[0]) == len(names[1]) else ()

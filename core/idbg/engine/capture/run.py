@@ -1,0 +1,143 @@
+"""What is being captured on this run? The one place in which a compile, wherever in the program it starts, finds its session."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch.fx import GraphModule
+
+from idbg import events
+from idbg.accelerator import Accelerator
+from idbg.constraints import check
+from idbg.engine import compat
+from idbg.engine.capture.frame import Emit, FrameCapture
+from idbg.engine.capture.trace import Listener, listening
+from idbg.records import Frame, Graph, GraphBreak, GraphId, Violation
+
+
+@dataclass
+class Held:
+    """What a repro needs of one graph: a copy of its module (parameters shared), and the values that it was first called with,
+    in the order of its placeholders; none where they are not known (a backward's)."""
+
+    gm: GraphModule
+    inputs: list[object]
+
+
+class RunCapture(Listener):
+    """Everything seen of one run, as events. Rules are checked on each graph that a backend is given."""
+
+    def __init__(self, run: int, emit: Emit, accelerator: Accelerator | None) -> None:
+        self.run = run
+        self.emit = emit
+        self.accelerator = accelerator
+        self.frames: dict[str, FrameCapture] = {}
+        self.violations: list[Violation] = []
+        self.held: dict[GraphId, Held] = {}
+        self.runnables: list[str] = []
+        self._breaks: set[tuple[str, int, str]] = set()
+        self._began: dict[tuple[str, str], list[float]] = {}
+
+    def frame(self, frame: str) -> FrameCapture:
+        if frame not in self.frames:
+            self.frames[frame] = FrameCapture(frame, self.run, self.emit)
+        return self.frames[frame]
+
+    def check(self, graph: Graph) -> list[Violation]:
+        """The graph's violations of the run's accelerator, told and kept."""
+        if self.accelerator is None:
+            return []
+        found = check(graph, self.accelerator)
+        if found:
+            self.violations += found
+            self.emit(events.ViolationsFound(run=self.run, violations=tuple(found)))
+        return found
+
+    def hold(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
+        """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called with."""
+        self.held[graph] = Held(GraphModule(gm, _copied(gm)), inputs)
+
+    # What the trace says
+
+    def frame_started(self, frame: Frame) -> None:
+        self.frame(frame.id)
+        self.emit(events.FrameStarted(run=self.run, frame=frame))
+
+    def graph_printed(self, frame: str, kind: str, text: str) -> None:
+        self.frame(frame).graph_printed(kind, text)
+
+    def code_written(self, frame: str, text: str) -> None:
+        self.frame(frame).code_written(text)
+
+    def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
+        self.frame(frame).nodes_mapped(mapping)
+
+    def runnable_written(self, frame: str, text: str) -> None:
+        self.runnables.append(text)
+
+    def graph_broke(self, graph_break: GraphBreak) -> None:
+        key = (graph_break.file, graph_break.line, graph_break.reason)
+        if key not in self._breaks:
+            self._breaks.add(key)
+            self.emit(events.GraphBroke(run=self.run, graph_break=graph_break))
+
+    def recompiled(self, frame: str, reason: str) -> None:
+        self.emit(events.Recompiled(run=self.run, frame=frame, reason=reason))
+
+    def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None:
+        """Phases of one name nest (a C++ compile in another): only the outermost is told."""
+        open_since = self._began.setdefault((frame, phase), [])
+        if began:
+            open_since.append(timestamp)
+            if len(open_since) == 1:
+                self.emit(events.PhaseChanged(run=self.run, phase=phase, frame=frame))
+        elif open_since:
+            since = open_since.pop()
+            if not open_since:
+                self.emit(events.PhaseChanged(run=self.run, phase=phase, frame=frame, seconds=timestamp - since))
+
+    def finish(self) -> None:
+        """Read what frames have left: a compile that failed never came to its own end."""
+        for frame in self.frames.values():
+            frame.finish()
+
+
+def _copied(gm: GraphModule) -> torch.fx.Graph:
+    copy = torch.fx.Graph()
+    output = copy.graph_copy(gm.graph, {})
+    copy.output(output)
+    return copy
+
+
+_current: RunCapture | None = None
+
+
+def current() -> RunCapture | None:
+    """The capture in force; None outside of a session, as in a user's own `torch.compile(backend="idbg_mock")`."""
+    return _current
+
+
+@contextmanager
+def capturing(capture: RunCapture) -> Iterator[RunCapture]:
+    """Make `capture` the current one, hear the trace, and set what torch needs to show everything; restored on leaving."""
+    global _current
+    before, _current = _current, capture
+    try:
+        with listening(capture), compat.observed():
+            yield capture
+    finally:
+        _current = before
+        capture.finish()
+
+
+@contextmanager
+def phase(capture: RunCapture, name: str) -> Iterator[None]:
+    """A phase of ours beside torch's: importing the program, running it."""
+    began = time.time()
+    capture.phase_changed("", name, began, True)
+    try:
+        yield
+    finally:
+        capture.phase_changed("", name, time.time(), False)

@@ -1,0 +1,137 @@
+"""What does torch say of its own compile, as it goes?
+
+A handler on torch's structured-trace logger hears everything that TORCH_TRACE would write, in process. It only sorts and keeps:
+graphs are read from it later, at a point where an error of ours cannot break the user's compile.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from idbg.engine import compat
+from idbg.records import Frame, GraphBreak
+
+_BREAK_LINE = re.compile(r'File "(.+?)", line (\d+)')
+
+# torch's names of phases -> ours; phases that are not here are too fine to show
+PHASES = {
+    "bytecode_tracing": "dynamo",
+    "create_aot_dispatcher_function": "aot autograd",
+    "_recursive_joint_graph_passes": "joint passes",
+    "_recursive_post_grad_passes": "post-grad passes",
+    "GraphLowering.run": "lowering",
+    "Scheduler.__init__": "scheduling",
+    "GraphLowering.codegen": "codegen",
+    "compile_file": "c++ compile",
+    "async_compile.wait": "kernel build",
+    "backward._backward_impl": "backward",
+}
+
+
+class Listener:
+    """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id."""
+
+    def frame_started(self, frame: Frame) -> None: ...
+    def graph_printed(self, frame: str, kind: str, text: str) -> None: ...
+    def code_written(self, frame: str, text: str) -> None: ...
+    def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None: ...
+    def graph_broke(self, graph_break: GraphBreak) -> None: ...
+    def recompiled(self, frame: str, reason: str) -> None: ...
+    def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None: ...
+    def runnable_written(self, frame: str, text: str) -> None: ...
+
+
+class _Tap(logging.Handler):
+    def __init__(self, listener: Listener) -> None:
+        super().__init__()
+        self.listener = listener
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata: Mapping[str, object] | None = getattr(record, "metadata", None)
+        payload = getattr(record, "payload", None)
+        if metadata is None:
+            return
+        frame = f"{metadata.get('frame_id', '')}/{metadata.get('frame_compile_id', '')}"
+        kind = next(iter(metadata))
+        text = payload if isinstance(payload, str) else ""
+        match kind:
+            case "dynamo_start":
+                self.listener.frame_started(_frame(frame, metadata[kind]))
+            case "chromium_event":
+                self._phase(frame, text)
+            case "dynamo_output_graph" | "inductor_post_grad_graph":
+                self.listener.graph_printed(frame, kind, text)
+            case "aot_joint_graph" | "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph":
+                self.listener.graph_printed(frame, kind, text)
+            case "inductor_output_code":
+                self.listener.code_written(frame, text)
+            case "artifact":
+                self._artifact(frame, _name(metadata[kind]), text)
+            case _:
+                pass
+
+    def _artifact(self, frame: str, name: str, text: str) -> None:
+        match name:
+            case "inductor_post_grad_graph":
+                self.listener.graph_printed(frame, name, text)
+            case "inductor_provenance_tracking_node_mappings":
+                self.listener.nodes_mapped(frame, json.loads(text))
+            case "dynamo_graph_break_reason":
+                self.listener.graph_broke(_graph_break(frame, text))
+            case "recompile_reasons":
+                self.listener.recompiled(frame, _reasons(text))
+            case "fx_graph_runnable":
+                self.listener.runnable_written(frame, text)
+            case _:
+                pass
+
+    def _phase(self, frame: str, text: str) -> None:
+        event = json.loads(text) if text else {}
+        phase = PHASES.get(event.get("name", ""))
+        if phase and event.get("ph") in ("B", "E"):
+            self.listener.phase_changed(frame, phase, event["ts"] / 1e6, event["ph"] == "B")
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell the listener everything that torch traces until the block is left."""
+    tap = _Tap(listener)
+    logger = compat.trace_log()
+    logger.addHandler(tap)
+    try:
+        yield
+    finally:
+        logger.removeHandler(tap)
+
+
+def _name(metadata: object) -> str:
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _frame(frame: str, metadata: object) -> Frame:
+    stack = metadata.get("stack", []) if isinstance(metadata, dict) else []
+    if not stack:
+        return Frame(frame, "?")
+    last = stack[-1]
+    file = last.get("filename", "")
+    return Frame(frame, last.get("name", "?"), compat.interned(file) if isinstance(file, int) else str(file), last["line"])
+
+
+def _graph_break(frame: str, text: str) -> GraphBreak:
+    places = _BREAK_LINE.findall(text)
+    file, line = places[-1] if places else ("", "0")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("File ")]
+    reason = next((line for line in lines if not line.lower().startswith("graph break in user code")), text[:200])
+    return GraphBreak(reason.removeprefix("Graph Break Reason: ").removeprefix("Reason: "), file, int(line), frame)
+
+
+def _reasons(text: str) -> str:
+    try:
+        reasons = json.loads(text)
+    except ValueError:
+        reasons = text
+    return "; ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
+
+

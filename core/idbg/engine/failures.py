@@ -1,0 +1,95 @@
+"""Whose is this exception, and what should the user be told?"""
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from idbg.engine import compat
+from idbg.errors import ConstraintViolation, IdbgError
+from idbg.records import Failure, Program
+
+_OURS = str(Path(__file__).resolve().parents[1])
+_NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available", "no CUDA-capable device")
+_KEPT = 20_000  # characters of a traceback: enough for any that a person reads
+
+
+def failure_of(error: BaseException, program: Program) -> Failure:
+    """The failure as a record. A user's own exception keeps its traceback, less the frames that are ours."""
+    chain = _chain(error)
+    for link in chain:
+        if isinstance(link, (ConstraintViolation, IdbgError)):
+            return link.failure()
+    if isinstance(error, KeyboardInterrupt):
+        return Failure(kind="cancelled", message="cancelled", hint="r runs it again")
+    if isinstance(error, SyntaxError):
+        return _syntax_error(error)
+    if isinstance(error, FileNotFoundError) and error.filename == program.path:
+        return Failure(kind="input", type="FileNotFoundError", message=f"there is no file {program.path}", hint="check the path")
+    text = _traceback(error)
+    file, line = _place(error)
+    message = str(error).strip() or type(error).__name__
+    for link in chain:
+        if compat.is_torch_error(link):
+            return Failure(
+                kind="torch", type=type(link).__name__, message=message, traceback=text, file=file, line=line,
+                hint="torch.compile raised this, not the program: x writes a repro of it",
+            )  # fmt: skip
+    return Failure(
+        kind="user", type=type(error).__name__, message=message, hint=_hint(message), traceback=text, file=file, line=line
+    )
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether strict mode stopped the compile, below whatever torch wrapped it in."""
+    return any(isinstance(link, ConstraintViolation) for link in _chain(error))
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The exception that all the others were raised from."""
+    return _chain(error)[-1]
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain = [error]
+    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
+        chain.append(inner)
+    return chain
+
+
+def _hint(message: str) -> str:
+    if any(text in message for text in _NO_CUDA):
+        return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
+    return "the program itself raised this: mend it, then r runs it again"
+
+
+def _syntax_error(error: SyntaxError) -> Failure:
+    text = "".join(traceback.format_exception_only(error))
+    return Failure(
+        kind="user", type="SyntaxError", message=f"{error.msg} ({Path(error.filename or '').name}, line {error.lineno})",
+        hint="mend the line, then r runs it again", traceback=text, file=error.filename or "", line=error.lineno or 0,
+    )  # fmt: skip
+
+
+def _traceback(error: BaseException) -> str:
+    text = "".join(traceback.format_exception(type(error), error, _without_ours(error.__traceback__)))
+    return text if len(text) <= _KEPT else f"{text[: _KEPT // 2]}\n  ...\n{text[-_KEPT // 2 :]}"
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Skip the frames above the program: ours, and those of the machinery that runs it."""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((_OURS, "<frozen")):
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def _place(error: BaseException) -> tuple[str, int]:
+    """The user's line: the innermost frame that is in no library."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename and not frame.filename.startswith((_OURS, "<"))
+    ]
+    return (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)

@@ -1,0 +1,234 @@
+"""What happened in a session, in order, and how is it written down?
+
+A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it. An event
+log is one JSON object a line; `type` names the event. Readers skip types they do not know, so that old programs open new logs.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from idbg.records import (
+    Failure,
+    Frame,
+    Graph,
+    GraphBreak,
+    Links,
+    NodeId,
+    OutputCode,
+    Program,
+    Target,
+    Verdict,
+    Violation,
+)
+
+
+FORMAT = 1
+"""Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str):
+    """Anything that happened; `at` is seconds since the epoch."""
+
+    at: float = msgspec.field(default_factory=time.time)
+
+
+class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
+    version: str
+    program: Program
+    folder: str
+    format: int = FORMAT
+
+
+class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
+    """The worker has imported torch and waits for work. `devices` are torch's names: "cpu", "cuda:0 NVIDIA H200"."""
+
+    pid: int
+    torch: str
+    python: str
+    devices: tuple[str, ...]
+    seconds: float
+
+
+class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):
+    """The worker ended unasked: `cause` in words ("killed by SIGSEGV"), and the last lines that it printed."""
+
+    cause: str
+    last_output: str = ""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    run: int
+    program: Program
+    target: Target
+
+
+class PhaseChanged(Event, frozen=True, kw_only=True, tag="phase_changed"):
+    """A compile phase began (`seconds` is None) or ended; phases nest and interleave."""
+
+    run: int
+    phase: str
+    seconds: float | None = None
+    frame: str = ""
+
+
+class OutputWritten(Event, frozen=True, kw_only=True, tag="output_written"):
+    """Text that the program, torch or a compiler it called wrote to a stream; `run` 0 means between runs."""
+
+    run: int
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class FrameStarted(Event, frozen=True, kw_only=True, tag="frame_started"):
+    run: int
+    frame: Frame
+
+
+class GraphCaptured(Event, frozen=True, kw_only=True, tag="graph_captured"):
+    run: int
+    graph: Graph
+
+
+class CodeCaptured(Event, frozen=True, kw_only=True, tag="code_captured"):
+    run: int
+    code: OutputCode
+
+
+class LinksCaptured(Event, frozen=True, kw_only=True, tag="links_captured"):
+    run: int
+    links: Links
+
+
+class GraphBroke(Event, frozen=True, kw_only=True, tag="graph_broke"):
+    run: int
+    graph_break: GraphBreak
+
+
+class Recompiled(Event, frozen=True, kw_only=True, tag="recompiled"):
+    run: int
+    frame: str
+    reason: str
+
+
+class ViolationsFound(Event, frozen=True, kw_only=True, tag="violations_found"):
+    """What the backend found in one graph while compiling, under the rules of the run's target."""
+
+    run: int
+    violations: tuple[Violation, ...]
+
+
+class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
+    run: int
+    verdict: Verdict
+    seconds: float
+    failure: Failure | None = None
+
+
+class RulesEdited(Event, frozen=True, kw_only=True, tag="rules_edited"):
+    """The rules in force are now `text` (TOML); `origin` is a path, a preset's name, or "editor"."""
+
+    text: str
+    origin: str
+
+
+class RulesRefused(Event, frozen=True, kw_only=True, tag="rules_refused"):
+    """`text` is not a valid accelerator; the last good rules stay in force. `line` is 1-based, 0 if it is not known."""
+
+    text: str
+    origin: str
+    message: str
+    line: int = 0
+
+
+class ReproStarted(Event, frozen=True, kw_only=True, tag="repro_started"):
+    run: int
+    node: NodeId | None = None
+    rule: str = ""
+
+
+class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
+    """A repro was written to `path` ("" if it could not be) and run once in a fresh process.
+
+    `reproduced` is None where it was not run; `status` is that process's exit status and `output` what it printed.
+    """
+
+    run: int
+    path: str
+    reproduced: bool | None = None
+    status: int | None = None
+    output: str = ""
+    seconds: float = 0.0
+    failure: Failure | None = None
+
+
+class Noted(Event, frozen=True, kw_only=True, tag="noted"):
+    """A sentence for the user that changes no state."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+SessionEvent = (
+    SessionOpened
+    | WorkerStarted
+    | WorkerDied
+    | RunStarted
+    | PhaseChanged
+    | OutputWritten
+    | FrameStarted
+    | GraphCaptured
+    | CodeCaptured
+    | LinksCaptured
+    | GraphBroke
+    | Recompiled
+    | ViolationsFound
+    | RunEnded
+    | RulesEdited
+    | RulesRefused
+    | ReproStarted
+    | ReproEnded
+    | Noted
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[SessionEvent] = msgspec.json.Decoder(SessionEvent)
+
+
+class _Tag(msgspec.Struct):
+    type: str
+
+
+_TAGS = frozenset(event.__struct_config__.tag for event in SessionEvent.__args__)
+
+
+def encode(event: SessionEvent) -> bytes:
+    """One event as one line of JSON, without the newline."""
+    return _encoder.encode(event)
+
+
+def decode(line: bytes) -> SessionEvent | None:
+    """The event on this line, or None if its type is one that this version does not know.
+
+    Raises msgspec.DecodeError if the line is not an event at all.
+    """
+    if msgspec.json.decode(line, type=_Tag).type not in _TAGS:
+        return None
+    return _decoder.decode(line)
+
+
+def decode_all(lines: Iterator[bytes]) -> Iterator[SessionEvent]:
+    """Every event that this version knows; a torn last line (the writer was killed) ends the log without an error."""
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            event = decode(line)
+        except msgspec.DecodeError:
+            if line.endswith(b"\n"):
+                raise
+            return
+        if event is not None:
+            yield event

@@ -1,0 +1,290 @@
+"""What does one compilation look like as data that can cross any boundary?
+
+Every class here is frozen and serializable; nothing here imports torch. Words are those of the design's table.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property, reduce
+from operator import mul
+from typing import Literal
+
+import msgspec
+
+Stage = Literal["dynamo", "joint", "forward", "backward", "inference", "post_grad"]
+Part = Literal["", "forward", "backward", "inference"]
+Opcode = Literal["placeholder", "get_attr", "call_function", "call_method", "call_module", "output"]
+Role = Literal["input", "weight", "buffer", "tangent", "saved", "intermediate", "output"]
+Severity = Literal["reject", "fallback", "pad", "tile", "slow"]
+Verdict = Literal["clean", "violations", "failed"]
+
+STAGES: tuple[Stage, ...] = ("dynamo", "joint", "forward", "backward", "inference", "post_grad")
+SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow")
+
+# dtype -> (the short name that torch prints in graphs, bytes an element takes)
+DTYPES: dict[str, tuple[str, int]] = {
+    "float64": ("f64", 8),
+    "float32": ("f32", 4),
+    "float16": ("f16", 2),
+    "bfloat16": ("bf16", 2),
+    "float8_e4m3fn": ("f8e4m3fn", 1),
+    "float8_e5m2": ("f8e5m2", 1),
+    "float8_e4m3fnuz": ("f8e4m3fnuz", 1),
+    "float8_e5m2fnuz": ("f8e5m2fnuz", 1),
+    "float8_e8m0fnu": ("f8e8m0fnu", 1),
+    "float4_e2m1fn_x2": ("f4e2m1fnx2", 1),
+    "int64": ("i64", 8),
+    "int32": ("i32", 4),
+    "int16": ("i16", 2),
+    "int8": ("i8", 1),
+    "uint64": ("u64", 8),
+    "uint32": ("u32", 4),
+    "uint16": ("u16", 2),
+    "uint8": ("u8", 1),
+    "bool": ("b8", 1),
+    "complex128": ("c128", 16),
+    "complex64": ("c64", 8),
+    "complex32": ("c32", 4),
+}
+DTYPE_OF_SHORT = {short: name for name, (short, _) in DTYPES.items()}
+
+
+class Sym(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A symbolic size: torch's expression, the value seen while tracing, and the range that the guards allow."""
+
+    expr: str
+    hint: int | None = None
+    low: int | None = None
+    high: int | None = None
+
+    def __str__(self) -> str:
+        return self.expr
+
+
+Dim = int | Sym
+
+
+def hint_of(dim: Dim) -> int | None:
+    """The concrete size: the number itself, a symbol's hint, or None where torch has no hint (unbacked)."""
+    return dim if isinstance(dim, int) else dim.hint
+
+
+class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tensor's dtype ("float32"), shape and stride in elements, and device ("cpu", "cuda:0")."""
+
+    dtype: str
+    shape: tuple[Dim, ...] = ()
+    stride: tuple[Dim, ...] = ()
+    device: str = ""
+
+    @property
+    def itemsize(self) -> int:
+        return DTYPES.get(self.dtype, ("", 0))[1]
+
+    @property
+    def numel(self) -> int | None:
+        """Elements, with symbols at their hints; None where a hint is missing."""
+        hints = [hint_of(dim) for dim in self.shape]
+        return None if None in hints else reduce(mul, (h for h in hints if h is not None), 1)
+
+    @property
+    def nbytes(self) -> int | None:
+        return None if self.numel is None else self.numel * self.itemsize
+
+    def __str__(self) -> str:
+        short = DTYPES.get(self.dtype, (self.dtype, 0))[0]
+        return f"{short}[{','.join(map(str, self.shape))}]"
+
+
+class GraphId(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which graph: the frame's compile id ("0/0"), the stage, and for a post-grad graph the part it belongs to."""
+
+    frame: str
+    stage: Stage
+    part: Part = ""
+
+    def __str__(self) -> str:
+        return f"{self.frame} {self.stage}" + (f" ({self.part})" if self.part else "")
+
+
+class NodeId(msgspec.Struct, frozen=True):
+    """Which node: its graph and its FX name, unique in that graph."""
+
+    graph: GraphId
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One FX node. `op` is the FX opcode; `target` is qualified ("aten.convolution.default", "torch.conv2d", "relu").
+
+    `tensors` holds every tensor in the node's value, in order (a node that returns a tuple has several; one without
+    tensor metadata has none). `args` is the argument list as FX prints it. `module` is the dotted path of the user's
+    module ("layer1.0.conv1"). `file`, `line`, `code` are the user's; `code_line` is 1-based in `Graph.code`, 0 if absent.
+    """
+
+    name: str
+    op: Opcode
+    target: str
+    args: str = ""
+    inputs: tuple[str, ...] = ()
+    tensors: tuple[TensorMeta, ...] = ()
+    module: str = ""
+    module_class: str = ""
+    file: str = ""
+    line: int = 0
+    code: str = ""
+    role: Role = "intermediate"
+    code_line: int = 0
+
+    @property
+    def tensor(self) -> TensorMeta | None:
+        return self.tensors[0] if self.tensors else None
+
+
+class Graph(msgspec.Struct, frozen=True, dict=True):
+    """One FX graph: its nodes in order, and its readable Python text."""
+
+    id: GraphId
+    nodes: tuple[Node, ...]
+    code: str = ""
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def users(self) -> dict[str, tuple[str, ...]]:
+        """Node name -> names of the nodes that read it, in graph order."""
+        found: dict[str, list[str]] = {node.name: [] for node in self.nodes}
+        for node in self.nodes:
+            for name in node.inputs:
+                found.setdefault(name, []).append(node.name)
+        return {name: tuple(users) for name, users in found.items()}
+
+    def node_id(self, name: str) -> NodeId:
+        return NodeId(self.id, name)
+
+
+class KernelCall(msgspec.Struct, frozen=True):
+    """One launch in the wrapper: Inductor's debug handle, the 1-based wrapper line, the post-grad nodes it computes."""
+
+    handle: str
+    line: int
+    nodes: tuple[str, ...] = ()
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """One generated kernel or one extern op. `part` is the graph it was generated for; `line` is its 1-based place in the
+    wrapper. An extern kernel has no source of its own: `source` is empty."""
+
+    frame: str
+    part: Part
+    name: str
+    language: str
+    source: str = ""
+    line: int = 0
+    calls: tuple[KernelCall, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Post-grad nodes it computes, over all its calls, in order of first mention."""
+        return tuple(dict.fromkeys(name for call in self.calls for name in call.nodes))
+
+
+class OutputCode(msgspec.Struct, frozen=True):
+    """Inductor's output for one graph: the wrapper's text and the kernels found in it."""
+
+    frame: str
+    part: Part
+    text: str
+    kernels: tuple[Kernel, ...] = ()
+
+
+class Links(msgspec.Struct, frozen=True):
+    """Which nodes of `below` came from which of `above`: (name above, name below) pairs."""
+
+    above: GraphId
+    below: GraphId
+    pairs: tuple[tuple[str, str], ...]
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One compiled Python frame. `id` is torch's compile id: frame number / recompilation number."""
+
+    id: str
+    function: str
+    file: str = ""
+    line: int = 0
+
+
+class GraphBreak(msgspec.Struct, frozen=True):
+    """Why Dynamo stopped a graph, and at which of the user's lines."""
+
+    reason: str
+    file: str = ""
+    line: int = 0
+    frame: str = ""
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rule broken by one node. `found` and `wanted` are short and read as: dim 0 is 10; wanted a multiple of 16."""
+
+    rule: str
+    severity: Severity
+    node: NodeId
+    found: str
+    wanted: str
+    fix: str = ""
+    source: str = ""
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f" ({self.file}:{self.line})" if self.file else ""
+        return f"{self.rule}: {self.node.name} [{self.node.graph.stage}] {self.found}, wanted {self.wanted}{place}"
+
+
+class Program(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the user wants compiled: a file, or a module with `module`; `name` is a function in it ("" = find out)."""
+
+    path: str
+    name: str = ""
+    module: bool = False
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+
+    @property
+    def label(self) -> str:
+        return ("-m " if self.module else "") + self.path + (f":{self.name}" if self.name else "")
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
+    `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value."""
+
+    backend: str = "aot"
+    device: str = ""
+    strict: bool = False
+    dynamic: bool | None = None
+    accelerator: str = "mock"
+    rules: str = ""
+    options: dict[str, bool | int | float | str] = {}
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code."""
+
+    kind: Literal["user", "torch", "constraints", "worker", "cancelled", "input", "idbg"]
+    message: str
+    hint: str = ""
+    type: str = ""
+    traceback: str = ""
+    file: str = ""
+    line: int = 0
+
+
+def worst(severities: Iterable[Severity]) -> Severity | None:
+    """The severest of them, or None if there are none."""
+    return min(severities, key=SEVERITIES.index, default=None)

@@ -1,0 +1,109 @@
+"""What is known about each run so far? A fold of the session's events, shared by the screen, the reports and the CLI."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from idbg import events
+from idbg.events import SessionEvent
+from idbg.records import (
+    Failure,
+    Frame,
+    Graph,
+    GraphBreak,
+    GraphId,
+    Kernel,
+    Links,
+    OutputCode,
+    Part,
+    Program,
+    Stage,
+    Target,
+    Verdict,
+    Violation,
+)
+
+
+@dataclass
+class Run:
+    """One compilation of a program for a target, as far as it has come. `verdict` is None while it goes on."""
+
+    number: int
+    program: Program
+    target: Target
+    started: float
+    frames: dict[str, Frame] = field(default_factory=dict)
+    graphs: dict[GraphId, Graph] = field(default_factory=dict)
+    codes: dict[tuple[str, Part], OutputCode] = field(default_factory=dict)
+    links: list[Links] = field(default_factory=list)
+    breaks: list[GraphBreak] = field(default_factory=list)
+    recompiles: list[events.Recompiled] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    output: list[events.OutputWritten] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    phase: str = ""
+    seconds: float = 0.0
+    verdict: Verdict | None = None
+    failure: Failure | None = None
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [kernel for code in self.codes.values() for kernel in code.kernels]
+
+    def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
+        return self.graphs.get(GraphId(frame, stage, part))
+
+    def apply(self, event: SessionEvent) -> None:
+        """Take in one event of this run; events of other kinds change nothing."""
+        match event:
+            case events.PhaseChanged(seconds=None):
+                self.phase = event.phase
+            case events.PhaseChanged():
+                self.phases[event.phase] = self.phases.get(event.phase, 0.0) + (event.seconds or 0.0)
+            case events.OutputWritten():
+                self.output.append(event)
+            case events.FrameStarted():
+                self.frames[event.frame.id] = event.frame
+            case events.GraphCaptured():
+                self.graphs[event.graph.id] = event.graph
+            case events.CodeCaptured():
+                self.codes[event.code.frame, event.code.part] = event.code
+            case events.LinksCaptured():
+                self.links.append(event.links)
+            case events.GraphBroke():
+                self.breaks.append(event.graph_break)
+            case events.Recompiled():
+                self.recompiles.append(event)
+            case events.ViolationsFound():
+                self.violations.extend(event.violations)
+            case events.RunEnded():
+                self.verdict, self.seconds, self.failure = event.verdict, event.seconds, event.failure
+            case _:
+                pass
+
+
+@dataclass
+class History:
+    """Every run of a session, and the worker that made them."""
+
+    runs: dict[int, Run] = field(default_factory=dict)
+    worker: events.WorkerStarted | None = None
+
+    @property
+    def last(self) -> Run | None:
+        return self.runs[max(self.runs)] if self.runs else None
+
+    def apply(self, event: SessionEvent) -> None:
+        if isinstance(event, events.RunStarted):
+            self.runs[event.run] = Run(event.run, event.program, event.target, event.at)
+        elif isinstance(event, events.WorkerStarted):
+            self.worker = event
+        elif (run := self.runs.get(getattr(event, "run", 0))) is not None:
+            run.apply(event)
+
+
+def fold(log: Iterable[SessionEvent]) -> History:
+    """The history that these events tell."""
+    history = History()
+    for event in log:
+        history.apply(event)
+    return history

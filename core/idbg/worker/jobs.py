@@ -1,0 +1,108 @@
+"""How does the worker do what it is asked: compile a program, or write and try a repro?"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from idbg import accelerator, events
+from idbg.engine import backends
+from idbg.engine.capture.run import RunCapture, capturing
+from idbg.engine.failures import failure_of, innermost, is_refusal
+from idbg.engine.program import Programs
+from idbg.engine.repro import compile_repro, violation_repro
+from idbg.errors import BadInput, IdbgError, OutputError
+from idbg.events import RunEnded, SessionEvent
+from idbg.records import Failure, Verdict, Violation
+from idbg.worker.protocol import Compile, WriteRepro
+
+REPRO_SECONDS = 300
+
+
+class Jobs:
+    """What this worker holds between requests: the loaded program, and the last run's capture for repros."""
+
+    def __init__(self, emit: Callable[[SessionEvent], None]) -> None:
+        self.emit = emit
+        self.programs = Programs()
+        self.last: RunCapture | None = None
+        self.request: Compile | None = None
+        self.error: BaseException | None = None
+
+    def compile(self, request: Compile) -> RunEnded:
+        """Compile and run the program once. Whatever goes wrong in it is told in the event."""
+        began = time.monotonic()
+        self.last, self.request, self.error = None, request, None
+        failure: Failure | None = None
+        try:
+            self._compile(request)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # the worker's border: any error of the program's is its result
+            self.error = error
+            failure = failure_of(error, request.program)
+        refused = self.error is not None and is_refusal(self.error)
+        found: list[Violation] = self.last.violations if self.last else []
+        verdict: Verdict = "failed" if failure and not refused else "violations" if found else "clean"
+        return RunEnded(run=request.run, verdict=verdict, seconds=time.monotonic() - began, failure=failure)
+
+    def _compile(self, request: Compile) -> None:
+        target = request.target
+        rules = accelerator.parse(target.rules)
+        self.last = capture = RunCapture(request.run, self.emit, rules)
+        backend = backends.TargetBackend(
+            backends.find(target.backend), rules, target.strict, repros=Path(request.folder) / "repros", rules=target.rules
+        )
+        with capturing(capture):
+            self.programs.run(request.program, target, backend, capture)
+
+    def write_repro(self, request: WriteRepro) -> events.ReproEnded:
+        """Write the repro and run it once in a fresh process."""
+        began = time.monotonic()
+        try:
+            path = self._write(request)
+            status, output = _tried(path)
+        except (IdbgError, ValueError, KeyboardInterrupt) as error:
+            failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="idbg", message=str(error) or "cancelled")
+            return events.ReproEnded(run=request.run, path="", failure=failure, seconds=time.monotonic() - began)
+        except Exception as error:  # the worker's border: a repro that cannot be written must not end the session
+            failure = Failure(kind="idbg", type=type(error).__name__, message=f"the repro could not be written: {error}")
+            return events.ReproEnded(run=request.run, path="", failure=failure, seconds=time.monotonic() - began)
+        reproduced = status == 1 and "REPRODUCED" in output
+        return events.ReproEnded(
+            run=request.run, path=str(path), reproduced=reproduced, status=status, output=output, seconds=time.monotonic() - began
+        )
+
+    def _write(self, request: WriteRepro) -> Path:
+        if self.last is None or self.request is None or self.last.run != request.run:
+            raise BadInput(f"the worker no longer holds run {request.run}", hint="r runs it again, then x")
+        rules, folder = self.request.target.rules, Path(request.folder)
+        if request.node is not None:
+            return violation_repro(self.last, self._violation(request), rules=rules, folder=folder)
+        if self.error is None:
+            raise BadInput("the compile did not fail", hint="x on a violation writes a repro of it")
+        error = innermost(self.error)
+        return compile_repro(
+            self.last, error=type(error).__name__, message=str(error), backend=self.request.target.backend, rules=rules,
+            strict=self.request.target.strict, folder=folder,
+        )  # fmt: skip
+
+    def _violation(self, request: WriteRepro) -> Violation:
+        assert self.last is not None
+        for violation in self.last.violations:
+            if violation.node == request.node and violation.rule == request.rule:
+                return violation
+        raise BadInput(
+            f"the last run did not break {request.rule} at {request.node}",
+            hint="the rules were edited since, or the backend checks none: r runs it again under these rules, then x",
+        )
+
+
+def _tried(path: Path) -> tuple[int, str]:
+    """Exit status and output of the repro in a fresh process."""
+    try:
+        done = subprocess.run(
+            [sys.executable, str(path)], capture_output=True, text=True, errors="replace", timeout=REPRO_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OutputError(f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)) from error
+    return done.returncode, (done.stdout + done.stderr)[-20_000:]

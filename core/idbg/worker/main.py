@@ -1,0 +1,109 @@
+"""The worker process: imports torch once, then compiles what the host asks for and tells it everything as events.
+
+Compile and run happen on the main thread (torch 2.11 crashed running a backward in a second one); a thread reads the requests, so that
+the end of the host is seen also while a compile runs.
+"""
+
+import ctypes
+import os
+import platform
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from idbg import events
+from idbg.events import SessionEvent
+from idbg.worker import protocol
+from idbg.worker.protocol import Compile, Request
+
+if TYPE_CHECKING:
+    from idbg.worker.jobs import Jobs
+
+Emit = Callable[[SessionEvent], None]
+
+
+class Pipe:
+    """The event pipe. Events are whole lines, whatever thread they come from."""
+
+    def __init__(self, fd: int) -> None:
+        self._file = os.fdopen(fd, "wb", buffering=0)
+        self._lock = threading.Lock()
+
+    def emit(self, event: SessionEvent) -> None:
+        rest = memoryview(events.encode(event) + b"\n")
+        with self._lock:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+
+
+def main() -> None:
+    began = time.monotonic()
+    request_fd, event_fd = map(int, sys.argv[1:3])
+    for fd in (request_fd, event_fd):
+        os.set_inheritable(fd, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # between jobs there is nothing to cancel
+    os.nice(int(os.environ.get("IDBG_NICE", "10")))
+    pipe = Pipe(event_fd)
+    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
+
+    import torch
+
+    from idbg.worker.jobs import Jobs
+
+    pipe.emit(
+        events.WorkerStarted(
+            pid=os.getpid(),
+            torch=str(torch.__version__),
+            python=platform.python_version(),
+            devices=("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))),
+            seconds=time.monotonic() - began,
+        )
+    )
+    if requests.empty():
+        import torch._inductor.compile_fx  # noqa: F401  # takes seconds: before the first compile asks for it
+    jobs = Jobs(pipe.emit)
+    while True:
+        _run(requests.get(), jobs, pipe.emit)
+
+
+def _run(request: Request, jobs: "Jobs", emit: Emit) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        ended: SessionEvent = jobs.compile(request) if isinstance(request, Compile) else jobs.write_repro(request)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _flush()
+    emit(ended)
+
+
+def _read_requests(fd: int, requests: "queue.SimpleQueue[Request]") -> None:
+    with os.fdopen(fd, "rb") as pipe:
+        for line in pipe:
+            requests.put(protocol.decode(line))
+    _end()
+
+
+def _end() -> NoReturn:
+    """The host is gone: leave nothing behind, also no compiler that we started."""
+    if os.getpgrp() == os.getpid():  # not in somebody else's group, as when run by hand
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _flush() -> None:
+    """What the program printed goes out before the event that says it ended."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # the program closed it
+    ctypes.CDLL(None).fflush(None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What does the host ask of the worker?
+
+Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two descriptors on its
+command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and stderr are pipes that the host reads.
+The child reports `WorkerStarted` first, and ends every request with `RunEnded` or `ReproEnded`.
+SIGINT to the child's process group cancels the request in hand (it ends with a failure of kind "cancelled"); end of file on
+the request pipe ends the child.
+"""
+
+import msgspec
+
+from idbg.records import NodeId, Program, Target
+
+
+class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
+    """Run the program for the target. `folder` exists and is this run's own, for what torch must write."""
+
+    run: int
+    program: Program
+    target: Target
+    folder: str
+
+
+class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro"):
+    """Write a repro of one violation of a run, or, with no node, of its failed compile, into `folder`, and try it once."""
+
+    run: int
+    folder: str
+    node: NodeId | None = None
+    rule: str = ""
+
+
+Request = Compile | WriteRepro
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+
+
+def encode(request: Request) -> bytes:
+    return _encoder.encode(request)
+
+
+def decode(line: bytes) -> Request:
+    return _decoder.decode(line)

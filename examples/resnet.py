@@ -1,0 +1,12 @@
+"""ResNet-18 from torchvision, with random weights: try `idbg-tui examples/resnet.py`."""
+
+import torch
+from torchvision.models import resnet18
+
+
+def program():
+    """What idbg compiles: a model and its inputs. Without a loss it is compiled for inference."""
+    torch.manual_seed(0)
+    model = resnet18(weights=None).eval()
+    images = torch.randn(1, 3, 224, 224)
+    return model, (images,)
