@@ -18,6 +18,7 @@ from idbg.records import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Opcode, Role
 
 _TENSOR = re.compile(r"^(\w+)\[(.*?)\](?:\[(.*?)\])?([\w:]*)$")
 _PLACE = re.compile(r"#.*?\bFile: (.+?):(\d+) in .*?, code: (.*)$")
+_CLASS_NAME = re.compile(r"^class <\w+>\(", re.MULTILINE)
 _NO_PLACE = re.compile(r"#\s*No stacktrace found")
 _DEFINED = re.compile(r'^\s+(\w+)(?:: "[^"]*")?(?:,|\s*$|\s+#| =)')
 _ARGUMENT = re.compile(r'(\w+)\s*: "[^"]*"')
@@ -98,7 +99,7 @@ def _split(text: str) -> Iterator[str]:
 
 def _forward(text: str) -> ast.FunctionDef:
     try:
-        module = ast.parse(text)
+        module = ast.parse(_CLASS_NAME.sub("class Graph(", text, count=1))  # torch prints `class <lambda>(...)`
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} of the printed graph is not Python: {error.msg}") from error
     for outer in module.body:

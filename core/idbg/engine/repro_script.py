@@ -77,8 +77,8 @@ def main():
         torch.compile(program, backend=backend)(*inputs())
     except Exception as error:
         chain = [error]
-        while chain[-1].__cause__ is not None:
-            chain.append(chain[-1].__cause__)
+        while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None:
+            chain.append(inner)
         traceback.print_exc()
         if {{ error | pprint }} in [type(link).__name__ for link in chain]:
             print("REPRODUCED", {{ error | pprint }})

@@ -185,13 +185,23 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
 
 
 def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
-    """A printed graph names no modules and no roles: take them, and tuples' tensors, from nodes of the same name and target."""
+    """A printed graph names no modules and no roles: take them, and tuples' tensors, from nodes of the same name and target, or
+    the module from the one that the node's line of the user's belongs to."""
+    donors = list(donors)
     known = {node.name: node for donor in donors for node in donor.nodes if donor.id.stage != "dynamo"}
+    modules: dict[tuple[str, int], set[tuple[str, str]]] = {}
+    for donor in donors:
+        for node in donor.nodes:
+            modules.setdefault((node.file, node.line), set()).add((node.module, node.module_class))
 
     def enriched(node: Node) -> Node:
         donor = known.get(node.name)
         if donor is None or donor.op != node.op:
-            return node
+            at_line = modules.get((node.file, node.line), set()) if node.line else set()
+            if len(at_line) != 1:
+                return node
+            module, module_class = next(iter(at_line))
+            return msgspec.structs.replace(node, module=module, module_class=module_class)
         tensors = node.tensors or (donor.tensors if donor.target == node.target else ())
         return msgspec.structs.replace(
             node, module=donor.module, module_class=donor.module_class, role=donor.role, tensors=tensors

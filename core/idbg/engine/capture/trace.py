@@ -7,13 +7,15 @@ graphs are read from it later, at a point where an error of ours cannot break th
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from idbg.engine import compat
 from idbg.records import Frame, GraphBreak
 
-_BREAK_LINE = re.compile(r'File "(.+?)", line (\d+)')
+_BREAK_PLACE = re.compile(r"user code at (.+?):(\d+)")
+_BREAK_TITLE = re.compile(r"^(?:Graph Break Reason: )?([A-Z].+)$", re.MULTILINE)
+_BREAK_WHY = re.compile(r"^\s+Explanation: (.+)$", re.MULTILINE)
 
 # torch's names of phases -> ours; phases that are not here are too fine to show
 PHASES = {
@@ -120,11 +122,14 @@ def _frame(frame: str, metadata: object) -> Frame:
 
 
 def _graph_break(frame: str, text: str) -> GraphBreak:
-    places = _BREAK_LINE.findall(text)
-    file, line = places[-1] if places else ("", "0")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("File ")]
-    reason = next((line for line in lines if not line.lower().startswith("graph break in user code")), text[:200])
-    return GraphBreak(reason.removeprefix("Graph Break Reason: ").removeprefix("Reason: "), file, int(line), frame)
+    """Torch's report: "Graph break in user code at FILE:LINE", a title, an explanation, hints, and two tracebacks."""
+    place = _BREAK_PLACE.search(text)
+    report = text.partition("User code traceback:")[0]
+    titles = [title.strip() for title in _BREAK_TITLE.findall(report.partition("\n")[2])]
+    title = next((title for title in titles if not title.endswith(":")), "")
+    explanation = _BREAK_WHY.search(report)
+    reason = ": ".join(part for part in (title, explanation[1].strip() if explanation else "") if part)
+    return GraphBreak(reason or report.strip()[:200], place[1] if place else "", int(place[2]) if place else 0, frame)
 
 
 def _reasons(text: str) -> str:

@@ -1,0 +1,65 @@
+"""What can a user's own Python say to the debugger? `import idbg` loads none of it: each name loads what it needs."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from idbg.accelerator import Accelerator as Accelerator
+    from idbg.engine.backends import aot_backend as aot_backend
+    from idbg.engine.backends import aot_mock_backend as aot_mock_backend
+    from idbg.engine.backends import backend as backend
+    from idbg.engine.backends import mock_backend as mock_backend
+    from idbg.errors import ConstraintViolation as ConstraintViolation
+    from idbg.errors import IdbgError as IdbgError
+    from idbg.headless import run_program as run_program
+    from idbg.session import Session as Session
+
+    __version__: str
+
+# name -> the module that has it
+_HOMES = {
+    "Accelerator": "idbg.accelerator",
+    "ConstraintViolation": "idbg.errors",
+    "IdbgError": "idbg.errors",
+    "Session": "idbg.session",
+    "aot_backend": "idbg.engine.backends",
+    "aot_mock_backend": "idbg.engine.backends",
+    "backend": "idbg.engine.backends",
+    "mock_backend": "idbg.engine.backends",
+    "run_program": "idbg.headless",
+}
+
+__all__ = [  # noqa: RUF022
+    "Accelerator",
+    "ConstraintViolation",
+    "IdbgError",
+    "Session",
+    "aot_backend",
+    "aot_mock_backend",
+    "backend",
+    "mock_backend",
+    "run_program",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _version()
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'idbg' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms that `idbg --help` need not pay
+
+    try:
+        return version("idbg")
+    except PackageNotFoundError:
+        return "0+unknown"  # run from a checkout that is not installed

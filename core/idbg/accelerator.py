@@ -1,0 +1,268 @@
+"""What can the hardware not do, where is that written, and how is it changed?
+
+An accelerator is a TOML file: a name, a description, and any number of `[[rules]]` tables, each of a `kind` that names
+a class in `idbg.constraints`. A preset is such a file in `idbg/accelerators/`, or an entry point `idbg.accelerators` of
+another package that holds the file's path.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import count
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import msgspec
+
+from idbg import plugins, toml_text
+from idbg.constraints import BadValue, Constraint, broken_kinds, kinds
+from idbg.errors import AcceleratorError, SettingsError
+
+PRESETS = Path(__file__).parent / "accelerators"
+
+_LARGEST = 1 << 20  # characters: rules are written by hand, a bigger file is the wrong file
+_KEYS = ("name", "description", "rules")
+_TYPES = {"array": "a list", "str": "a string", "bool": "true or false", "int": "a whole number", "float": "a number"}
+
+
+class Accelerator(msgspec.Struct, frozen=True):
+    """The hardware's rules. Without rules, everything is accepted."""
+
+    name: str = "unnamed"
+    description: str = ""
+    rules: tuple[Constraint, ...] = ()
+
+
+def parse(text: str) -> Accelerator:
+    """The accelerator that this TOML text describes. Raises AcceleratorError, with the line that is wrong."""
+    if len(text) > _LARGEST:
+        raise AcceleratorError(f"this is no accelerator file: {len(text) >> 20} MB", hint="rules take a few kilobytes")
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message, line = toml_text.syntax_error(error, text)
+        raise AcceleratorError(f"not valid TOML: {message}", hint=_quoted_line(text, line), line=line) from None
+    except RecursionError:
+        raise AcceleratorError("not valid TOML: nested too deeply", hint="rules are flat tables") from None
+    for key in data:
+        if key not in _KEYS:
+            raise _unknown(
+                f'there is no key "{key}" here', key, _KEYS, toml_text.find_line(text, "", 0, key) or _header(text, key)
+            )
+    for key in ("name", "description"):
+        if not isinstance(data.get(key, ""), str):
+            raise AcceleratorError(
+                f"{key} must be a string", hint=f'{key} = "..."', line=toml_text.find_line(text, "", 0, key)
+            )
+    return Accelerator(data.get("name") or "unnamed", data.get("description", ""), _rules(data.get("rules", []), text))
+
+
+def unparse(accelerator: Accelerator) -> str:
+    """TOML text that `parse` reads back as this accelerator."""
+    lines = [f"name = {json.dumps(accelerator.name)}", f"description = {json.dumps(accelerator.description)}"]
+    for rule in accelerator.rules:
+        lines += ["", "[[rules]]"]
+        lines += [
+            f"{key} = {toml_text.spelled(value)}"
+            for key, value in msgspec.to_builtins(rule).items()
+            if value is not None
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def find(name_or_path: str) -> tuple[str, str]:
+    """The TOML text of a preset or a file, and the path it came from. Raises AcceleratorError if there is none."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
+        return _read(Path(name_or_path).expanduser())
+    preset = PRESETS / f"{name_or_path}.toml"
+    if preset.is_file():
+        return _read(preset)
+    if name_or_path in plugins.names("idbg.accelerators"):
+        return _read(_plugged(name_or_path))
+    near = get_close_matches(name_or_path, names(), n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise AcceleratorError(
+        f'there is no accelerator "{name_or_path}"',
+        hint=f"{hint}There are: {', '.join(names())}; or give the path of a .toml file",
+    )
+
+
+def names() -> list[str]:
+    """Every preset that `find` knows by name: our own first, then those of plug-ins."""
+    own = sorted(path.stem for path in PRESETS.glob("*.toml"))
+    return own + sorted(set(plugins.names("idbg.accelerators")) - set(own))
+
+
+def with_value(text: str, kind: str, key: str, value: object) -> str:
+    """The text with one key of the first rule of this kind set; all else, comments too, stays as it is.
+
+    A key that is not there is added to the rule, a rule that is not there to the end. The text must be valid TOML.
+    """
+    index = next(
+        (number for number, rule in enumerate(tomllib.loads(text).get("rules", [])) if rule.get("kind") == kind), None
+    )
+    spelled = toml_text.spelled(value)
+    if index is None:
+        gap = "\n" if text.strip() else ""
+        return f'{text.rstrip()}\n{gap}[[rules]]\nkind = "{kind}"\n{key} = {spelled}\n'.lstrip("\n")
+    after = -1
+    for place in toml_text.places(text):
+        if (place.table, place.number) != ("rules", index):
+            continue
+        if place.key == key:
+            return toml_text.replaced(text, place, spelled)
+        if place.key in ("", "kind"):
+            after = place.end
+    if after < 0:
+        raise AcceleratorError("rules on one line cannot be edited by key", hint="write each under its own [[rules]]")
+    end = text.find("\n", after)
+    head, tail = (text, "") if end < 0 else (text[:end], text[end:])
+    return f"{head}\n{key} = {spelled}{tail}"
+
+
+def from_environment(text: str, environ: Mapping[str, str]) -> str:
+    """The text with MOCK_ALIGNMENT and MOCK_MAX_MEMORY applied. Raises SettingsError for a bad value."""
+    if alignment := environ.get("MOCK_ALIGNMENT", "").strip():
+        text = with_value(text, "alignment", "multiple", _number("MOCK_ALIGNMENT", alignment, least=1))
+    if memory := environ.get("MOCK_MAX_MEMORY", "").strip():
+        limit = float("inf") if memory.lower() == "inf" else _number("MOCK_MAX_MEMORY", memory, least=0)
+        text = with_value(text, "memory", "max_bytes", limit)
+    return text
+
+
+def _number(variable: str, value: str, *, least: int) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        inf = " or inf" if variable == "MOCK_MAX_MEMORY" else ""
+        raise SettingsError(
+            f"{variable} is {value!r}", hint=f"set it to a whole number, {least} or more{inf}, or unset it"
+        )
+    return number
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        return path.read_text(encoding="utf-8-sig"), str(path)
+    except FileNotFoundError:
+        raise AcceleratorError(f"there is no file {path}", hint=f"presets are: {', '.join(names())}") from None
+    except UnicodeDecodeError:
+        raise AcceleratorError(f"{path} is not a text file", hint="an accelerator is TOML in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AcceleratorError(f"{path} cannot be read: {reason}", hint="give the path of a .toml file") from None
+
+
+def _plugged(name: str) -> Path:
+    loaded = plugins.load("idbg.accelerators")
+    held = loaded.found.get(name)
+    if isinstance(held, str | Path):
+        return Path(held)
+    why = loaded.broken.get(name, f"its entry point holds a {type(held).__name__}, not a path")
+    raise AcceleratorError(
+        f'the accelerator "{name}" of another package cannot be used: {why}', hint="mend or uninstall that package"
+    )
+
+
+def _rules(tables: object, text: str) -> tuple[Constraint, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise AcceleratorError(
+            "rules must be tables", hint="write [[rules]] above each rule", line=_header(text, "rules")
+        )
+    rules: list[Constraint] = []
+    for index, table in enumerate(tables):
+        rule = _rule(table, index, text)
+        if any(rule.name == other.name for other in rules):
+            if "name" in table:
+                line = toml_text.find_line(text, "rules", index, "name")
+                raise AcceleratorError(f'two rules are named "{rule.name}"', hint="give each its own name", line=line)
+            rule = msgspec.structs.replace(rule, name=_free_name(rule.kind, rules))
+        rules.append(rule)
+    return tuple(rules)
+
+
+def _free_name(kind: str, rules: Sequence[Constraint]) -> str:
+    taken = {rule.name for rule in rules}
+    return next(name for number in count(2) if (name := f"{kind}-{number}") not in taken)
+
+
+def _rule(table: dict[str, object], index: int, text: str) -> Constraint:
+    def line(key: str = "") -> int:
+        return toml_text.find_line(text, "rules", index, key) or _header(text, "rules")
+
+    kind = table.get("kind")
+    if kind is None:
+        raise AcceleratorError("this rule has no kind", hint=f"kinds are: {', '.join(kinds())}", line=line())
+    if not isinstance(kind, str) or kind not in kinds():
+        raise _unknown_kind(kind, line("kind"))
+    known = ["kind", *(field.name for field in msgspec.structs.fields(kinds()[kind]))]
+    for key in table:
+        if key not in known:
+            raise _unknown(f'a rule of kind "{kind}" has no key "{key}"', key, known, line(key))
+    try:
+        return msgspec.convert(table, kinds()[kind])
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, BadValue):
+            bad = error.__cause__
+            raise AcceleratorError(bad.message, hint=bad.hint, line=line(bad.key)) from None
+        raise _wrong_type(error, table, kinds()[kind], line) from None
+
+
+def _wrong_type(
+    error: msgspec.ValidationError, table: Mapping[str, object], rule: type[Constraint], line: Callable[[str], int]
+) -> AcceleratorError:
+    """msgspec's error ("Expected `int`, got `str` - at `$.multiple`") in the file's words."""
+    text = str(error)
+    if missing := re.search(r"required field `(\w+)`", text):
+        message = f'a rule of kind "{table["kind"]}" needs "{missing[1]}"'
+        return AcceleratorError(message, hint=f"add {missing[1]} = ...", line=line("kind"))
+    place = re.search(r"`\$\.(\w+)(\[)?", text)
+    key, inside = (place[1], bool(place[2])) if place else ("", False)
+    what = f"{key} {'holds' if inside else 'is'}"
+    choices = _choices({field.name: field.type for field in msgspec.structs.fields(rule)}.get(key))
+    if invalid := re.search(r"Invalid enum value '(.*)' - at", text):
+        return _unknown(f'{what} "{invalid[1]}"', invalid[1], choices, line(key))
+    types = re.search(r"Expected `(.+?)`.*?, got `(.+?)`", text)
+    if types is None:
+        return AcceleratorError(text, hint=f"look at {key}", line=line(key))
+    quoted = " or ".join(f'"{choice}"' for choice in choices)
+    wanted = [quoted if name == "str" and choices else _TYPES.get(name, name) for name in types[1].split(" | ")]
+    hint = f"it must {'hold' if inside else 'be'} {' or '.join(wanted)}"
+    return AcceleratorError(f"{what} {_TYPES.get(types[2], types[2])}", hint=hint, line=line(key))
+
+
+def _choices(annotation: object) -> list[str]:
+    """The strings that an annotation allows, however deep its Literal is."""
+    if get_origin(annotation) is Literal:
+        return [choice for choice in get_args(annotation) if isinstance(choice, str)]
+    return [choice for inner in get_args(annotation) for choice in _choices(inner)]
+
+
+def _unknown(message: str, given: str, known: Sequence[str], line: int) -> AcceleratorError:
+    near = get_close_matches(given, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    return AcceleratorError(message, hint=hint, line=line)
+
+
+def _unknown_kind(kind: object, line: int) -> AcceleratorError:
+    broken = broken_kinds()
+    if kind in broken:
+        return AcceleratorError(
+            f'the plug-in for rules of kind "{kind}" is broken: {broken[str(kind)]}', hint="mend it", line=line
+        )
+    return _unknown(f'there is no kind of rule "{kind}"', str(kind), list(kinds()), line)
+
+
+def _header(text: str, table: str) -> int:
+    """The line of the first table or key of this name, 0 if there is none."""
+    return next((place.line for place in toml_text.places(text) if table in (place.table, place.key)), 0)
+
+
+def _quoted_line(text: str, line: int) -> str:
+    lines = text.splitlines()
+    quoted = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    return f"line {line}: {quoted[:80]}" if quoted else f"at line {line}"

@@ -1,0 +1,167 @@
+"""Which nodes, kernels and lines of the user's are the same computation?
+
+Torch says which nodes of one graph came from which of the graph above it (`Links`), and which post-grad nodes each
+kernel call computes. The rest is walking. Indexes are built when first needed, and again when the run has grown.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from functools import cached_property
+
+from idbg.records import GraphId, Kernel, KernelCall, NodeId, Part
+from idbg.run import Run
+
+_Step = tuple[GraphId, GraphId]  # from one graph to the next
+_Onward = dict[str, list[str]]  # node name -> the names that it leads to in the next graph
+_Use = tuple[Kernel, KernelCall]
+
+
+class Provenance:
+    """Answers for one run, which may still be growing."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._index = _Index(run)
+
+    def kernels_of(self, node: NodeId) -> list[_Use]:
+        """The kernels that compute this node, each with the call that does (a kernel called twice is there twice)."""
+        index = self._fresh()
+        found: dict[tuple[str, str, int], _Use] = {}
+        for graph, names in index.below(node):
+            uses = index.uses.get((graph.frame, graph.part), {})
+            for name in names:
+                for kernel, call in uses.get(name, ()):
+                    found.setdefault((kernel.name, call.handle, call.line), (kernel, call))
+        return list(found.values())
+
+    def nodes_of(self, kernel: Kernel) -> list[NodeId]:
+        """The post-grad nodes that the kernel computes, over all its calls."""
+        graph = GraphId(kernel.frame, "post_grad", kernel.part)
+        return [NodeId(graph, name) for name in kernel.nodes]
+
+    def counterparts(self, node: NodeId, graph: GraphId) -> list[NodeId]:
+        """The nodes of `graph`, another of the same frame, that are the same computation, in that graph's order."""
+        index = self._fresh()
+        path = index.path(node.graph, graph)
+        if path is None:
+            return []
+        names = [node.name]
+        for step in path:
+            names = _onward(names, index.steps[step])
+        order = index.order(graph)
+        return [NodeId(graph, name) for name in sorted(names, key=lambda name: order.get(name, len(order)))]
+
+    def nodes_at(self, file: str, line: int) -> list[NodeId]:
+        """The nodes of every graph that come from this line of the user's, graph by graph."""
+        index = self._fresh()
+        return [NodeId(graph, name) for graph, names in index.lines.get((file, line), ()) for name in names]
+
+    def _fresh(self) -> "_Index":
+        if self._index.size != _size(self._run):
+            self._index = _Index(self._run)
+        return self._index
+
+
+class _Index:
+    """The run's links as dictionaries, as far as it had come when this was made."""
+
+    def __init__(self, run: Run) -> None:
+        self.size = _size(run)
+        self._run = run
+        self._orders: dict[GraphId, dict[str, int]] = {}
+        self._paths: dict[_Step, list[_Step] | None] = {}
+
+    @cached_property
+    def steps(self) -> dict[_Step, _Onward]:
+        """(from, to) -> its steps, for every pair of graphs that links join, in both directions."""
+        found: dict[_Step, _Onward] = {}
+        for links in self._run.links:
+            down = found.setdefault((links.above, links.below), {})
+            up = found.setdefault((links.below, links.above), {})
+            for above, below in links.pairs:
+                down.setdefault(above, []).append(below)
+                up.setdefault(below, []).append(above)
+        return found
+
+    @cached_property
+    def below_of(self) -> dict[GraphId, list[GraphId]]:
+        found: dict[GraphId, list[GraphId]] = {}
+        for links in self._run.links:
+            if links.below not in (known := found.setdefault(links.above, [])):
+                known.append(links.below)
+        return found
+
+    @cached_property
+    def uses(self) -> dict[tuple[str, Part], dict[str, list[_Use]]]:
+        """(frame, part) -> post-grad node -> the kernel calls that compute it."""
+        found: dict[tuple[str, Part], dict[str, list[_Use]]] = {}
+        for key, code in self._run.codes.items():
+            by_node = found.setdefault(key, {})
+            for kernel in code.kernels:
+                for call in kernel.calls:
+                    for name in call.nodes:
+                        by_node.setdefault(name, []).append((kernel, call))
+        return found
+
+    @cached_property
+    def lines(self) -> dict[tuple[str, int], list[tuple[GraphId, list[str]]]]:
+        """(file, line) -> the names that come from it, for each graph."""
+        found: dict[tuple[str, int], list[tuple[GraphId, list[str]]]] = {}
+        for graph in self._run.graphs.values():
+            here: dict[tuple[str, int], list[str]] = {}
+            for node in graph.nodes:
+                if node.file:
+                    here.setdefault((node.file, node.line), []).append(node.name)
+            for place, names in here.items():
+                found.setdefault(place, []).append((graph.id, names))
+        return found
+
+    def below(self, node: NodeId) -> list[tuple[GraphId, list[str]]]:
+        """The post-grad nodes that this node became, for each post-grad graph that it leads down to."""
+        found: list[tuple[GraphId, list[str]]] = []
+        waiting = deque([(node.graph, [node.name])])
+        while waiting:
+            graph, names = waiting.popleft()
+            if graph.stage == "post_grad":
+                found.append((graph, names))
+                continue
+            for lower in self.below_of.get(graph, ()):
+                if reached := _onward(names, self.steps[graph, lower]):
+                    waiting.append((lower, reached))
+        return found
+
+    def path(self, start: GraphId, end: GraphId) -> list[_Step] | None:
+        """The fewest steps from graph to graph: up to one that both came from, and down. None if no links join them."""
+        if (start, end) not in self._paths:
+            self._paths[start, end] = _shortest(start, end, self.steps)
+        return self._paths[start, end]
+
+    def order(self, graph: GraphId) -> dict[str, int]:
+        """Node name -> its place in the graph."""
+        if graph not in self._orders:
+            known = self._run.graphs.get(graph)
+            self._orders[graph] = {node.name: place for place, node in enumerate(known.nodes)} if known else {}
+        return self._orders[graph]
+
+
+def _size(run: Run) -> tuple[int, int, int]:
+    return len(run.graphs), len(run.links), len(run.codes)
+
+
+def _onward(names: Iterable[str], steps: _Onward) -> list[str]:
+    return list(dict.fromkeys(other for name in names for other in steps.get(name, ())))
+
+
+def _shortest(start: GraphId, end: GraphId, steps: Iterable[_Step]) -> list[_Step] | None:
+    neighbours: dict[GraphId, list[GraphId]] = {}
+    for one, other in steps:
+        neighbours.setdefault(one, []).append(other)
+    paths: dict[GraphId, list[_Step]] = {start: []}
+    waiting = deque([start])
+    while waiting and end not in paths:
+        here = waiting.popleft()
+        for there in neighbours.get(here, ()):
+            if there not in paths:
+                paths[there] = [*paths[here], (here, there)]
+                waiting.append(there)
+    return paths.get(end)

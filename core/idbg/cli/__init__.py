@@ -1,0 +1,71 @@
+"""Which command did the user type? Each module in this folder is a command: `HELP`, `add_arguments`, `run`.
+
+Nothing here may import torch, and what `idbg --help` needs must load in 0.3 s.
+"""
+
+import argparse
+import contextlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+import idbg
+from idbg.errors import BadInput, IdbgError
+from idbg.program_args import split
+
+FAILED, BAD_USAGE = 1, 2
+
+
+class Command(Protocol):
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+        """Do it, and give the exit status. `argv` is what stood after `--`."""
+
+
+def commands() -> dict[str, Command]:
+    """Every command by its name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return {name.replace("_", "-"): cast("Command", import_module(f"{__name__}.{name}")) for name in names}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`idbg`: 0 clean, 1 violations in strict mode or a failed compile, 2 bad usage, 128 + N ended by signal N."""
+    ours, programs = split(sys.argv[1:] if argv is None else argv)
+    args = _parser().parse_args(ours)
+    command: Command = args.command
+    try:
+        status = command.run(args, programs)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _quiet()
+    except IdbgError as error:
+        print(f"idbg: {error}", file=sys.stderr)
+        return BAD_USAGE if isinstance(error, BadInput) else FAILED
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="idbg", description="Debug torch.compile without a screen; idbg-tui has one.")
+    parser.add_argument("--version", action="version", version=f"idbg {idbg.__version__}")
+    parser.set_defaults(command=None)
+    found = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, command in commands().items():
+        sub = found.add_parser(name, help=command.HELP, description=command.HELP[:1].upper() + command.HELP[1:] + ".")
+        command.add_arguments(sub)
+        sub.set_defaults(command=command)
+    return parser
+
+
+def _quiet() -> int:
+    """Whoever read our output has gone: say nothing, also not when Python flushes at its end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13

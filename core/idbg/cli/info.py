@@ -1,0 +1,99 @@
+"""Which versions run here, and which files and folders are read and written?"""
+
+import argparse
+import getpass
+import os
+import platform
+import sys
+import tempfile
+from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+import idbg
+from idbg import accelerator, settings
+
+HELP = "print versions, and every path that is used"
+
+PACKAGES = ("torch", "triton", "textual", "rich", "plotext", "msgspec", "numpy", "safetensors", "pygments")
+
+
+class Info(msgspec.Struct, frozen=True):
+    """`versions` has None for what is not installed; `missing` names the paths that are not there (yet)."""
+
+    versions: dict[str, str | None]
+    paths: dict[str, str]
+    missing: tuple[str, ...]
+    accelerators: tuple[str, ...]
+    settings: settings.Settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    info = collect()
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(info)).decode())
+        return 0
+    for name, number in info.versions.items():
+        print(f"{name:12} {number or 'not installed'}")
+    print()
+    for name, path in info.paths.items():
+        print(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
+    print(f"\naccelerators   {', '.join(info.accelerators)}")
+    return 0
+
+
+def collect() -> Info:
+    """Everything, found without importing torch."""
+    chosen = settings.load(os.environ)
+    paths = _paths(chosen)
+    return Info(
+        versions={
+            "idbg": idbg.__version__,
+            "python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
+            **{name: _version(name) for name in PACKAGES},
+        },
+        paths={name: str(path) for name, path in paths.items()},
+        missing=tuple(name for name, path in paths.items() if not path.exists()),
+        accelerators=tuple(accelerator.names()),
+        settings=chosen,
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _paths(chosen: settings.Settings) -> dict[str, Path]:
+    environ = os.environ
+    inductor = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
+    found = {
+        "python": Path(sys.executable),
+        "idbg": Path(idbg.__file__).parent,
+        "settings": settings.path(environ),
+        "sessions": Path(chosen.output).expanduser().absolute(),
+        "presets": accelerator.PRESETS,
+        "inductor cache": Path(environ.get("TORCHINDUCTOR_CACHE_DIR") or inductor),
+        "triton cache": Path(environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache"),
+    }
+    themes = _themes()
+    return found | ({"themes": themes} if themes else {})
+
+
+def _themes() -> Path | None:
+    """The themes that the UI shows: beside its package when it is installed, beside the checkout when it is not."""
+    spec = PathFinder.find_spec("idbg_tui")
+    places = spec.submodule_search_locations if spec else None
+    for place in places or ():
+        for folder in (Path(place) / "_themes", Path(place).parent / "themes"):
+            if folder.is_dir():
+                return folder
+    return None

@@ -1,0 +1,71 @@
+"""Which nodes break the accelerator's rules, and why?
+
+To add a rule, add one module here with one subclass of `Constraint`: it is found by itself, and its struct tag is the
+`kind` that a `[[rules]]` table names. Packages of others add theirs by the entry point `idbg.constraints` (name = kind,
+value = the class).
+"""
+
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, TypeGuard
+
+from idbg import plugins
+from idbg.constraints.base import BadValue, Constraint, Finding, labelled
+from idbg.constraints.checker import Change, Checker, Findings, Group
+from idbg.records import Graph, Violation
+
+__all__ = [
+    "BadValue",
+    "Change",
+    "Checker",
+    "Constraint",
+    "Finding",
+    "Findings",
+    "Group",
+    "broken_kinds",
+    "check",
+    "kinds",
+    "labelled",
+]
+
+
+class HasRules(Protocol):
+    """An accelerator, as far as a check needs one."""
+
+    @property
+    def rules(self) -> tuple[Constraint, ...]: ...
+
+
+def check(graph: Graph, accelerator: HasRules) -> list[Violation]:
+    """Every violation in the graph, in the order of its nodes, and for one node in the order of the rules."""
+    return list(Checker(graph).check(accelerator.rules).violations())
+
+
+@lru_cache(maxsize=1)
+def kinds() -> dict[str, type[Constraint]]:
+    """Every kind of rule: those of this package, then those of plug-ins, which never replace a built-in one."""
+    found: dict[str, type[Constraint]] = {}
+    for module in iter_modules(__path__):
+        for value in vars(import_module(f"{__name__}.{module.name}")).values():
+            if _is_kind(value) and value.__module__ == f"{__name__}.{module.name}":
+                found[str(value.__struct_config__.tag)] = value
+    for value in plugins.load("idbg.constraints").found.values():
+        if _is_kind(value):
+            found.setdefault(str(value.__struct_config__.tag), value)
+    return dict(sorted(found.items()))
+
+
+def broken_kinds() -> dict[str, str]:
+    """The plug-ins that gave no rule: entry point name -> what went wrong."""
+    loaded = plugins.load("idbg.constraints")
+    strange = {
+        name: "not a subclass of idbg.constraints.Constraint"
+        for name, value in loaded.found.items()
+        if not _is_kind(value)
+    }
+    return loaded.broken | strange
+
+
+def _is_kind(value: object) -> TypeGuard[type[Constraint]]:
+    return isinstance(value, type) and issubclass(value, Constraint) and value is not Constraint

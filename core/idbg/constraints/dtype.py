@@ -1,0 +1,85 @@
+"""Which tensors have a dtype that the hardware cannot hold?"""
+
+import difflib
+from collections.abc import Iterator
+
+import msgspec
+
+from idbg.constraints.base import BadValue, Constraint, Finding, labelled
+from idbg.records import DTYPE_OF_SHORT, DTYPES, Node
+
+# torch's own second names of dtypes
+_ALIASES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "chalf": "complex32",
+}
+
+# what to cast to instead, best first: the nearest dtypes that keep most of the values
+_NEAREST = {
+    "float64": ("float32", "bfloat16", "float16"),
+    "float32": ("bfloat16", "float16"),
+    "float16": ("bfloat16", "float32"),
+    "bfloat16": ("float16", "float32"),
+    "int64": ("int32", "int16", "int8"),
+    "int32": ("int64", "int16", "int8"),
+    "int16": ("int32", "int64", "int8"),
+    "int8": ("int16", "int32", "int64"),
+    "uint8": ("int16", "int32", "int64"),
+    "bool": ("uint8", "int8", "int32"),
+    "complex128": ("complex64",),
+}
+
+
+def dtype_name(spelling: object) -> str:
+    """The dtype's full name, from "float32", "f32", "torch.float32", "float" or torch.float32 itself.
+
+    Raises BadValue (for the key `allowed`) if there is no such dtype.
+    """
+    given = str(spelling)
+    name = given.removeprefix("torch.")
+    name = _ALIASES.get(name, DTYPE_OF_SHORT.get(name, name))
+    if name in DTYPES:
+        return name
+    near = difflib.get_close_matches(name, [*DTYPES, *DTYPE_OF_SHORT], n=1)
+    hint = f'did you mean "{near[0]}"?' if near else "dtypes are " + ", ".join(DTYPES)
+    raise BadValue("allowed", f'there is no dtype "{given}"', hint=hint)
+
+
+class Dtype(Constraint, frozen=True, tag="dtype"):
+    """Every tensor's dtype must be one of `allowed`. Names may be spelled "float32", "f32" or "torch.float32"."""
+
+    allowed: tuple[str, ...]
+
+    def validate(self) -> None:
+        names = tuple(dict.fromkeys(dtype_name(spelling) for spelling in self.allowed))
+        msgspec.structs.force_setattr(self, "allowed", names)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        for label, tensor in labelled(node):
+            if tensor.dtype not in self.allowed:
+                yield Finding(f"{label}dtype is {tensor.dtype}", self._wanted(), self._fix(node, tensor.dtype))
+
+    def _wanted(self) -> str:
+        missing = [name for name in DTYPES if name not in self.allowed]
+        if len(self.allowed) <= 4 or len(missing) >= len(self.allowed):
+            return " or ".join(self.allowed) or "no tensor at all (allowed is empty)"
+        return "any dtype but " + ", ".join(missing)
+
+    def _fix(self, node: Node, dtype: str) -> str:
+        near = next((name for name in _NEAREST.get(dtype, ()) if name in self.allowed), "")
+        if not near:
+            if dtype.startswith("complex") and not any(name.startswith("complex") for name in self.allowed):
+                return "split it into real and imaginary parts: torch.view_as_real"
+            return f'if the hardware takes {dtype}, add it to the rule\'s "allowed"'
+        if node.role in ("weight", "buffer"):
+            return f"convert the module: module.to(torch.{near})"
+        if node.op == "placeholder":
+            return f"pass it as {near}: .to(torch.{near})"
+        return f"compute it in {near}: cast with .to(torch.{near})"

@@ -1,0 +1,180 @@
+"""What is this operation called, at whatever stage it stands?
+
+PyTorch spells one op in many ways: torch.conv2d in a Dynamo graph is aten.convolution.default after AOTAutograd,
+F.relu(x, inplace=True) is the method relu_. A rule names an op once, and means all of them.
+"""
+
+import re
+from functools import lru_cache
+
+from idbg.records import Node
+
+# Ops that are one op to a user: a name that matches one matches all of its row. Convolutions: see `_convolution_names`.
+_SAME: tuple[tuple[str, ...], ...] = (
+    ("convolution_backward", "_convolution_double_backward", "convolution_backward_overrideable"),
+    ("lu", "_lu_with_info"),
+    ("linalg_lu_factor", "linalg_lu_factor_ex", "_lu_with_info"),
+    ("linalg_lu_solve", "lu_solve"),
+    ("prelu", "_prelu_kernel"),
+    ("_prelu_kernel_backward", "prelu_backward"),
+    ("softmax", "_softmax", "_safe_softmax"),
+    ("log_softmax", "_log_softmax"),
+    ("layer_norm", "native_layer_norm"),
+    ("group_norm", "native_group_norm"),
+    ("batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional"),
+    ("batch_norm", "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "cudnn_batch_norm"),
+    ("dropout", "native_dropout"),
+    ("max_pool1d", "max_pool1d_with_indices"),
+    ("max_pool2d", "max_pool2d_with_indices", "_low_memory_max_pool2d_with_offsets"),
+    ("max_pool3d", "max_pool3d_with_indices"),
+    ("adaptive_avg_pool2d", "_adaptive_avg_pool2d"),
+    ("scaled_dot_product_attention", "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention"),
+    ("scaled_dot_product_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention"),
+    ("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"),
+)
+
+_CONVOLUTIONS = (
+    "convolution",
+    "_convolution",
+    "_convolution_mode",
+    "convolution_overrideable",
+    "cudnn_convolution",
+    "mkldnn_convolution",
+    "miopen_convolution",
+    "_convolution_pointwise",
+)
+_CONV_ND = re.compile(r"conv(_transpose)?[123]d")
+
+_OPERATORS = {
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "invert": "bitwise_not",
+    "and_": "bitwise_and",
+    "or_": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+_OPERATORS |= {f"i{name.rstrip('_')}": f"{op}_" for name, op in _OPERATORS.items()}
+_OPERATORS |= {f"i{name}": f"{name}_" for name in ("add", "sub", "mul", "pow", "matmul")}
+
+_OP_LIBRARIES = frozenset({"aten", "prims", "inductor", "quantized", "quantized_decomposed", "mkldnn", "higher_order"})
+_SUBMODULES = {"linalg": "linalg_", "_linalg": "linalg_", "fft": "fft_", "_fft": "fft_", "special": "special_"}
+
+# Functions of torch.nn.functional with an `inplace` argument -> its place among the positional ones
+_INPLACE_AT = {
+    "relu": 1,
+    "relu6": 1,
+    "silu": 1,
+    "selu": 1,
+    "mish": 1,
+    "hardswish": 1,
+    "hardsigmoid": 1,
+    "elu": 2,
+    "celu": 2,
+    "leaky_relu": 2,
+    "rrelu": 4,
+    "hardtanh": 3,
+    "threshold": 3,
+    "dropout": 3,
+}
+_INPLACE = re.compile(r"\binplace\s*=\s*True\b")
+_TRANSPOSED = re.compile(r"\btransposed\s*=\s*True\b")
+_TRANSPOSED_AT = 6  # aten::convolution(input, weight, bias, stride, padding, dilation, transposed, ...)
+
+
+def _synonyms() -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for row in _SAME:
+        for name in row:
+            found.setdefault(name, {}).update(dict.fromkeys(row))
+    return {name: tuple(others) for name, others in found.items()}
+
+
+_SYNONYMS = _synonyms()
+
+
+@lru_cache(maxsize=4096)
+def short_name(target: str) -> str:
+    """The op's own name: "aten.add.Tensor" -> add, "torch.linalg.lu" -> linalg_lu, "_operator.iadd" -> add_."""
+    path = target.removeprefix("torch.ops.")
+    parts = path.split(".")
+    if len(parts) > 1 and (path != target or is_overload(target)):
+        return parts[1]
+    last = parts[-1]
+    if parts[0] in ("_operator", "operator"):
+        return _OPERATORS.get(last, last)
+    prefix = _SUBMODULES.get(parts[-2], "") if len(parts) > 1 else ""
+    return last if last.startswith(prefix) else prefix + last
+
+
+def is_overload(target: str) -> bool:
+    """Whether it is an operator library's ("aten.add.Tensor", "mylib.op.default") and not a Python function."""
+    parts = target.removeprefix("torch.ops.").split(".")
+    return len(parts) in (2, 3) and (parts[0] in _OP_LIBRARIES or (len(parts) == 3 and parts[-1] == "default"))
+
+
+def flags(node: Node) -> str:
+    """What about the node's arguments decides what it is called: "inplace = True", "transposed = True", or nothing."""
+    if not node.args or "True" not in node.args:
+        return ""
+    name = short_name(node.target)
+    if name in _INPLACE_AT and (_INPLACE.search(node.args) or _argument(node.args, _INPLACE_AT[name]) == "True"):
+        return "inplace = True"
+    if name in _CONVOLUTIONS and (_TRANSPOSED.search(node.args) or _argument(node.args, _TRANSPOSED_AT) == "True"):
+        return "transposed = True"
+    return ""
+
+
+def names(node: Node) -> tuple[str, ...]:
+    """Everything this call is called, its own name first; nothing for a node that is not a call."""
+    if node.op not in ("call_function", "call_method", "call_module"):
+        return ()
+    if node.op == "call_module":
+        own = node.module_class.rpartition(".")[2].lower() or short_name(node.target)
+    else:
+        own = short_name(node.target)
+    found = {own: None}
+    marks = flags(node)
+    if marks == "inplace = True":
+        found = {f"{own}_": None, own: None}
+    elif own.endswith("_") and not own.endswith("__"):
+        found[own.removesuffix("_")] = None
+    for name in tuple(found):
+        found.update(dict.fromkeys(_SYNONYMS.get(name, ())))
+        found.update(dict.fromkeys(_convolution_names(name, node, transposed=bool(marks))))
+    return tuple(found)
+
+
+def targets(node: Node, called: tuple[str, ...]) -> list[str]:
+    """The full targets that this call has or stands for: its own, and ATen's for each of its names."""
+    overload = node.target.rpartition(".")[2] if is_overload(node.target) else "default"
+    found = [node.target, node.target.removeprefix("torch.ops.")]
+    found += [f"aten.{name}" for name in called]
+    if overload == "default":
+        found += [f"aten.{name}.default" for name in called]
+    return found
+
+
+def _convolution_names(name: str, node: Node, *, transposed: bool) -> tuple[str, ...]:
+    if _CONV_ND.fullmatch(name):
+        return _CONVOLUTIONS
+    if name not in _CONVOLUTIONS:
+        return ()
+    kind = "conv_transpose" if transposed else "conv"
+    rank = len(node.tensors[0].shape) if node.tensors else 0
+    spatial = (str(rank - 2),) if rank in (3, 4, 5) else ("1", "2", "3")
+    return (*_CONVOLUTIONS, *(f"{kind}{count}d" for count in spatial))
+
+
+def _argument(args: str, position: int) -> str:
+    """The positional argument at `position` in an argument list as FX prints it; "" if there is none."""
+    depth, found = 0, [""]
+    for char in args:
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += char
+    return found[position].strip() if position < len(found) else ""

@@ -1,0 +1,1 @@
+"""How is a run told to somebody who did not watch it?"""

@@ -1,0 +1,280 @@
+"""How does a run read to another program? The schema is documented in docs/json-schema.md.
+
+Every key is always there, so that a reader needs no defaults; values that are not known are null or empty.
+"""
+
+import msgspec
+
+from idbg.analysis.provenance import Provenance
+from idbg.records import (
+    Dim,
+    Failure,
+    Frame,
+    Graph,
+    GraphBreak,
+    Kernel,
+    Node,
+    NodeId,
+    Part,
+    Program,
+    Stage,
+    Target,
+    TensorMeta,
+    Verdict,
+    hint_of,
+)
+from idbg.run import Run
+
+SCHEMA = "idbg.run/1"
+
+
+class ProgramReport(Program, frozen=True, omit_defaults=False):
+    pass
+
+
+class TargetReport(Target, frozen=True, omit_defaults=False):
+    pass
+
+
+class ErrorReport(Failure, frozen=True, omit_defaults=False):
+    pass
+
+
+class TensorReport(msgspec.Struct, frozen=True):
+    """`hints` and `stride_hints` hold, place by place, the value a symbol had while compiling; null if it had none."""
+
+    dtype: str
+    shape: list[int | str]
+    stride: list[int | str]
+    device: str
+    hints: list[int | None]
+    stride_hints: list[int | None]
+    bytes: int | None
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """dtype, shape, stride, device and hints are those of the first tensor; `tensors` has all of them."""
+
+    name: str
+    op: str
+    target: str
+    args: str
+    role: str
+    dtype: str | None
+    shape: list[int | str] | None
+    stride: list[int | str] | None
+    device: str | None
+    hints: list[int | None] | None
+    tensors: list[TensorReport]
+    module: str
+    module_class: str
+    file: str
+    line: int
+    code: str
+    inputs: list[str]
+    kernels: list[str]
+
+
+class GraphReport(msgspec.Struct, frozen=True):
+    stage: Stage
+    part: Part
+    nodes: list[NodeReport]
+    code: str
+
+
+class CallReport(msgspec.Struct, frozen=True):
+    handle: str
+    line: int
+    nodes: list[str]
+
+
+class KernelReport(msgspec.Struct, frozen=True):
+    """`stage` is the part it was generated for; `nodes` are names in that part's post_grad graph; `line` and those of
+    `calls` are in the wrapper, the text of the frame's `wrappers` for that stage."""
+
+    name: str
+    language: str
+    source: str
+    stage: Part
+    nodes: list[str]
+    line: int
+    calls: list[CallReport]
+
+
+class WrapperReport(msgspec.Struct, frozen=True):
+    stage: Part
+    text: str
+
+
+class FrameReport(msgspec.Struct, frozen=True):
+    id: str
+    function: str
+    file: str
+    line: int
+    graphs: list[GraphReport]
+    kernels: list[KernelReport]
+    wrappers: list[WrapperReport]
+
+
+class ViolationReport(msgspec.Struct, frozen=True, kw_only=True):
+    rule: str
+    severity: str
+    frame: str
+    stage: Stage
+    part: Part
+    node: str
+    found: str
+    wanted: str
+    fix: str
+    source: str
+    file: str
+    line: int
+
+
+class RecompileReport(msgspec.Struct, frozen=True):
+    frame: str
+    reason: str
+
+
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
+    schema: str = SCHEMA
+    run: int
+    program: ProgramReport
+    target: TargetReport
+    verdict: Verdict | None
+    error: ErrorReport | None
+    seconds: float
+    phases: dict[str, float]
+    frames: list[FrameReport]
+    violations: list[ViolationReport]
+    breaks: list[GraphBreak]
+    recompiles: list[RecompileReport]
+    output: str
+    stderr: str
+
+
+def run_report(run: Run) -> RunReport:
+    """The run as far as it has come; `verdict` is None only while it goes on."""
+    return RunReport(
+        run=run.number,
+        program=ProgramReport(**msgspec.structs.asdict(run.program)),
+        target=TargetReport(**msgspec.structs.asdict(run.target)),
+        verdict=run.verdict,
+        error=ErrorReport(**msgspec.structs.asdict(run.failure)) if run.failure else None,
+        seconds=run.seconds,
+        phases=run.phases,
+        frames=_frames(run),
+        violations=_violations(run),
+        breaks=list(run.breaks),
+        recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],
+        output="".join(event.text for event in run.output if event.stream == "stdout"),
+        stderr="".join(event.text for event in run.output if event.stream == "stderr"),
+    )
+
+
+def encode(report: RunReport, *, indent: int = 2) -> bytes:
+    """Strict JSON: a float that is not finite is null."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=indent)
+
+
+def decode(text: bytes) -> RunReport:
+    """A report again, from what `encode` wrote. Raises msgspec.DecodeError if it is none."""
+    return msgspec.json.decode(text, type=RunReport)
+
+
+def _frames(run: Run) -> list[FrameReport]:
+    provenance = Provenance(run)
+    known = dict(run.frames)
+    for name in [graph.frame for graph in run.graphs] + [frame for frame, _ in run.codes]:
+        known.setdefault(name, Frame(name, ""))
+    return [
+        FrameReport(
+            id=frame.id,
+            function=frame.function,
+            file=frame.file,
+            line=frame.line,
+            graphs=[_graph(graph, provenance) for graph in run.graphs.values() if graph.id.frame == frame.id],
+            kernels=[_kernel(kernel) for kernel in run.kernels if kernel.frame == frame.id],
+            wrappers=[WrapperReport(part, code.text) for (name, part), code in run.codes.items() if name == frame.id],
+        )
+        for frame in known.values()
+    ]
+
+
+def _graph(graph: Graph, provenance: Provenance) -> GraphReport:
+    nodes = [_node(node, graph.node_id(node.name), provenance) for node in graph.nodes]
+    return GraphReport(graph.id.stage, graph.id.part, nodes, graph.code)
+
+
+def _node(node: Node, node_id: NodeId, provenance: Provenance) -> NodeReport:
+    tensors = [_tensor(tensor) for tensor in node.tensors]
+    first = tensors[0] if tensors else None
+    return NodeReport(
+        name=node.name,
+        op=node.op,
+        target=node.target,
+        args=node.args,
+        role=node.role,
+        dtype=first.dtype if first else None,
+        shape=first.shape if first else None,
+        stride=first.stride if first else None,
+        device=first.device if first else None,
+        hints=first.hints if first else None,
+        tensors=tensors,
+        module=node.module,
+        module_class=node.module_class,
+        file=node.file,
+        line=node.line,
+        code=node.code,
+        inputs=list(node.inputs),
+        kernels=list(dict.fromkeys(kernel.name for kernel, _ in provenance.kernels_of(node_id))),
+    )
+
+
+def _tensor(tensor: TensorMeta) -> TensorReport:
+    return TensorReport(
+        dtype=tensor.dtype,
+        shape=[_dim(dim) for dim in tensor.shape],
+        stride=[_dim(dim) for dim in tensor.stride],
+        device=tensor.device,
+        hints=[hint_of(dim) for dim in tensor.shape],
+        stride_hints=[hint_of(dim) for dim in tensor.stride],
+        bytes=tensor.nbytes,
+    )
+
+
+def _dim(dim: Dim) -> int | str:
+    return dim if isinstance(dim, int) else dim.expr
+
+
+def _kernel(kernel: Kernel) -> KernelReport:
+    calls = [CallReport(call.handle, call.line, list(call.nodes)) for call in kernel.calls]
+    return KernelReport(
+        name=kernel.name,
+        language=kernel.language,
+        source=kernel.source,
+        stage=kernel.part,
+        nodes=list(kernel.nodes),
+        line=kernel.line,
+        calls=calls,
+    )
+
+
+def _violations(run: Run) -> list[ViolationReport]:
+    return [
+        ViolationReport(
+            rule=violation.rule,
+            severity=violation.severity,
+            frame=violation.node.graph.frame,
+            stage=violation.node.graph.stage,
+            part=violation.node.graph.part,
+            node=violation.node.name,
+            found=violation.found,
+            wanted=violation.wanted,
+            fix=violation.fix,
+            source=violation.source,
+            file=violation.file,
+            line=violation.line,
+        )
+        for violation in run.violations
+    ]

@@ -1,0 +1,242 @@
+"""What has the user done with a program so far, and what is being done now? Both front ends drive this alone."""
+
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from msgspec.structs import replace
+
+import idbg
+from idbg import accelerator, events, store
+from idbg.accelerator import Accelerator
+from idbg.errors import AcceleratorError, BadInput
+from idbg.events import SessionEvent
+from idbg.feed import Feed, Listener
+from idbg.records import NodeId, Program, Target
+from idbg.rules_file import RulesFile, rules_for
+from idbg.run import History
+from idbg.store import Store
+from idbg.worker.child import COMMAND
+from idbg.worker.client import Worker
+from idbg.worker.protocol import Compile, Request, WriteRepro
+
+
+class Session:
+    """A program's runs, live (`start`, `run`) or read from disk (`Session.open`). Safe to use from any thread.
+
+    Raises OutputError if its folder cannot be made, AcceleratorError or SettingsError if its rules cannot be had.
+    `rules_path` is the target's accelerator as a file. `command` starts the worker.
+    """
+
+    program: Program
+    target: Target  # with the rules in force
+    folder: Path
+    _worker: Worker | None = None
+    _feed: Feed
+    _rules_file: RulesFile
+
+    def __init__(
+        self,
+        program: Program,
+        target: Target,
+        *,
+        output: Path,
+        rules_path: Path | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        if rules_path is not None:
+            target = replace(target, accelerator=str(rules_path))
+        text, own_file = rules_for(target)
+        kept = Store.create(output, program)
+        self._prepare(program, replace(target, rules=text), kept.folder, Feed(kept))
+        self._rules_file.follow(own_file, text)
+        self._worker = Worker(self._take, command=command)
+        self._feed.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
+
+    @classmethod
+    def open(cls, folder: Path) -> "Session":
+        """A saved session: all that happened in it, and its rules to edit, but no worker. Nothing is written to it.
+
+        Raises OutputError if the folder is not a session that can be read.
+        """
+        feed = Feed(past=store.load(folder))
+        opened = next((event for event in feed.events if isinstance(event, events.SessionOpened)), None)
+        last = feed.history.last
+        program = last.program if last else opened.program if opened else Program(path="")
+        edits = [event.text for event in feed.events if isinstance(event, events.RulesEdited)]
+        target = last.target if last else Target()
+        session = cls.__new__(cls)
+        session._prepare(program, replace(target, rules=edits[-1]) if edits else target, folder.absolute(), feed)
+        return session
+
+    def _prepare(self, program: Program, target: Target, folder: Path, feed: Feed) -> None:
+        self.program, self.target, self.folder, self._feed = program, target, folder, feed
+        self._rules_file = RulesFile(self._rules_file_changed)
+        self._changed = threading.Condition()
+        self._in_hand: Request | None = None
+        self._queue: list[Request] = []
+        self._stopping = False  # the job in hand was cancelled; asking again means: kill it
+        self._closed = False
+        self._runs = 0
+
+    # ------------------------------------------------------------- what happened
+
+    @property
+    def events(self) -> list[SessionEvent]:
+        """Everything so far."""
+        return self._feed.events
+
+    @property
+    def history(self) -> History:
+        return self._feed.history
+
+    @property
+    def live(self) -> bool:
+        return self._worker is not None
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Pass every later event to `listener`, in order, on a thread of the session; the answer ends that.
+
+        Past events are not repeated: before `start` and `run`, `events` has all of them.
+        """
+        return self._feed.subscribe(listener)
+
+    # ------------------------------------------------------------- what the user does
+
+    def start(self) -> None:
+        """Warm the worker up and watch the rules' file; returns at once."""
+        self._live().start()
+        self._rules_file.start()
+
+    def run(self, target: Target | None = None) -> int:
+        """Run the program, for a new target if there is one, and give the run's number at once.
+
+        A run in progress is cancelled, and one that still waits is dropped: it never starts. Raises AcceleratorError or
+        SettingsError if the new target has no rules and names an accelerator that cannot be had.
+        """
+        worker = self._live()
+        if target is not None:
+            self._aim(target)
+        with self._changed:
+            self._runs += 1
+            request = Compile(run=self._runs, program=self.program, target=self.target, folder="")
+            self._queue = [job for job in self._queue if not isinstance(job, Compile)] + [request]
+            if isinstance(self._in_hand, Compile) and not self._stopping:
+                self._stopping = True
+                worker.cancel()
+            self._next()
+            return request.run
+
+    def cancel(self) -> None:
+        """Stop what is done now and forget what waits; a second time, without waiting for it to stop by itself."""
+        worker = self._live()
+        with self._changed:
+            self._queue.clear()
+            if self._in_hand is not None:
+                self._stopping = True
+                worker.cancel()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is being done and the listeners have heard of all of it; False if that takes longer."""
+        with self._changed:
+            idle = self._changed.wait_for(lambda: self._in_hand is None and not self._queue, timeout)
+        return idle and self._feed.flush(timeout)
+
+    def edit_rules(self, text: str, origin: str = "editor") -> Accelerator | None:
+        """Put these rules in force for the next run; a text that is not valid is refused: the last good one stays."""
+        try:
+            valid = accelerator.parse(text)
+        except AcceleratorError as error:
+            message = f"{error.message}; {error.hint}" if error.hint else error.message
+            self._feed.emit(events.RulesRefused(text=text, origin=origin, message=message, line=error.line))
+            return None
+        with self._changed:
+            self.target = replace(self.target, rules=text)
+            self._feed.emit(events.RulesEdited(text=text, origin=origin))
+        return valid
+
+    def export_repro(self, node: NodeId | None, rule: str = "") -> None:
+        """Write a repro of one violation of the last run, or, with no node, of its failed compile; see ReproEnded."""
+        self._live()
+        if not self._runs:
+            raise BadInput("nothing was run yet, so there is nothing to reproduce", hint="run the program first")
+        with self._changed:
+            self._queue.append(WriteRepro(run=self._runs, folder="", node=node, rule=rule))
+            self._next()
+
+    def close(self) -> None:
+        """End the worker and all that it started, and the log. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._queue.clear()
+        self._rules_file.stop()
+        if self._worker is not None:
+            self._worker.close()
+        self._feed.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------- how
+
+    def _live(self) -> Worker:
+        if self._worker is None:
+            raise BadInput(
+                "this session was read from disk: nothing can be run in it",
+                hint=f"to run the program again: idbg-tui {self.program.label}",
+            )
+        if self._closed:
+            raise BadInput("this session is closed", hint="open a new one")
+        return self._worker
+
+    def _aim(self, target: Target) -> None:
+        """Take a new target, with the rules of the accelerator that it names where it brings none of its own."""
+        text, own_file = rules_for(target)
+        with self._changed:
+            if not target.rules:
+                self._rules_file.follow(own_file, text)
+            if text != self.target.rules:
+                self._feed.emit(events.RulesEdited(text=text, origin=str(own_file or target.accelerator)))
+            self.target = replace(target, rules=text)
+
+    def _next(self) -> None:
+        """Give the worker the oldest job that waits, if it has none. The lock is held."""
+        if self._in_hand is not None or not self._queue or self._worker is None or self._closed:
+            return
+        request = self._queue.pop(0)
+        if isinstance(request, Compile):
+            self._feed.emit(events.RunStarted(run=request.run, program=request.program, target=request.target))
+            self._in_hand = replace(request, folder=self._folder(lambda kept: kept.run_folder(request.run)))
+        else:
+            self._feed.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
+            self._in_hand = replace(request, folder=self._folder(Store.repro_folder))
+        self._worker.submit(self._in_hand)
+
+    def _folder(self, make: Callable[[Store], Path]) -> str:
+        """A folder for the worker to write in: the session's, or a temporary one where the disk refuses that."""
+        try:
+            if self._feed.store is not None:
+                return str(make(self._feed.store))
+        except OSError as error:
+            self._feed.emit(events.Noted(level="warning", text=f"{error}; torch's files go to a temporary folder"))
+        return tempfile.mkdtemp(prefix="idbg-")
+
+    def _take(self, event: SessionEvent) -> None:
+        """What the worker says, on its thread."""
+        with self._changed:
+            self._feed.emit(event)
+            if isinstance(event, events.RunEnded | events.ReproEnded):
+                self._in_hand, self._stopping = None, False
+                self._next()
+                self._changed.notify_all()
+
+    def _rules_file_changed(self, path: Path, text: str) -> None:
+        if text != self.target.rules:
+            self.edit_rules(text, origin=str(path))

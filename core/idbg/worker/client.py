@@ -1,0 +1,293 @@
+"""How does the host run requests in the worker, whatever becomes of it?
+
+One thread of ours owns the worker process: it alone reads the pipes, signals, buries and spawns, so nothing is locked.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from idbg import events
+from idbg.errors import WorkerError
+from idbg.events import SessionEvent
+from idbg.records import Failure
+from idbg.worker.child import COMMAND, Child, read
+from idbg.worker.output import Output, Stream
+from idbg.worker.protocol import Compile, Request
+
+GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
+LEAVE_SECONDS = 0.3  # for an idle child to end by itself
+POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a pipe that a grandchild holds open
+
+Order = Request | Literal["start", "cancel", "close"]
+
+
+class Worker:
+    """The host's side of the worker process. Every request ends in exactly one `RunEnded` or `ReproEnded`.
+
+    `listener` gets each event on the worker's thread, in order: what a run printed comes before that run's end.
+    One request at a time: submit the next when the last has ended.
+    """
+
+    def __init__(
+        self,
+        listener: Callable[[SessionEvent], None],
+        *,
+        command: Sequence[str] = COMMAND,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
+        self._listener, self._command, self._grace = listener, command, grace
+        self._orders: deque[Order] = deque()
+        self._wake_read, wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        self._wake = os.fdopen(wake_write, "wb", buffering=0)
+        self._child: Child | None = None
+        self._ready = self._wanted = self._closing = self._killed = False
+        self._job: Request | None = None
+        self._sent_at: float | None = None
+        self._deadline: float | None = None
+        self._output = Output()
+        self._selector = selectors.DefaultSelector()
+        self._thread = threading.Thread(target=self._serve, name="idbg-worker", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------- any thread
+
+    def start(self) -> None:
+        """Spawn the process, so that it is warm when the first request comes."""
+        self._order("start")
+
+    def submit(self, request: Request) -> None:
+        self._order(request)
+
+    def cancel(self) -> None:
+        """Stop the request in hand: ask, kill after a grace, or at once if it was asked before."""
+        self._order("cancel")
+
+    def close(self) -> None:
+        """End the process and its whole group. Idempotent."""
+        self._order("close")
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _order(self, order: Order) -> None:
+        self._orders.append(order)
+        with contextlib.suppress(ValueError, OSError):  # closed already: there is nobody to wake
+            self._wake.write(b".")
+
+    # ------------------------------------------------------------- the worker's thread
+
+    def _serve(self) -> None:
+        self._selector.register(self._wake_read, selectors.EVENT_READ, self._obey)
+        while not self._closing:
+            for key, _ in self._selector.select(self._timeout()):
+                key.data()
+            self._tick()
+        self._leave()
+
+    def _timeout(self) -> float | None:
+        waits = [POLL_SECONDS if self._child else None, self._output.wait()]
+        if self._deadline is not None:
+            waits.append(max(self._deadline - time.monotonic(), 0.0))
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _obey(self) -> None:
+        read(self._wake_read)
+        while self._orders:
+            match self._orders.popleft():
+                case "start":
+                    self._wanted = True
+                case "cancel":
+                    self._cancel()
+                case "close":
+                    self._closing = True
+                    return
+                case request:
+                    assert self._job is None, "one request at a time"
+                    self._job = request
+
+    def _tick(self) -> None:
+        if self._output.wait() == 0.0:
+            self._pass_output()
+        if self._child is not None and self._deadline is not None and time.monotonic() >= self._deadline:
+            self._killed = True
+            self._child.end()
+        if self._child is not None and self._child.exited():
+            self._bury()
+        if self._child is None and not self._closing and (self._wanted or self._job is not None):
+            self._spawn()
+        if self._ready and self._job is not None and self._sent_at is None:
+            self._send(self._job)
+
+    def _spawn(self) -> None:
+        self._wanted = self._ready = self._killed = False
+        try:
+            self._child = child = Child(self._command)
+        except OSError as error:
+            self._lost(f"could not be started: {error}", "check that this Python can start processes: idbg info")
+            return
+        self._output = Output()
+        watched: list[tuple[int, Callable[[], None]]] = [
+            (child.events, self._read_events),
+            (child.stdout, lambda: self._read_output("stdout", child.stdout)),
+            (child.stderr, lambda: self._read_output("stderr", child.stderr)),
+        ]
+        for fd, callback in watched:
+            self._selector.register(fd, selectors.EVENT_READ, callback)
+
+    def _send(self, request: Request) -> None:
+        self._pass_output()
+        self._output.restart(request.run if isinstance(request, Compile) else 0)
+        self._sent_at = time.monotonic()
+        if self._child is not None:
+            self._child.send(request)
+
+    def _cancel(self) -> None:
+        if self._job is None or self._child is None or self._sent_at is None:
+            if self._job is not None:
+                self._end_job(_cancelled())
+        elif self._deadline is None:
+            self._deadline = time.monotonic() + self._grace
+            self._child.signal(signal.SIGINT)
+        else:
+            self._deadline = time.monotonic()
+
+    # ------------------------------------------------------------- what the child says
+
+    def _read_output(self, stream: Stream, fd: int) -> None:
+        chunk = read(fd)
+        if chunk:
+            self._output.feed(stream, chunk)
+        elif chunk == b"":
+            self._selector.unregister(fd)
+
+    def _read_events(self) -> None:
+        child = self._child
+        if child is None:
+            return
+        lines = child.lines()
+        if lines is None:
+            child.end(patience=1.0)  # it is dying, or a program closed the descriptor: either way it is lost
+            return
+        for line in lines:
+            try:
+                event = events.decode(line)
+            except msgspec.DecodeError as error:
+                event = events.Noted(level="error", text=f"the worker said what is not an event: {error}")
+            if event is not None:
+                self._take(event)
+
+    def _take(self, event: SessionEvent) -> None:
+        if isinstance(event, events.WorkerStarted):
+            self._ready = True
+        if not isinstance(event, events.RunEnded | events.ReproEnded):
+            self._listener(event)
+        elif self._job is not None:
+            self._finish(event)
+
+    def _finish(self, event: events.RunEnded | events.ReproEnded) -> None:
+        """The request in hand has ended; what it printed lies in the pipes by now, and comes first."""
+        self._drain_output()
+        self._pass_output()
+        dropped = self._output.dropped()
+        if dropped is not None:
+            self._listener(dropped)
+        self._output.restart(0)
+        self._job = self._sent_at = self._deadline = None
+        self._listener(event)
+
+    def _drain_output(self) -> None:
+        if self._child is not None:
+            self._child.drain(self._child.stdout, lambda data: self._output.feed("stdout", data))
+            self._child.drain(self._child.stderr, lambda data: self._output.feed("stderr", data))
+
+    def _pass_output(self) -> None:
+        for event in self._output.take():
+            self._listener(event)
+
+    # ------------------------------------------------------------- the child's end
+
+    def _bury(self) -> None:
+        """The child is gone: take what it still said, leave nothing of it, and say so."""
+        child = self._child
+        if child is None:
+            return
+        child.end()
+        for line in child.remaining_lines():
+            with contextlib.suppress(msgspec.DecodeError):  # the last line may be torn
+                if (event := events.decode(line)) is not None:
+                    self._take(event)
+        self._drain_output()
+        self._pass_output()
+        for fd in (child.events, child.stdout, child.stderr):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(fd)
+        child.close()
+        self._child = None
+        was_ready, self._ready = self._ready, False
+        if self._killed or self._deadline is not None:
+            self._wanted = True
+            if self._killed:
+                self._listener(events.Noted(level="info", text="the worker did not stop when asked, and was killed"))
+            self._end_job(_cancelled())
+        elif was_ready:
+            self._wanted = self._job is not None
+            self._lost(child.cause(), _hint(child.cause(), self._output.last()))
+        else:
+            cause = f"could not start: {child.cause()}"
+            self._lost(cause, _hint(cause, self._output.last()))
+
+    def _lost(self, cause: str, hint: str) -> None:
+        """The worker ended unasked. After a failed start it is not spawned again until somebody asks."""
+        self._listener(events.WorkerDied(cause=cause, last_output=self._output.last()))
+        message = f"the worker {'was ' if cause.startswith('killed') else ''}{cause}"
+        if self._job is None:
+            self._listener(events.Noted(level="error", text=f"{message}: {hint}"))
+        else:
+            self._end_job(WorkerError(message, hint=hint).failure())
+
+    def _end_job(self, failure: Failure) -> None:
+        if self._job is None:
+            return
+        seconds = 0.0 if self._sent_at is None else time.monotonic() - self._sent_at
+        run = self._job.run
+        if isinstance(self._job, Compile):
+            self._finish(events.RunEnded(run=run, verdict="failed", seconds=seconds, failure=failure))
+        else:
+            self._finish(events.ReproEnded(run=run, path="", seconds=seconds, failure=failure))
+
+    def _leave(self) -> None:
+        if self._child is not None:
+            idle = self._ready and self._job is None
+            self._child.end(patience=LEAVE_SECONDS if idle else 0.0)
+            self._drain_output()
+            self._pass_output()
+            self._child.close()
+            self._child = None
+        self._end_job(_cancelled())
+        self._selector.close()
+        self._wake.close()
+        os.close(self._wake_read)
+
+
+def _cancelled() -> Failure:
+    return Failure(kind="cancelled", message="cancelled", hint="r runs it again")
+
+
+def _hint(cause: str, last_output: str) -> str:
+    if "No module named 'torch'" in last_output:
+        return f"install torch for {sys.executable}: pip install torch"
+    if "SIGKILL" in cause:
+        return "something killed it, most often the kernel for want of memory: see dmesg; r tries again"
+    if "could not" in cause:
+        return "what it printed is in the log; r tries again"
+    return "the program, torch or a library ended the process; what it printed is in the log, and r tries again"
