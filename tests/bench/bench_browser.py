@@ -1,0 +1,151 @@
+"""How fast is the graph browser with 100,000 nodes? Prints each figure beside its bound; run by hand, in no test run.
+
+    python tests/bench/bench_browser.py [NODES]
+
+The program runs in a real pty, on a saved session made here; keys are pressed as a user presses them, and what the
+program writes is counted until it falls silent.
+"""
+
+import os
+import pty
+import select
+import statistics
+import struct
+import sys
+import tempfile
+import termios
+import time
+from fcntl import ioctl
+from pathlib import Path
+
+from idbg import events
+from idbg.records import Frame, Graph, GraphId, Node, Program, Target, TensorMeta
+from idbg_tui.node_search import NodeSearch
+from idbg_tui.outline import outline
+
+SIZE = (45, 160)
+QUIET = 0.15  # seconds without output that end an answer: longer than the 0.05 s after which other panes follow
+RULES = 'name = "bench"\n[[rules]]\nkind = "unsupported_ops"\ndeny = ["tanh"]\n'
+OPS = ("mm", "add.Tensor", "relu", "view", "mul.Tensor", "tanh", "permute", "sum.dim_IntList")
+
+
+def big_graph(count: int) -> Graph:
+    """A stack of layers as a large model has it: 80 nodes a layer, 100 shapes."""
+    nodes = []
+    for index in range(count):
+        layer, place = divmod(index, 80)
+        op = OPS[index % len(OPS)]
+        nodes.append(
+            Node(
+                name=f"{op.partition('.')[0]}_{index}",
+                op="call_function",
+                target=f"aten.{op}" if "." in op else f"aten.{op}.default",
+                inputs=(nodes[-1].name,) if nodes else (),
+                tensors=(TensorMeta("float32", (8, 64 + index % 100), (64 + index % 100, 1), "cpu"),),
+                module=f"layers.{layer}.{'attention' if place < 40 else 'mlp'}.{place // 10}",
+                file="/home/user/model.py",
+                line=10 + place,
+            )
+        )
+    return Graph(GraphId("0/0", "inference"), tuple(nodes), "")
+
+
+def write_session(folder: Path, graph: Graph) -> None:
+    program, target = Program("model.py"), Target(rules=RULES, accelerator="bench")
+    log = [
+        events.SessionOpened(version="0.1.0", program=program, folder=str(folder)),
+        events.RunStarted(run=1, program=program, target=target),
+        events.FrameStarted(run=1, frame=Frame("0/0", "forward")),
+        events.GraphCaptured(run=1, graph=graph),
+        events.RunEnded(run=1, verdict="violations", seconds=1.0),
+    ]
+    (folder / "events.jsonl").write_bytes(b"".join(events.encode(event) + b"\n" for event in log))
+
+
+class Terminal:
+    """The program in a pty; `press` sends keys and gives (seconds to the first answer, bytes until it is quiet)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.started = time.perf_counter()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
+            os.execv(sys.executable, [sys.executable, "-m", "idbg_tui", str(folder)])
+        ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
+
+    def read(self, quiet: float, limit: float = 60.0) -> tuple[float, bytes]:
+        """What it writes until it has been silent for `quiet` seconds, and when the first byte of it came."""
+        began, first, seen = time.perf_counter(), 0.0, b""
+        while time.perf_counter() - began < limit:
+            ready, _, _ = select.select([self.fd], [], [], quiet)
+            if not ready:
+                break
+            chunk = os.read(self.fd, 1 << 16)
+            first = first or time.perf_counter() - began
+            seen += chunk
+        return first, seen
+
+    def until(self, text: bytes, limit: float = 60.0) -> float:
+        """Seconds since the start until `text` was written."""
+        seen = b""
+        while text not in seen and time.perf_counter() - self.started < limit:
+            if select.select([self.fd], [], [], 0.5)[0]:
+                seen += os.read(self.fd, 1 << 16)
+        return time.perf_counter() - self.started
+
+    def press(self, keys: bytes) -> tuple[float, int]:
+        os.write(self.fd, keys)
+        first, seen = self.read(QUIET)
+        return first, len(seen)
+
+    def end(self) -> None:
+        os.write(self.fd, b"q")
+        os.waitpid(self.pid, 0)
+
+
+def line(what: str, value: float, unit: str, bound: float) -> None:
+    print(f"{what:<52} {value:>9.1f} {unit:<6} at most {bound:>7.0f}   {'ok' if value <= bound else 'TOO MUCH'}")
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    graph = big_graph(count)
+    began = time.perf_counter()
+    outline(graph)
+    line("outline built", (time.perf_counter() - began) * 1e3, "ms", 300)
+    search = NodeSearch(graph)
+    search.prepare()
+    for query in ("tanh", "mlp relu_99", "f32[8,99] view", "rlu9", "zzzz"):
+        began = time.perf_counter()
+        found = len(search.find(query))
+        line(f"filter {query!r}: {found:,} found", (time.perf_counter() - began) * 1e3, "ms", 100)
+    with tempfile.TemporaryDirectory() as name:
+        write_session(Path(name), graph)
+        began = time.perf_counter()
+        loaded = sum(1 for _ in events.decode_all(iter((Path(name) / "events.jsonl").read_bytes().splitlines(True))))
+        print(f"reading {loaded} events takes {time.perf_counter() - began:.2f} s of the opening")
+        terminal = Terminal(Path(name))
+        line("open: from the command to the nodes", terminal.until(b"nodes"), "s", 2)
+        terminal.read(1.0)
+        for label, key, times in (
+            ("cursor down", b"j", 60),
+            ("cursor up", b"k", 30),
+            ("page down", b"\x04", 10),
+            ("next violation", b"v", 10),
+        ):
+            answers = [terminal.press(key) for _ in range(times)]
+            times_ms = sorted(seconds * 1e3 for seconds, _ in answers)
+            line(f"{label}: first answer, median", statistics.median(times_ms), "ms", 50)
+            line(f"{label}: first answer, 95 %", times_ms[int(len(times_ms) * 0.95)], "ms", 50)
+            sizes = [size for _, size in answers]
+            line(f"{label}: bytes, median, all panes", statistics.median(sizes), "bytes", 2000)
+            line(f"{label}: bytes, mean, all panes", statistics.mean(sizes), "bytes", 2000)
+        terminal.press(b"/")
+        line("filter: a letter typed, to its answer", terminal.press(b"t")[0] * 1e3, "ms", 100)
+        line("filter: the next letter", terminal.press(b"a")[0] * 1e3, "ms", 100)
+        terminal.press(b"\x1b")
+        terminal.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""`idbg run`: one report on stdout, the rest on stderr, an exit status that means something, and a clean end."""
+
+import functools
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import idbg.cli.run
+from idbg import cli
+from idbg.progress import Progress
+from idbg.session import Session
+
+FAKE_CHILD = Path(__file__).parents[1] / "worker" / "fake_child.py"
+MAIN = f"""
+import functools, sys, idbg.cli.run
+from idbg import cli
+from idbg.session import Session
+idbg.cli.run.Session = functools.partial(Session, command=(sys.executable, {str(FAKE_CHILD)!r}))
+sys.exit(cli.main())
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, a worker without torch, and no settings of the user's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    fake = functools.partial(Session, command=(sys.executable, str(FAKE_CHILD)))
+    monkeypatch.setattr(idbg.cli.run, "Session", fake)
+    return tmp_path
+
+
+def program(folder: Path, how: str) -> str:
+    (folder / f"{how}.py").write_text("")
+    return f"{how}.py"
+
+
+def started(folder: Path, how: str) -> subprocess.Popen[str]:
+    """`idbg run` in a process of its own, once its program runs."""
+    command = [sys.executable, "-c", MAIN, "run", program(folder, how), "--json"]
+    process = subprocess.Popen(
+        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=PATH)
+    )
+    assert process.stderr is not None
+    while "behaving" not in process.stderr.readline():
+        pass
+    time.sleep(0.1)
+    return process
+
+
+PATH = os.pathsep.join([str(Path(idbg.cli.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+
+
+@pytest.mark.parametrize(
+    ("how", "flags", "status"),
+    [
+        ("print", [], 0),
+        ("violate", [], 1),
+        ("violate", ["--strict"], 1),
+        ("violate", ["--warn"], 0),
+        ("fail", [], 1),
+        ("fail", ["--warn"], 1),
+        ("segfault", ["--warn"], 1),
+        ("misuse", [], 2),
+    ],
+)
+def test_the_exit_status_says_what_came_of_the_run(folder: Path, how: str, flags: list[str], status: int) -> None:
+    assert cli.main(["run", program(folder, how), *flags]) == status
+
+
+def test_mock_strict_off_means_warn_and_the_command_line_wins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOCK_STRICT", "0")
+    assert cli.main(["run", program(folder, "violate")]) == 0
+    assert cli.main(["run", program(folder, "violate"), "--strict"]) == 1
+
+
+def test_json_is_all_there_is_on_stdout(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    cli.main(["run", program(folder, "print"), "--json", "--", "--json", "-x"])
+    written = capfdbinary.readouterr()
+    report = json.loads(written.out)
+    assert report["schema"] == "idbg.run/1"
+    assert report["verdict"] == "clean"
+    assert report["output"] == "hello from stdout\n"
+    assert report["program"]["argv"] == ["--json", "-x"]
+    assert b"hello from stdout" in written.err
+
+
+def test_text_is_for_people_and_says_where_the_session_is(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    cli.main(["run", program(folder, "print"), "--output", "there"])
+    written = capfd.readouterr()
+    assert "print.py" in written.out
+    (session,) = (folder / "there").iterdir()
+    assert f"session: {session}" in written.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope.py"], "no file nope.py"),
+        (["prnit.py"], "did you mean print.py?"),
+        (["."], ". is a folder"),
+        (["notes.txt"], "is not a Python file"),
+        (["print.py:no-name"], "is not the name of a function"),
+        (["-m", "no_such_package.mod"], "there is no module no_such_package"),
+        (["-m", "print.py"], "this is not a module's name"),
+        (["print.py", "--accelerator", "mok"], "did you mean mock?"),
+        (["print.py", "--accelerator", "bad.toml"], "bad.toml:2: "),
+        (["print.py", "--output", "notes.txt"], "cannot write to the output folder notes.txt"),
+        (["print.py", "--option", "x"], "an option is NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_a_sentence_and_a_hint(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    program(folder, "print")
+    (folder / "notes.txt").write_text("")
+    (folder / "bad.toml").write_text("name = 'x'\nnmae = 'y'\n")
+    assert cli.main(["run", *arguments]) == 2
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert said in written.err
+    assert "Traceback" not in written.err
+
+
+def test_strict_and_warn_exclude_each_other(folder: Path) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["run", program(folder, "print"), "--strict", "--warn"])
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_cancels_the_run_and_leaves_no_process(folder: Path, number: signal.Signals, status: int) -> None:
+    process = started(folder, "sleep")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=10)
+    assert process.returncode == status
+    assert out == ""
+    assert not left_behind(folder)
+
+
+def test_a_second_ctrl_c_kills_what_does_not_stop(folder: Path) -> None:
+    process = started(folder, "ignore_SIGINT")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 1.5
+    assert not left_behind(folder)
+
+
+def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
+    process = started(folder, "chatter")
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(10) == 141
+    assert "Traceback" not in errors and "BrokenPipe" not in errors
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Command lines of processes that still stand in our folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "cwd") == str(folder):
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return [line for line in found if "fake_child" in line]
+
+
+def test_on_a_terminal_the_phase_is_one_line_and_output_passes_by() -> None:
+    from idbg.events import OutputWritten, PhaseChanged, RunEnded
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def told(stream: io.StringIO) -> str:
+        progress = Progress(stream)
+        for event in (
+            PhaseChanged(run=1, phase="lowering"),
+            PhaseChanged(run=1, phase="lowering"),
+            OutputWritten(run=1, stream="stdout", text="hi\n"),
+            PhaseChanged(run=1, phase="lowering", seconds=1.0),
+            RunEnded(run=1, verdict="clean", seconds=1.0),
+        ):
+            progress(event)
+        return stream.getvalue()
+
+    assert told(io.StringIO()) == "… lowering\nhi\n"
+    assert told(Terminal()) == "\r\x1b[K… lowering\r\x1b[Khi\n"

@@ -1,0 +1,71 @@
+"""Sizes are multiples of what the hardware wants."""
+
+import pytest
+from idbg.constraints import BadValue
+from idbg.constraints.alignment import Alignment
+from idbg.records import Dim, Node, Sym, TensorMeta
+
+
+def node(*shapes: tuple[Dim, ...]) -> Node:
+    return Node(
+        name="n", op="call_function", target="aten.mul.Tensor", tensors=tuple(TensorMeta("float32", s) for s in shapes)
+    )
+
+
+def found(rule: Alignment, *shapes: tuple[Dim, ...]) -> list[str]:
+    return [finding.found for finding in rule.check(node(*shapes))]
+
+
+def test_a_size_that_is_no_multiple_is_named_with_its_dimension_and_the_padded_size() -> None:
+    (finding,) = Alignment(multiple=16).check(node((10,)))
+    assert (finding.found, finding.wanted, finding.fix) == ("dim 0 is 10", "a multiple of 16", "pad to 16")
+
+
+def test_all_bad_dimensions_of_a_tensor_are_one_finding() -> None:
+    (finding,) = Alignment(multiple=8).check(node((10, 16, 3)))
+    assert finding.found == "dim 0 is 10, dim 2 is 3"
+    assert finding.fix == "pad dim 0 to 16, dim 2 to 8"
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (), (0, 8), (32, 0)])
+def test_multiples_scalars_and_empty_dimensions_are_aligned(shape: tuple[int, ...]) -> None:
+    assert found(Alignment(multiple=8), shape) == []
+
+
+def test_a_multiple_of_one_accepts_every_size() -> None:
+    assert found(Alignment(multiple=1), (7, 13), (Sym("u0"),)) == []
+
+
+@pytest.mark.parametrize(
+    ("dims", "expected"),
+    [
+        ("last", ["dim 2 is 5"]),
+        ((0,), ["dim 0 is 3"]),
+        ((-1, -2), ["dim 1 is 4, dim 2 is 5"]),
+        ((2, -1), ["dim 2 is 5"]),
+        ((5, -7), []),
+    ],
+)
+def test_only_the_named_dimensions_are_checked(dims: object, expected: list[str]) -> None:
+    assert found(Alignment(multiple=8, dims=dims), (3, 4, 5)) == expected  # type: ignore[arg-type]
+
+
+def test_a_symbolic_size_is_checked_at_its_hint_and_says_so() -> None:
+    (finding,) = Alignment(multiple=16).check(node((Sym("s0", hint=10), 16)))
+    assert (finding.found, finding.fix) == ("dim 0 is s0 (hint 10)", "pad to 16")
+    assert found(Alignment(multiple=16), (Sym("s0", hint=32),)) == []
+
+
+def test_a_size_without_a_hint_is_not_silently_accepted() -> None:
+    (finding,) = Alignment(multiple=16).check(node((Sym("u0"),)))
+    assert finding.found == "dim 0 is u0 (no hint)" and "bound" in finding.fix
+
+
+def test_every_tensor_of_a_tuple_is_checked_and_named() -> None:
+    assert found(Alignment(multiple=8), (8,), (9,), (7,)) == ["output 1: dim 0 is 9", "output 2: dim 0 is 7"]
+
+
+@pytest.mark.parametrize("multiple", [0, -8])
+def test_a_multiple_below_one_is_refused(multiple: int) -> None:
+    with pytest.raises(BadValue, match="must be 1 or more"):
+        Alignment(multiple=multiple)

@@ -1,0 +1,68 @@
+"""Rules are found by themselves; those of broken plug-ins are listed and stop nothing."""
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+from idbg import accelerator, constraints, plugins
+from idbg.constraints import Constraint, Finding
+from idbg.errors import AcceleratorError
+from idbg.records import Node
+
+
+class Rank(Constraint, frozen=True, tag="rank"):
+    """A third party's rule."""
+
+    most: int
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        if node.tensor and len(node.tensor.shape) > self.most:
+            yield Finding(f"rank is {len(node.tensor.shape)}", f"at most {self.most}")
+
+
+NOT_A_RULE = "not a rule"
+
+
+@pytest.fixture
+def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    points = [
+        EntryPoint("rank", f"{__name__}:Rank", "idbg.constraints"),
+        EntryPoint("gone", "no_such_package_anywhere:Rule", "idbg.constraints"),
+        EntryPoint("strange", f"{__name__}:NOT_A_RULE", "idbg.constraints"),
+    ]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point for point in points if point.group == group])
+    caches = (plugins.load, plugins.names, constraints.kinds)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    monkeypatch.undo()
+    for cache in caches:
+        cache.cache_clear()
+
+
+def test_the_built_in_kinds_are_the_modules_of_the_package() -> None:
+    assert {"alignment", "dtype", "layout", "memory", "unsupported_ops"} <= set(constraints.kinds())
+    assert constraints.broken_kinds() == {}
+
+
+def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:
+    (rule,) = accelerator.parse('[[rules]]\nkind = "rank"\nmost = 4').rules
+    assert type(rule).__name__ == "Rank" and rule.name == "rank"
+
+
+def test_a_broken_plug_in_is_listed_with_its_error_and_stops_nothing(plugged: None) -> None:
+    assert "alignment" in constraints.kinds()
+    assert constraints.broken_kinds() == {
+        "gone": "ModuleNotFoundError: No module named 'no_such_package_anywhere'",
+        "strange": "not a subclass of idbg.constraints.Constraint",
+    }
+
+
+def test_using_the_rule_of_a_broken_plug_in_says_what_is_broken(plugged: None) -> None:
+    with pytest.raises(AcceleratorError, match="No module named") as raised:
+        accelerator.parse('name = "a"\n[[rules]]\nkind = "gone"\n')
+    assert raised.value.line == 3
+
+
+def test_a_rule_is_called_by_its_kind_unless_it_has_a_name() -> None:
+    assert (Rank(most=3).name, Rank(most=3, name="three").name) == ("rank", "three")

@@ -1,0 +1,100 @@
+"""An op has one name at every stage."""
+
+import pytest
+from idbg.constraints import ops
+from idbg.records import Node, TensorMeta
+
+
+def call(target: str, args: str = "", *, shape: tuple[int, ...] = (), op: str = "call_function") -> Node:
+    return Node(name="n", op=op, target=target, args=args, tensors=(TensorMeta("float32", shape),) if shape else ())
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("aten.convolution.default", "convolution"),
+        ("torch.ops.aten.add.Tensor", "add"),
+        ("aten.relu_", "relu_"),
+        ("torch.conv2d", "conv2d"),
+        ("torch.nn.functional.conv2d", "conv2d"),
+        ("torch._C._nn.gelu", "gelu"),
+        ("torch.linalg.lu", "linalg_lu"),
+        ("torch._C._linalg.linalg_lu_factor", "linalg_lu_factor"),
+        ("torch.fft.rfft", "fft_rfft"),
+        ("relu_", "relu_"),
+        ("operator.iadd", "add_"),
+        ("_operator.truediv", "div"),
+        ("operator.itruediv", "div_"),
+        ("operator.matmul", "matmul"),
+        ("torch.ops.mylib.scale", "scale"),
+        ("mylib.scale.default", "scale"),
+    ],
+)
+def test_every_spelling_has_one_short_name(target: str, name: str) -> None:
+    assert ops.short_name(target) == name
+
+
+@pytest.mark.parametrize(
+    ("node", "own"),
+    [
+        (call("torch.nn.functional.relu", "x, inplace=True"), "relu_"),
+        (call("torch.nn.functional.relu", "x, inplace = True"), "relu_"),
+        (call("torch.nn.functional.relu", "x, True"), "relu_"),
+        (call("torch.nn.functional.relu", "x, False"), "relu"),
+        (call("torch.nn.functional.relu", "x, inplace = False"), "relu"),
+        (call("torch.nn.functional.leaky_relu", "f(a, b), 0.1, True"), "leaky_relu_"),
+        (call("torch.nn.functional.rrelu", "x, 0.1, 0.3, True, False"), "rrelu"),
+        (call("torch.nn.functional.dropout", "x, 0.5, True, False"), "dropout"),
+        (call("relu_", "x", op="call_method"), "relu_"),
+        (call("torch.sum", "x, True"), "sum"),
+    ],
+)
+def test_an_in_place_call_is_the_op_with_an_underscore(node: Node, own: str) -> None:
+    assert ops.names(node)[0] == own
+
+
+def test_an_in_place_op_is_called_its_plain_name_too_but_not_the_other_way_round() -> None:
+    assert ops.names(call("aten.relu_.default")) == ("relu_", "relu")
+    assert ops.names(call("aten.relu.default")) == ("relu",)
+
+
+@pytest.mark.parametrize(
+    ("rank", "transposed", "name"),
+    [(3, False, "conv1d"), (4, False, "conv2d"), (5, False, "conv3d"), (4, True, "conv_transpose2d")],
+)
+def test_an_aten_convolution_is_the_functional_one_of_its_rank(rank: int, transposed: bool, name: str) -> None:
+    args = f"x, w, None, [1, 1], [0, 0], [1, 1], {transposed}, [0, 0], 1"
+    named = ops.names(call("aten.convolution.default", args, shape=(1,) * rank))
+    assert {each for each in named if each[-1] == "d" and each.startswith("conv")} == {name}
+
+
+@pytest.mark.parametrize("target", ["torch.conv1d", "torch.conv2d", "torch.conv3d", "torch.conv_transpose2d"])
+def test_every_functional_convolution_is_a_convolution(target: str) -> None:
+    assert {"convolution", "_convolution"} <= set(ops.names(call(target)))
+    assert "convolution_backward" not in ops.names(call(target))
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("torch.prelu", "_prelu_kernel"),
+        ("aten._prelu_kernel.default", "prelu"),
+        ("torch.lu", "_lu_with_info"),
+        ("torch.linalg.lu_factor", "linalg_lu_factor_ex"),
+        ("torch.linalg.lu_solve", "lu_solve"),
+        ("aten._softmax.default", "softmax"),
+        ("torch.nn.functional.layer_norm", "native_layer_norm"),
+    ],
+)
+def test_what_one_op_becomes_at_another_stage_is_the_same_op(target: str, name: str) -> None:
+    assert name in ops.names(call(target))
+
+
+def test_a_module_call_is_called_after_its_class() -> None:
+    node = Node(name="n", op="call_module", target="layer1.0.conv", module_class="torch.nn.modules.conv.Conv2d")
+    assert ops.names(node)[0] == "conv2d" and "convolution" in ops.names(node)
+
+
+@pytest.mark.parametrize("op", ["placeholder", "get_attr", "output"])
+def test_nodes_that_call_nothing_have_no_names(op: str) -> None:
+    assert ops.names(call("relu_", op=op)) == ()

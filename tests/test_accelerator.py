@@ -1,0 +1,211 @@
+"""An accelerator file is read, edited and refused with the line that is wrong."""
+
+import tomllib
+from math import inf
+from pathlib import Path
+
+import pytest
+from idbg import accelerator, plugins
+from idbg.constraints.alignment import Alignment
+from idbg.constraints.dtype import Dtype
+from idbg.constraints.memory import Memory
+from idbg.constraints.unsupported_ops import UnsupportedOps
+from idbg.errors import AcceleratorError, SettingsError
+from idbg.records import DTYPES
+
+MOCK, ORIGIN = accelerator.find("mock")
+
+
+def refused(text: str) -> AcceleratorError:
+    with pytest.raises(AcceleratorError) as raised:
+        accelerator.parse(text)
+    return raised.value
+
+
+def test_the_mock_accelerator_has_the_documented_defaults() -> None:
+    mock = accelerator.parse(MOCK)
+    rules = {rule.kind: rule for rule in mock.rules}
+    assert mock.name == "mock" and Path(ORIGIN).name == "mock.toml"
+    assert rules["alignment"] == Alignment(multiple=1)
+    assert rules["memory"] == Memory(max_bytes=17179869184)
+    assert set(DTYPES) - set(rules["dtype"].allowed) == {"float64", "complex128", "complex64", "complex32"}  # type: ignore[attr-defined]
+
+
+def test_the_mock_accelerator_denies_exactly_the_documented_ops() -> None:
+    (deny,) = [rule.deny for rule in accelerator.parse(MOCK).rules if isinstance(rule, UnsupportedOps)]
+    assert set(deny) == set(
+        "_lu_with_info linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve lu_solve lu_unpack "
+        "convolution convolution_backward _convolution _convolution_mode _convolution_double_backward "
+        "relu_ silu_ gelu_ elu_ celu_ leaky_relu_ rrelu_ selu_ relu6_ "
+        "prelu _prelu_kernel _prelu_kernel_backward kthvalue value_selecting_reduction_backward".split()
+    )
+
+
+def test_every_key_of_the_mock_accelerator_is_commented() -> None:
+    lines = MOCK.splitlines()
+    keys = [
+        index for index, line in enumerate(lines) if "=" in line and line[:1].isalpha() and not line.startswith("kind")
+    ]
+    assert all("#" in lines[index] or lines[index].startswith(("description", "deny")) for index in keys)
+    tables = [index for index, line in enumerate(lines) if line == "[[rules]]"]
+    assert all(lines[index - 1].startswith("#") for index in tables)
+
+
+def test_an_empty_file_is_an_accelerator_without_rules() -> None:
+    assert accelerator.parse("").rules == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "hint"),
+    [
+        ('name = "a"\nmultiple = = 3', 2, "not valid TOML", "line 2: multiple = = 3"),
+        ('name = "a"\n\n[[rules', 3, "not valid TOML", "line 3: [[rules"),
+        ('a = """\nb\n', 2, "not valid TOML", "line 2: b"),
+        ('[[rules]]\nkind = "alignment"\nmultple = 8', 3, 'no key "multple"', "did you mean multiple?"),
+        ('[[rules]]\nkind = "alignement"', 2, 'no kind of rule "alignement"', "did you mean alignment?"),
+        ("[[rules]]\nmultiple = 8", 1, "has no kind", "alignment, dtype"),
+        ('[[rules]]\nkind = "alignment"\n# why\nmultiple = "8"', 4, "multiple is a string", "must be a whole number"),
+        ('[[rules]]\nkind = "alignment"\nmultiple = 0', 3, "multiple is 0", "1 allows every size"),
+        ('[[rules]]\nkind = "alignment"\nmultiple = -4', 3, "multiple is -4", "1 allows"),
+        ('[[rules]]\nkind = "alignment"\nmultiple = 8\ndims = "lst"', 4, 'dims is "lst"', "did you mean last?"),
+        ('[[rules]]\nkind = "alignment"\nmultiple = 8\ndims = ["a"]', 4, "dims holds a string", "hold a whole number"),
+        ('[[rules]]\nkind = "dtype"\nallowed = ["flot32"]', 3, 'no dtype "flot32"', 'did you mean "float32"?'),
+        ('[[rules]]\nkind = "dtype"\nallowed = "float32"', 3, "allowed is a string", "must be a list"),
+        ('[[rules]]\nkind = "dtype"', 2, 'needs "allowed"', "add allowed"),
+        ('[[rules]]\nkind = "memory"\nmax_bytes = -1', 3, "max_bytes is -1", "inf for no limit"),
+        ('[[rules]]\nkind = "memory"\nmax_bytes = nan', 3, "max_bytes is nan", "inf for no limit"),
+        ('[[rules]]\nkind = "layout"\nformats = ["nhwc"]', 3, 'formats holds "nhwc"', "channels_last"),
+        ('[[rules]]\nkind = "layout"\n\nseverity = "rejct"', 4, 'severity is "rejct"', "did you mean reject?"),
+        ('[[rules]]\nkind = "layout"\nenabled = 1', 3, "enabled is a whole number", "true or false"),
+        (
+            '[[rules]]\nkind = "layout"\n[[rules]]\nkind = "memory"\nmax = 3\nmax_bytes = 1',
+            5,
+            'no key "max"',
+            "max_bytes",
+        ),
+        ('[[rule]]\nkind = "layout"', 1, 'no key "rule"', "did you mean rules?"),
+        ('x = 1\nname = "a"', 1, 'no key "x"', "name, description, rules"),
+        ("name = 3", 1, "name must be a string", "name ="),
+        ('[rules]\nkind = "layout"', 1, "rules must be tables", "[[rules]]"),
+        ("rules = 3", 1, "rules must be tables", "[[rules]]"),
+        (
+            '[[rules]]\nname = "a"\nkind = "layout"\n[[rules]]\nname = "a"\nkind = "layout"',
+            5,
+            'two rules are named "a"',
+            "",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_to_do(text: str, line: int, message: str, hint: str) -> None:
+    error = refused(text)
+    assert error.line == line
+    assert message in error.message and hint in error.hint
+
+
+def test_brackets_and_hashes_in_strings_do_not_move_the_line() -> None:
+    text = (
+        'description = """\n[[rules]]\nkind = "x"\n"""\nname = "# no [comment]"\n[[rules]]\nkind = "layout"\nbad = 1\n'
+    )
+    assert refused(text).line == 8
+
+
+def test_a_file_of_megabytes_is_refused_before_it_is_parsed() -> None:
+    assert "2 MB" in refused("# x\n" * (1 << 19)).message
+
+
+def test_second_rules_of_a_kind_get_a_name_of_their_own() -> None:
+    rules = accelerator.parse(
+        '[[rules]]\nkind = "layout"\n[[rules]]\nkind = "layout"\n[[rules]]\nkind = "layout"\nname = "l"'
+    ).rules
+    assert [rule.name for rule in rules] == ["layout", "layout-2", "l"]
+
+
+def test_dtypes_in_a_file_may_be_spelled_short() -> None:
+    (rule,) = accelerator.parse('[[rules]]\nkind = "dtype"\nallowed = ["f32", "torch.int8"]').rules
+    assert rule == Dtype(allowed=("float32", "int8"))
+
+
+def test_an_edited_value_leaves_everything_else_as_it_was() -> None:
+    edited = accelerator.with_value(MOCK, "alignment", "multiple", 16)
+    before, after = MOCK.splitlines(), edited.splitlines()
+    changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert [new.partition("#")[0].strip() for _, new in changed] == ["multiple = 16"]
+    assert changed[0][0].index("#") == changed[0][1].index("#")
+
+
+def test_a_list_over_several_lines_is_replaced_whole() -> None:
+    edited = accelerator.with_value(MOCK, "dtype", "allowed", ["float32"])
+    assert next(r for r in accelerator.parse(edited).rules if r.kind == "dtype") == Dtype(allowed=("float32",))
+    assert edited.count("[[rules]]") == MOCK.count("[[rules]]")
+
+
+def test_a_key_that_is_not_there_is_added_to_its_rule_and_a_rule_to_the_end() -> None:
+    edited = accelerator.with_value(
+        '[[rules]]\nkind = "layout" # why\n\n[[rules]]\nkind = "layout"', "layout", "enabled", False
+    )
+    assert edited == '[[rules]]\nkind = "layout" # why\nenabled = false\n\n[[rules]]\nkind = "layout"'
+    assert accelerator.with_value("", "alignment", "multiple", 8) == '[[rules]]\nkind = "alignment"\nmultiple = 8\n'
+    assert [r.kind for r in accelerator.parse(accelerator.with_value(edited, "memory", "max_bytes", inf)).rules][
+        -1
+    ] == "memory"
+
+
+def test_rules_written_on_one_line_are_not_edited_by_key() -> None:
+    with pytest.raises(AcceleratorError, match="on one line"):
+        accelerator.with_value('rules = [{kind = "layout"}]', "layout", "enabled", False)
+
+
+@pytest.mark.parametrize("value", [True, 3, 1.5, inf, 'a "b" \\ \n', ["a", "b"], [1, -2]])
+def test_any_value_of_a_rule_can_be_written(value: object) -> None:
+    assert tomllib.loads(accelerator.with_value(MOCK, "layout", "name", value))["rules"][2]["name"] == value
+
+
+def test_the_environment_sets_alignment_and_memory() -> None:
+    text = accelerator.from_environment(MOCK, {"MOCK_ALIGNMENT": "16", "MOCK_MAX_MEMORY": "inf", "MOCK_STRICT": "1"})
+    rules = {rule.kind: rule for rule in accelerator.parse(text).rules}
+    assert rules["alignment"] == Alignment(multiple=16) and rules["memory"] == Memory(max_bytes=inf)
+    assert accelerator.from_environment(MOCK, {}) == MOCK
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"MOCK_ALIGNMENT": "0"}, {"MOCK_ALIGNMENT": "inf"}, {"MOCK_MAX_MEMORY": "-1"}, {"MOCK_MAX_MEMORY": "16GB"}],
+)
+def test_a_bad_variable_is_named_with_its_value(environ: dict[str, str]) -> None:
+    ((name, value),) = environ.items()
+    with pytest.raises(SettingsError, match=f"{name} is '{value}'"):
+        accelerator.from_environment(MOCK, environ)
+
+
+def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b'\xef\xbb\xbfname = "mine"\r\n')
+    text, origin = accelerator.find(str(path))
+    assert accelerator.parse(text).name == "mine" and origin == str(path)
+
+
+def test_an_unknown_name_lists_the_names_there_are() -> None:
+    with pytest.raises(AcceleratorError, match='no accelerator "mok"') as raised:
+        accelerator.find("mok")
+    assert "did you mean mock?" in raised.value.hint and accelerator.names()[0] in raised.value.hint
+
+
+def test_what_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, words in [(tmp_path / "none.toml", "no file"), (binary, "not a text file"), (tmp_path, "cannot be read")]:
+        with pytest.raises(AcceleratorError, match=words):
+            accelerator.find(f"{path}/" if path == tmp_path else str(path))
+
+
+def test_another_packages_preset_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "npu.toml").write_text('name = "npu"')
+    loaded = plugins.Loaded(())
+    loaded.found["npu"] = tmp_path / "npu.toml"
+    loaded.broken["gone"] = "ModuleNotFoundError: no module"
+    monkeypatch.setattr(plugins, "load", lambda group: loaded)
+    monkeypatch.setattr(plugins, "names", lambda group: ("npu", "gone"))
+    assert accelerator.find("npu")[0] == 'name = "npu"'
+    assert {"mock", "npu", "gone"} <= set(accelerator.names())
+    with pytest.raises(AcceleratorError, match="ModuleNotFoundError"):
+        accelerator.find("gone")

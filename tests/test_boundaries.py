@@ -1,0 +1,54 @@
+"""Who imports whom, as a process finds it: no torch outside the engine, no textual in the library."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("torch", "textual", "numpy", "safetensors", "jinja2", "plotext")
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules that a fresh process has after running this."""
+    ask = f"import sys\ntry:\n    {code}\nexcept SystemExit: pass\nprint('|', *{{m.split('.')[0] for m in sys.modules}})"
+    result = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.rpartition("|")[2].split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import idbg; idbg.Session, idbg.Accelerator, idbg.IdbgError, idbg.ConstraintViolation, idbg.run_program",
+        "import idbg.session, idbg.store, idbg.settings, idbg.headless, idbg.program_args",
+        "import idbg.constraints, idbg.analysis.provenance, idbg.reports.json, idbg.reports.text",
+        "from idbg.cli import main; main(['--help'])",
+        "from idbg.cli import main; main(['run', '--help'])",
+        "from idbg.cli import main; main(['info'])",
+        "from idbg_tui.__main__ import main; main(['--help'])",
+        "from idbg_tui.__main__ import main; main([])",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(code: str) -> None:
+    assert loaded(code).isdisjoint(HEAVY)
+
+
+def test_import_idbg_loads_nothing_of_it() -> None:
+    assert loaded("import idbg; assert 'run_program' in dir(idbg)").isdisjoint({*HEAVY, "msgspec"})
+
+
+def test_the_screen_has_no_torch() -> None:
+    found = loaded("import idbg_tui.app")
+    assert "textual" in found
+    assert "torch" not in found
+
+
+def test_a_name_that_idbg_does_not_have_is_an_attribute_error() -> None:
+    import idbg
+
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        idbg.nonsense  # noqa: B018

@@ -1,0 +1,92 @@
+"""The command line says which program, for which target; what it does not say comes from the settings."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from idbg.errors import BadInput, ProgramError, SettingsError
+from idbg.program_args import Asked, add_arguments, parse_option, parse_program, settle, split
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "model.py").write_text("")
+    return tmp_path
+
+
+def ask(folder: Path, *arguments: str, strict: bool = True, **environ: str) -> Asked:
+    ours, programs = split(arguments)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return settle(parser.parse_args(ours), programs, strict=strict, environ=environ, cwd=str(folder))
+
+
+def test_a_file_a_name_in_it_and_the_programs_own_arguments(folder: Path) -> None:
+    program = ask(folder, "model.py:make", "--", "--strict", "-m", "--").program
+    assert (program.path, program.name, program.module) == ("model.py", "make", False)
+    assert program.argv == ("--strict", "-m", "--")
+    assert program.cwd == str(folder)
+
+
+def test_a_module_is_found_where_the_user_stands_and_is_not_imported(folder: Path) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "__init__.py").write_text("raise SystemExit('imported')")
+    program = ask(folder, "-m", "pkg.sub:make").program
+    assert (program.path, program.name, program.module) == ("pkg.sub", "make", True)
+
+
+def test_a_file_whose_own_name_has_a_colon(folder: Path) -> None:
+    (folder / "a:b.py").write_text("")
+    assert ask(folder, "a:b.py").program.path == "a:b.py"
+    assert ask(folder, "a:b.py:make").program.name == "make"
+
+
+def test_the_target_is_what_the_flags_say(folder: Path) -> None:
+    flags = ["--backend", "mock", "--accelerator", "x.toml", "--device", "cpu", "--warn", "--dynamic"]
+    target = ask(folder, "model.py", *flags, "--option", "max_autotune=true", "--option", "cutoff=2").target
+    assert (target.backend, target.accelerator, target.device) == ("mock", "x.toml", "cpu")
+    assert (target.strict, target.dynamic) == (False, True)
+    assert target.options == {"max_autotune": True, "cutoff": 2}
+
+
+def test_strict_is_the_front_ends_default_until_somebody_says(folder: Path) -> None:
+    assert ask(folder, "model.py", strict=True).target.strict is True
+    assert ask(folder, "model.py", strict=False).target.strict is False
+    assert ask(folder, "model.py", strict=False, MOCK_STRICT="1").target.strict is True
+    assert ask(folder, "model.py", "--warn", MOCK_STRICT="1").target.strict is False
+
+
+def test_the_settings_fill_what_the_flags_leave_open(folder: Path) -> None:
+    (folder / "s.toml").write_text('backend = "eager"\ndynamic = true\n[options]\na = 1\nb = 2\n')
+    asked = ask(folder, "model.py", "--no-dynamic", "--option", "b=3", IDBG_SETTINGS=str(folder / "s.toml"))
+    assert (asked.target.backend, asked.target.dynamic) == ("eager", False)
+    assert asked.target.options == {"a": 1, "b": 3}
+    with pytest.raises(SettingsError):
+        ask(folder, "model.py", IDBG_STRICT="perhaps")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("a=true", True), ("a=False", False), ("a=3", 3), ("a=3.5", 3.5), ("a=x=y", "x=y"), ("a=", "")]
+)
+def test_an_option_has_a_typed_value(text: str, value: object) -> None:
+    assert parse_option(text) == ("a", value)
+    assert type(parse_option(text)[1]) is type(value)
+
+
+@pytest.mark.parametrize("text", ["a", "=1", ""])
+def test_an_option_without_a_name_or_a_value_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        parse_option(text)
+
+
+def test_a_folder_names_the_programs_in_it(folder: Path) -> None:
+    with pytest.raises(ProgramError) as caught:
+        parse_program(".", cwd=str(folder))
+    assert "model.py" in caught.value.hint
+
+
+def test_a_name_that_is_not_utf8_is_refused(folder: Path) -> None:
+    with pytest.raises(ProgramError, match="not UTF-8"):
+        parse_program("\udcff.py", cwd=str(folder))

@@ -1,0 +1,299 @@
+"""A session runs one job at a time, writes all of it down, and tells its listeners in order."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from idbg import events
+from idbg.errors import AcceleratorError, BadInput, OutputError
+from idbg.events import SessionEvent
+from idbg.records import GraphId, NodeId, Program, Target
+from idbg.session import Session
+from idbg.store import load
+
+FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
+RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
+NODE = NodeId(GraphId("0/0", "dynamo"), "relu")
+
+Open = Callable[..., Session]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Make sessions whose program behaves as its path says (see fake_child)."""
+    made: list[Session] = []
+
+    def make(how: str = "print", target: Target | None = None, **more: Path) -> Session:
+        session = Session(Program(path=how), target or Target(), output=tmp_path / "out", command=FAKE, **more)
+        made.append(session)
+        return session
+
+    yield make
+    for session in made:
+        session.close()
+
+
+def kinds(session: Session) -> list[str]:
+    return [type(event).__name__ for event in session.events]
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in 10 seconds"
+        time.sleep(0.01)
+
+
+def verdicts(session: Session) -> dict[int, str]:
+    runs = session.history.runs.values()
+    return {run.number: run.failure.kind if run.failure else run.verdict or "" for run in runs}
+
+
+def test_a_run_is_numbered_at_once_and_told_from_start_to_end(opened: Open) -> None:
+    session = opened()
+    assert session.run() == 1
+    assert session.wait(20)
+    told = kinds(session)
+    assert told[:2] == ["SessionOpened", "RunStarted"]
+    assert told[-1] == "RunEnded"
+    assert session.history.runs[1].verdict == "clean"
+    assert "".join(event.text for event in session.history.runs[1].output if event.stream == "stdout") == (
+        "hello from stdout\n"
+    )
+
+
+def test_a_run_while_one_runs_cancels_it_and_the_newest_wins(opened: Open) -> None:
+    session = opened("sleep")
+    session.run()
+    until(lambda: "PhaseChanged" in kinds(session))
+    session.program = Program(path="print")
+    assert [session.run(), session.run(), session.run()] == [2, 3, 4]
+    assert session.wait(20)
+    assert verdicts(session) == {1: "cancelled", 4: "clean"}
+    assert kinds(session).count("WorkerStarted") == 1
+
+
+def test_cancel_ends_the_run_and_forgets_what_waits(opened: Open) -> None:
+    session = opened("sleep")
+    session.run()
+    until(lambda: "PhaseChanged" in kinds(session))
+    session.run()
+    session.cancel()
+    assert session.wait(20)
+    assert verdicts(session) == {1: "cancelled"}
+
+
+def test_a_run_after_a_cancel_does_not_kill_the_warm_worker(opened: Open) -> None:
+    session = opened("sleep")
+    session.run()
+    until(lambda: "PhaseChanged" in kinds(session))
+    session.program = Program(path="print")
+    session.cancel()
+    session.run()
+    assert session.wait(20)
+    assert verdicts(session) == {1: "cancelled", 2: "clean"}
+    assert kinds(session).count("WorkerStarted") == 1
+
+
+def test_cancel_with_nothing_to_cancel_is_quiet(opened: Open) -> None:
+    session = opened()
+    session.cancel()
+    session.run()
+    assert session.wait(20)
+    session.cancel()
+    assert verdicts(session) == {1: "clean"}
+
+
+def test_wait_says_when_it_was_not_enough(opened: Open) -> None:
+    session = opened("sleep")
+    session.run()
+    assert not session.wait(0.05)
+
+
+def test_listeners_hear_all_in_order_on_one_thread_and_a_failing_one_stops_nothing(opened: Open) -> None:
+    session = opened()
+    heard: list[SessionEvent] = []
+    threads: set[str] = set()
+
+    def listen(event: SessionEvent) -> None:
+        threads.add(threading.current_thread().name)
+        heard.append(event)
+
+    def fail(event: SessionEvent) -> None:
+        raise RuntimeError("a mistake in a listener")
+
+    before = len(session.events)
+    session.subscribe(fail)
+    unsubscribe = session.subscribe(listen)
+    session.run()
+    assert session.wait(20)
+    assert heard == session.events[before:]
+    assert len(threads) == 1
+    unsubscribe()
+    session.run()
+    assert session.wait(20)
+    assert not any(isinstance(event, events.RunStarted) and event.run == 2 for event in heard)
+
+
+def test_all_of_it_is_on_disk_and_opens_again_without_a_worker(opened: Open) -> None:
+    session = opened()
+    session.run()
+    session.wait(20)
+    session.edit_rules(RULES)
+    session.close()
+    assert load(session.folder) == session.events
+    saved = Session.open(session.folder)
+    assert saved.events == session.events
+    assert not saved.live
+    assert saved.target.rules == RULES
+    assert saved.program == session.program
+    assert saved.history.runs[1].verdict == "clean"
+    saved.close()
+
+
+def test_a_saved_session_takes_edits_of_rules_but_runs_nothing(opened: Open) -> None:
+    session = opened()
+    session.run()
+    session.wait(20)
+    session.close()
+    saved = Session.open(session.folder)
+    assert saved.edit_rules(RULES) is not None
+    assert saved.target.rules == RULES
+    for action in (saved.start, saved.run, saved.cancel, lambda: saved.export_repro(NODE)):
+        with pytest.raises(BadInput, match="read from disk"):
+            action()
+    saved.close()
+    assert load(session.folder) == session.events
+
+
+def test_an_edit_that_is_valid_is_in_force_and_one_that_is_not_is_refused_at_its_line(opened: Open) -> None:
+    session = opened()
+    edited = session.edit_rules(RULES)
+    assert edited is not None and edited.name == "mine"
+    assert session.edit_rules(RULES.replace("16", "-16")) is None
+    assert session.target.rules == RULES
+    refused = session.events[-1]
+    assert isinstance(refused, events.RulesRefused) and refused.line == 4
+    session.run()
+    session.wait(20)
+    assert session.history.runs[1].target.rules == RULES
+
+
+def test_a_new_target_brings_the_rules_of_its_accelerator(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(RULES)
+    session = opened()
+    session.run(Target(backend="eager", accelerator=str(tmp_path / "mine.toml")))
+    assert session.target.rules == RULES
+    assert isinstance(session.events[1], events.RulesEdited)
+    with pytest.raises(AcceleratorError):
+        session.run(Target(accelerator="no-such"))
+    session.wait(20)
+    assert session.history.runs[1].target.backend == "eager"
+
+
+def test_a_mistake_in_the_accelerators_file_is_named_with_the_file_and_line(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(RULES.replace("multiple", "multipel"))
+    with pytest.raises(AcceleratorError, match=r"mine\.toml:4: "):
+        opened(target=Target(accelerator=str(tmp_path / "mine.toml")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_mock_variables_change_the_preset_mock_and_no_file(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text(RULES)
+    monkeypatch.setenv("MOCK_ALIGNMENT", "7")
+    assert "multiple = 7" in opened().target.rules
+    assert opened(target=Target(accelerator=str(tmp_path / "mine.toml"))).target.rules == RULES
+
+
+def test_rules_that_another_program_changes_are_taken(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(RULES)
+    session = opened(rules_path=file)
+    session.start()
+    file.write_text(RULES.replace("16", "32"))
+    until(lambda: "multiple = 32" in session.target.rules)
+    edited = next(event for event in session.events if isinstance(event, events.RulesEdited))
+    assert edited.origin == str(file)
+    replaced = tmp_path / "swap"
+    replaced.write_text("nonsense =")
+    os.replace(replaced, file)
+    until(lambda: "RulesRefused" in kinds(session))
+    assert "multiple = 32" in session.target.rules
+
+
+def test_a_file_that_nobody_changed_does_not_undo_an_edit(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(RULES)
+    session = opened(rules_path=file)
+    session.start()
+    edited = RULES.replace("16", "64")
+    session.edit_rules(edited)
+    time.sleep(1.2)
+    assert session.target.rules == edited
+
+
+def test_a_repro_is_told_from_start_to_end(opened: Open) -> None:
+    session = opened()
+    with pytest.raises(BadInput, match="nothing was run yet"):
+        session.export_repro(NODE)
+    session.run()
+    session.export_repro(NODE, "alignment")
+    assert session.wait(20)
+    started, ended = session.events[-2:]
+    assert isinstance(started, events.ReproStarted) and (started.run, started.rule) == (1, "alignment")
+    assert isinstance(ended, events.ReproEnded) and ended.path == str(session.folder / "repros" / "repro.py")
+
+
+def test_a_worker_that_dies_fails_the_run_and_the_next_run_works(opened: Open) -> None:
+    session = opened("segfault")
+    session.run()
+    assert session.wait(20)
+    assert "WorkerDied" in kinds(session)
+    session.program = Program(path="print")
+    session.run()
+    assert session.wait(20)
+    assert verdicts(session) == {1: "worker", 2: "clean"}
+
+
+def test_an_output_folder_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError):
+        Session(Program(path="print"), Target(), output=tmp_path / "file", command=FAKE)
+
+
+def test_a_disk_that_fills_up_is_noted_once_and_the_session_goes_on(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    session = opened()
+    monkeypatch.setattr("idbg.store.Store.append", full)
+    session.run()
+    assert session.wait(20)
+    session.run()
+    assert session.wait(20)
+    notes = [event.text for event in session.events if isinstance(event, events.Noted)]
+    assert len(notes) == 1 and "No space left on device" in notes[0]
+    assert verdicts(session) == {1: "clean", 2: "clean"}
+
+
+def test_close_is_idempotent_ends_the_run_and_leaves_no_thread(opened: Open) -> None:
+    session = opened("sleep")
+    session.start()
+    session.run()
+    until(lambda: "PhaseChanged" in kinds(session))
+    session.close()
+    session.close()
+    assert verdicts(session) == {1: "cancelled"}
+    assert load(session.folder) == session.events
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("idbg-")]
+    with pytest.raises(BadInput, match="closed"):
+        session.run()

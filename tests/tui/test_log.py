@@ -1,0 +1,193 @@
+"""Does the log tell what happened, in order, with what the programs printed, and stay small?"""
+
+import pytest
+from pane_host import Host, session_events
+
+from idbg import events
+from idbg.records import Failure, GraphBreak, Program, Target
+from idbg_tui.log_lines import LIMIT, LogLines
+from idbg_tui.messages import CopyAsked, LineChosen
+from idbg_tui.narration import clean, tell
+from idbg_tui.panes.log import LogPane
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines
+
+
+def output(text: str, stream: str = "stdout") -> events.OutputWritten:
+    return events.OutputWritten(run=1, stream=stream, text=text)  # type: ignore[arg-type]
+
+
+def texts(*batch: events.SessionEvent) -> list[str]:
+    log = LogLines()
+    log.take(batch)
+    return [line.told.text for line in log.lines]
+
+
+def failed(**what: str) -> events.RunEnded:
+    return events.RunEnded(run=1, verdict="failed", seconds=2.0, failure=Failure(**what))  # type: ignore[arg-type]
+
+
+# what is told
+
+
+def test_a_run_is_told_from_its_start_to_its_verdict() -> None:
+    assert texts(*session_events("/home/u/model.py")) == [
+        "── run 1 ── model.py · aot · small (warn)",
+        "frame 0/0  f  model.py:4",
+        "graph 0/0 dynamo: 3 nodes",
+        "graph 0/0 inference: 6 nodes",
+        "graph 0/0 post_grad (inference): 6 nodes",
+        "code 0/0 (inference): 2 kernels",
+        "✔ run 1 clean after 1.5 s",
+    ]
+
+
+def test_a_failure_says_its_message_first_then_the_hint_then_the_users_traceback() -> None:
+    what = {"type": "ValueError", "message": "bad size", "hint": "look there", "traceback": "Traceback\n  x\n"}
+    assert texts(failed(kind="user", **what)) == [
+        "✘ run 1 failed after 2.0 s",
+        "  your program: ValueError: bad size",
+        "  → look there",
+        "    Traceback",
+        "      x",
+    ]
+
+
+def test_a_cancelled_run_is_not_called_failed() -> None:
+    assert texts(failed(kind="cancelled", message="cancelled by the user"))[0] == "✘ run 1 cancelled after 2.0 s"
+
+
+def test_a_dead_worker_is_told_with_its_last_output_and_what_to_do() -> None:
+    died = events.WorkerDied(cause="killed by SIGSEGV", last_output="one\ntwo\n")
+    first, *others = texts(died)
+    assert first == "✘ the worker died: killed by SIGSEGV"
+    assert others == ["  r starts another and runs again", "    one", "    two"]
+
+
+def test_long_phases_are_told_with_their_time_and_short_ones_are_not() -> None:
+    begun = events.PhaseChanged(run=1, phase="codegen")
+    long, short = (events.PhaseChanged(run=1, phase="codegen", seconds=seconds) for seconds in (12.43, 0.01))
+    assert texts(begun, long, short) == ["    12.4 s  codegen"]
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "words"),
+    [(True, "✔ r/repro.py reproduces"), (False, "✘ r/repro.py does not reproduce"), (None, "· r/repro.py was not run")],
+)
+def test_a_repro_is_told_with_its_path_and_whether_it_reproduces(reproduced: bool | None, words: str) -> None:
+    ended = events.ReproEnded(run=1, path="r/repro.py", reproduced=reproduced, output="said\n")
+    assert texts(ended) == [words, "    said"]
+
+
+def test_a_kind_of_event_that_the_log_does_not_tell_adds_nothing() -> None:
+    assert list(tell(events.ViolationsFound(run=1, violations=()))) == []
+
+
+# output
+
+
+def test_output_is_cut_at_newlines_however_it_arrives() -> None:
+    assert texts(output("on"), output("e\ntwo\n\nthr"), output("ee")) == ["one", "two", "", "three"]
+
+
+def test_the_streams_do_not_mix_within_a_line() -> None:
+    assert texts(output("out"), output("err\n", "stderr"), output("put\n")) == ["output", "err"]
+
+
+def test_a_carriage_return_leaves_the_last_state_of_the_line() -> None:
+    assert texts(output("10 %\r"), output("20 %\r"), output("30 %\ndone\r\n")) == ["30 %", "done"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b[2J\x1b[Hhome", "home"),
+        ("a\x08b\x00c\x9b", "abc"),
+        ("\x1b(Bplain", "plain"),
+    ],
+)
+def test_no_control_sequence_reaches_the_terminal(raw: str, shown: str) -> None:
+    assert clean(raw) == shown
+
+
+def test_an_escape_sequence_cut_in_two_by_the_pipe_is_still_removed() -> None:
+    assert texts(output("a\x1b[3"), output("1mb\n")) == ["ab"]
+
+
+def test_memory_is_bounded_and_the_last_lines_are_kept() -> None:
+    log = LogLines()
+    for start in range(0, 100_000, 1_000):
+        log.take([output("".join(f"{number}\n" for number in range(start, start + 1_000)))])
+    assert LIMIT <= len(log.lines) <= LIMIT * 1.1
+    assert log.lines[-1].told.text == "99999"
+    assert log.dropped + len(log.lines) == 100_000
+
+
+def test_a_line_that_never_ends_takes_bounded_memory() -> None:
+    log = LogLines()
+    for _ in range(100):
+        log.take([output("x" * 10_000)])
+    assert len(log.lines) == 1
+    assert len(log.lines[0].told.text) <= LIMIT + 10_000
+
+
+# the pane
+
+
+def running() -> State:
+    state = State()
+    state.apply([events.RunStarted(run=1, program=Program("m.py"), target=Target())])
+    return state
+
+
+async def test_the_log_follows_its_end_until_the_cursor_leaves_it() -> None:
+    state, pane = running(), LogPane()
+    async with Host(pane, state).run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        rows = pane.query_one(Lines)
+        for number in range(100):
+            state.apply([output(f"{number}\n")])
+        pane.show(state)
+        await pilot.pause()
+        assert rows.cursor == 100
+        assert rows.render_line(rows.size.height - 1).text.rstrip() == "│ 99"
+        await pilot.press("k")
+        state.apply([output("more\n")])
+        pane.show(state)
+        await pilot.pause()
+        assert rows.cursor == 99
+        await pilot.press("G")
+        state.apply([output("again\n")])
+        pane.show(state)
+        await pilot.pause()
+        assert rows.cursor == 102
+
+
+async def test_enter_on_a_line_about_the_users_code_goes_there_and_y_copies_the_whole_block() -> None:
+    state, pane = running(), LogPane()
+    state.apply([events.GraphBroke(run=1, graph_break=GraphBreak("print() is\nnot traced", "/a/m.py", 7, "0/0"))])
+    app = Host(pane, state)
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        await pilot.press("y", "k", "k", "enter")
+    assert [message.text for message in app.of(CopyAsked)] == ["⚠ graph break  m.py:7\n    print() is\n    not traced"]
+    assert [(message.file, message.line) for message in app.of(LineChosen)] == [("/a/m.py", 7)]
+
+
+async def test_a_failed_run_marks_the_panes_tab() -> None:
+    state, pane = running(), LogPane()
+    async with Host(pane, state).run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        assert pane.heading().plain == "7 Log"
+        state.apply([failed(kind="torch", message="no")])
+        pane.show(state)
+        assert pane.heading().plain == "7 Log ✘"
+
+
+async def test_an_empty_log_says_what_would_fill_it() -> None:
+    pane = LogPane()
+    async with Host(pane, State()).run_test(size=(80, 12)) as pilot:
+        await pilot.press("y", "enter", "G", "k")
+        assert "r compiles the program" in pane.query_one(Lines).render_line(0).text

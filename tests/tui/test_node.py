@@ -1,0 +1,139 @@
+"""Does the node pane tell everything about the selected node, and go where its lines say?"""
+
+from pathlib import Path
+
+import pytest
+from pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
+
+from idbg.events import RulesEdited
+from idbg.records import Sym, TensorMeta
+from idbg_tui.facts import facts, value_of
+from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.panes.node import NodePane
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines
+
+STRICTER = """
+[[rules]]
+kind = "alignment"
+multiple = 16
+severity = "pad"
+source = "https://hardware.example/alignment"
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return make_state(write_model(tmp_path), node="mm")
+
+
+def told(state: State) -> dict[str, list[str]]:
+    """Label -> its lines."""
+    found: dict[str, list[str]] = {}
+    label = ""
+    for fact in facts(state):
+        label = fact.label or label
+        found.setdefault(label, []).append(fact.text)
+    return found
+
+
+def test_the_node_is_told_whole(state: State) -> None:
+    found = told(state)
+    assert found["op"] == ["aten.mm.default · call_function · 0/0 inference"]
+    assert found["value"] == ["f32[8,7]  224 B  stride 7,1  cpu"]
+    assert found["from"] == ["model.py:5  y = x @ w"]
+    assert found["module"] == ["layer.proj  Linear"]
+    assert found["inputs"] == ["arg0_1  f32[8,10]", "arg1_1  f32[10,7]"]
+    assert found["users"] == ["relu  f32[8,7]"]
+    assert found["args"] == ["(arg0_1, arg1_1)"]
+    assert found["kernels"][0].startswith("extern_kernels.mm · extern · wrapper line ")
+    assert found["also"] == ["dynamo · matmul", "post_grad · mm"]
+
+
+def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_comes_from(state: State) -> None:
+    state.apply([RulesEdited(text=STRICTER, origin="editor")])
+    assert told(state)["◇ pad"] == [
+        "alignment: dim 0 is 8, dim 1 is 7; wanted a multiple of 16",
+        "→ pad dim 0 to 16, dim 1 to 16",
+        "source https://hardware.example/alignment",
+    ]
+
+
+def test_a_symbolic_size_has_its_hint_and_range(state: State) -> None:
+    state.choose(state.shown.graphs[DYNAMO].node_id("l_x_"))
+    found = told(state)
+    assert found["sizes"] == ["s0 · is 10 here · guards allow 2 <= s0 <= 64"]
+    assert found["value"] == ["f32[8,s0]  320 B at the hints  stride 1*s0,1  cpu"]
+
+
+def test_a_size_without_a_hint_gives_no_bytes() -> None:
+    assert value_of(TensorMeta("float32", (Sym("u0"),), (1,), "cpu")) == "f32[u0]  size not known  stride 1  cpu"
+
+
+def test_a_node_without_tensors_and_users_says_so(state: State) -> None:
+    state.choose(state.graph.node_id("output"))
+    found = told(state)
+    assert found["value"] == ["no tensor is known for it"]
+    assert found["users"] == ["none"]
+
+
+async def pressed(state: State, *keys: str) -> Host:
+    app = Host(NodePane(), state, follow_choices)
+    async with app.run_test(size=(70, 12)) as pilot:
+        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+        await pilot.pause()
+    return app
+
+
+async def test_enter_on_an_input_goes_there_as_a_jump(state: State) -> None:
+    app = await pressed(state, "j", "j", "j", "j", "j", "enter")
+    assert [(message.node.name, message.jump) for message in app.of(NodeChosen)] == [("arg1_1", True)]
+
+
+async def test_enter_on_another_stage_a_kernel_and_the_users_line_goes_there(state: State) -> None:
+    app = await pressed(state, "G", "enter")
+    assert [message.node.graph for message in app.of(NodeChosen)] == [POST_GRAD]
+    app = await pressed(make_state(state.node.file, node="mm"), "G", "k", "k", "enter")
+    assert [message.name for message in app.of(KernelChosen)] == ["extern_kernels.mm"]
+    app = await pressed(make_state(state.node.file, node="mm"), "j", "j", "enter")
+    assert [message.line for message in app.of(EditorAsked)] == [5]
+
+
+async def test_a_recheck_keeps_the_cursor_and_another_node_starts_at_its_top(state: State) -> None:
+    pane = NodePane()
+    app = Host(pane, state)
+    async with app.run_test(size=(70, 8)) as pilot:
+        await pilot.pause()
+        await pilot.press("j", "j", "j")
+        state.apply([RulesEdited(text=STRICTER, origin="editor")])
+        pane.show(state)
+        await pilot.pause()
+        lines = pane.query_one(Lines)
+        assert lines.cursor == 3
+        assert "◇" in pane.heading().plain
+        state.choose(state.shown.graphs[INFERENCE].node_id("relu"))
+        pane.show(state)
+        await pilot.pause()
+        assert lines.cursor == 0
+
+
+async def test_a_long_text_is_wrapped_and_lost_nowhere(state: State) -> None:
+    pane = NodePane()
+    app = Host(pane, state)
+    async with app.run_test(size=(34, 30)) as pilot:
+        await pilot.pause()
+        lines = pane.query_one(Lines)
+        shown = "".join(lines.render_line(y).text[12:].rstrip() + " " for y in range(lines.row_count))
+        assert "aten.mm.default · call_function · 0/0 inference" in " ".join(shown.split())
+
+
+async def test_without_a_node_the_pane_says_what_would_fill_it() -> None:
+    pane = NodePane()
+    app = Host(pane, State())
+    async with app.run_test(size=(80, 8)) as pilot:
+        await pilot.pause()
+        assert "no node is selected" in pane.query_one(Lines).render_line(0).text
+        await pilot.press("enter", "j", "y")
+        assert app.posted == []

@@ -1,0 +1,251 @@
+"""Are the rules edited in place, checked at once, saved, and never lost?"""
+
+from pathlib import Path
+
+import pytest
+from pane_host import RULES, Host, make_state, write_model
+from textual.message import Message
+from textual.pilot import Pilot
+
+from idbg.accelerator import PRESETS, parse
+from idbg.errors import AcceleratorError
+from idbg.events import RulesEdited, RulesRefused, SessionEvent
+from idbg_tui.messages import EditorAsked, Flash, RulesChanged
+from idbg_tui.panes.rules import RulesPane
+from idbg_tui.rule_steps import Change, step, toggle
+from idbg_tui.state import State
+from idbg_tui.widgets.toml_editor import TomlEditor
+
+DEBOUNCE = 0.4  # longer than the pane waits
+
+
+def as_session(state: State, message: Message) -> None:
+    """Take or refuse the text, as the session does."""
+    if not isinstance(message, RulesChanged):
+        return
+    event: SessionEvent
+    try:
+        parse(message.text)
+        event = RulesEdited(text=message.text, origin=message.origin)
+    except AcceleratorError as error:
+        event = RulesRefused(text=message.text, origin=message.origin, message=error.message, line=error.line)
+    state.apply([event])
+
+
+class Bench:
+    """The pane over a small session, with what a test asks of it."""
+
+    def __init__(self, tmp_path: Path, origin: str = "small") -> None:
+        self.state = make_state(write_model(tmp_path))
+        self.state.apply([RulesEdited(text=RULES, origin=origin)])
+        self.pane = RulesPane()
+        self.app = Host(self.pane, self.state, as_session)
+
+    @property
+    def editor(self) -> TomlEditor:
+        return self.pane.query_one(TomlEditor)
+
+    @property
+    def title(self) -> str:
+        return str(self.pane.border_title)
+
+    @property
+    def posted(self) -> list[RulesChanged]:
+        return [message for message in self.app.posted if isinstance(message, RulesChanged)]
+
+    def disk(self, text: str, origin: str) -> None:
+        self.state.apply([RulesEdited(text=text, origin=origin)])
+        self.pane.show(self.state)
+
+    async def press(self, pilot: Pilot[None], *keys: str) -> None:
+        await pilot.press(*keys)
+        await pilot.pause(DEBOUNCE)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.chdir(tmp_path)
+    return Bench(tmp_path)
+
+
+# values and rules as a whole (no widget)
+
+
+def changed(text: str, change: Change | None) -> str:
+    return text if change is None else text[: change.start] + change.text + text[change.end :]
+
+
+@pytest.mark.parametrize(
+    ("line", "up", "down"),
+    [
+        ("multiple = 16  # c", "multiple = 32  # c", "multiple = 8  # c"),
+        ("multiple = 1", "multiple = 2", "multiple = 1"),
+        ("max_bytes = 0", "max_bytes = 1", "max_bytes = 0"),
+        ("max_bytes = 1_024", "max_bytes = 2_048", "max_bytes = 512"),
+        ("enabled = true", "enabled = false", "enabled = false"),
+        ('severity = "pad"', 'severity = "fallback"', 'severity = "tile"'),
+        ('severity = "reject"', 'severity = "reject"', 'severity = "fallback"'),
+    ],
+)
+def test_plus_and_minus_step_a_value_and_leave_the_rest_of_the_line(line: str, up: str, down: str) -> None:
+    text = f"[[rules]]\n{line}\n"
+    for direction, expected in ((True, up), (False, down)):
+        assert changed(text, step(text, 2, up=direction)) == f"[[rules]]\n{expected}\n"
+
+
+@pytest.mark.parametrize("line", ['kind = "dtype"', "allowed = [1]", "# multiple = 3", "[[rules]]", ""])
+def test_lines_without_such_a_value_are_left_alone(line: str) -> None:
+    assert step(f"{line}\n", 1, up=True) is None
+
+
+def test_space_switches_the_rule_around_the_line_off_and_on_again() -> None:
+    off = changed(RULES, toggle(RULES, 6))
+    assert [rule.enabled for rule in parse(off).rules] == [False, True]
+    on = changed(off, toggle(off, 4))
+    assert [rule.enabled for rule in parse(on).rules] == [True, True]
+    assert toggle(RULES, 1) is None
+
+
+# editing
+
+
+async def test_single_letters_are_the_apps_until_editing_begins_and_after_it_ends(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "r", "c", "x", "q")
+        assert bench.editor.text == RULES
+        await bench.press(pilot, "i", "#", "r", "c")
+        assert bench.editor.text == "#rc" + RULES
+        assert "editing" in bench.title
+        await bench.press(pilot, "escape", "r")
+        assert bench.editor.text == "#rc" + RULES
+        assert "edited" in bench.title
+
+
+async def test_a_burst_of_keys_is_posted_once_when_it_is_over(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "#", "a", "b", "c")
+        assert bench.posted == []
+        await pilot.pause(DEBOUNCE)
+        assert [message.text for message in bench.posted] == ["#abc" + RULES]
+
+
+async def test_opening_the_pane_posts_nothing(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause(DEBOUNCE)
+        assert bench.app.posted == []
+
+
+async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "j", "j", "j", "plus", "plus", "plus", "plus")
+        assert "multiple = 16  # elements" in bench.editor.text
+        assert bench.editor.cursor_location[0] == 4
+        counted = sum(len(bench.state.findings(graph)) for graph in bench.state.level)
+        assert counted > 0
+        assert str(bench.pane.border_subtitle) == f"edited: {counted} violations (+{counted} -0)"
+
+
+async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "j", "j", "j", "i", "x")
+        status = bench.pane.query_one("#status")
+        assert status.display
+        assert "line 5:" in str(status.render())
+        assert "the rules before stay in force" in str(status.render())
+        assert bench.editor.has_class("-at-error")
+        assert bench.state.accelerator is not None
+        assert len(bench.state.accelerator.rules) == 2
+        await bench.press(pilot, "backspace")
+        assert not status.display
+        assert not bench.editor.has_class("-at-error")
+
+
+async def test_undo_brings_back_the_text_and_the_rules_one_change_at_a_time(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "j", "j", "j", "plus", "plus")
+        await bench.press(pilot, "ctrl+z")
+        assert "multiple = 2 " in bench.editor.text
+        await bench.press(pilot, "ctrl+z")
+        assert bench.editor.text == RULES
+        assert bench.state.rules.text == RULES
+        assert "edited" not in bench.title
+
+
+# files
+
+
+async def test_a_preset_is_saved_beside_the_program_and_not_into_the_installation(bench: Bench, tmp_path: Path) -> None:
+    preset = PRESETS / "mock.toml"
+    before = preset.read_text()
+    bench.state.apply([RulesEdited(text=before, origin=str(preset))])
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "i", "#", "ctrl+s")
+        assert (tmp_path / "mock-edited.toml").read_text() == "#" + before
+        assert preset.read_text() == before
+        told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
+        assert told == [f"saved {tmp_path / 'mock-edited.toml'}"]
+        assert "mock-edited.toml" in bench.title
+
+
+async def test_a_file_of_the_users_is_saved_in_place(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(RULES)
+    bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "i", "#", "ctrl+s", "escape")
+        assert path.read_text() == "#" + RULES
+        assert "edited" not in bench.title
+
+
+async def test_a_folder_that_cannot_be_written_is_said(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "small-edited.toml").mkdir()
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "i", "#", "ctrl+s")
+        flashes = [message for message in bench.app.posted if isinstance(message, Flash)]
+        assert [flash.level for flash in flashes] == ["error"]
+        assert "cannot be written" in flashes[0].text
+
+
+async def test_a_change_on_disk_is_taken_and_the_cursor_stays(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "j", "j")
+        bench.disk(RULES.replace("= 1 ", "= 4 "), "small.toml")
+        await pilot.pause(DEBOUNCE)
+        assert "multiple = 4 " in bench.editor.text
+        assert bench.editor.cursor_location == (3, 0)
+        assert bench.posted == []
+
+
+async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_takes_it(bench: Bench) -> None:
+    theirs = RULES.replace("= 1 ", "= 4 ")
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "i", "#", "escape")
+        bench.disk(theirs, "small.toml")
+        await pilot.pause(DEBOUNCE)
+        assert bench.editor.text == "#" + RULES
+        assert "t takes the file's text" in str(bench.pane.query_one("#status").render())
+        assert bench.state.rules.text == "#" + RULES, "what is shown stays in force"
+        await bench.press(pilot, "t")
+        assert bench.editor.text == theirs
+        assert bench.state.rules.text == theirs
+        assert "edited" not in bench.title
+
+
+async def test_what_comes_back_from_the_users_editor_is_taken(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "e")
+        asked = [message for message in bench.app.posted if isinstance(message, EditorAsked)]
+        assert [(message.path, message.line, message.text) for message in asked] == [("small.toml", 2, RULES)]
+        bench.disk("# edited outside\n" + RULES, "editor")
+        assert bench.editor.text == "# edited outside\n" + RULES

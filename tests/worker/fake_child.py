@@ -1,0 +1,89 @@
+"""A stand-in for `idbg.worker.main` without torch: it speaks the protocol; the program's path says how it behaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from idbg import events
+from idbg.records import Failure
+from idbg.worker import protocol
+
+
+FAILURES = {
+    "fail": Failure(kind="user", type="ValueError", message="the program raised"),
+    "misuse": Failure(kind="input", type="ProgramError", message="no such function"),
+}
+
+
+def main() -> None:
+    if os.environ.get("FAKE_START") == "no torch":
+        raise ModuleNotFoundError("No module named 'torch'")
+    requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
+
+    def say(event: events.SessionEvent) -> None:
+        os.write(out, events.encode(event) + b"\n")
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    say(events.WorkerStarted(pid=os.getpid(), torch="9.9", python="3", devices=("cpu",), seconds=0.0))
+    for line in requests:
+        request = protocol.decode(line)
+        if isinstance(request, protocol.WriteRepro):
+            say(events.ReproEnded(run=request.run, path=os.path.join(request.folder, "repro.py"), reproduced=True))
+            continue
+        how = Path(request.program.path).stem.replace("_", " ")
+        failure = FAILURES.get(how)
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            say(events.PhaseChanged(run=request.run, phase="behaving"))
+            behave(how, out)
+        except KeyboardInterrupt:
+            failure = Failure(kind="cancelled", message="cancelled")
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdout.flush()
+        verdict = "violations" if how == "violate" else "failed" if failure else "clean"
+        say(events.RunEnded(run=request.run, verdict=verdict, seconds=0.0, failure=failure))
+
+
+def behave(how: str, out: int) -> None:
+    match how:
+        case "print":
+            print("hello from stdout")
+            print("hello from stderr", file=sys.stderr)
+        case "print megabytes":
+            for _ in range(40):
+                print("x" * 99_999)
+        case "print in bits":
+            os.write(1, "é".encode()[:1])
+            time.sleep(0.3)
+            os.write(1, "é".encode()[1:] + b"\xff\n")
+        case "chatter":
+            for number in range(300):
+                print(number, flush=True)
+                time.sleep(0.003)
+        case "sleep":
+            time.sleep(60)
+        case "ignore SIGINT":
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            time.sleep(60)
+        case "segfault":
+            print("last words", flush=True)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "exit":
+            os._exit(3)
+        case "garbage":
+            os.write(out, b"not an event\n")
+        case "close everything":
+            os.closerange(3, 100)
+            time.sleep(60)
+        case "orphan":
+            print(subprocess.Popen(["sleep", "60"]).pid, flush=True)
+            time.sleep(60)
+        case "orphan and die":
+            print(subprocess.Popen(["sleep", "60"]).pid, flush=True)
+            os._exit(4)
+
+
+main()
