@@ -24,7 +24,7 @@ class Feed:
         self._changed = threading.Condition()
         self._listeners: tuple[Listener, ...] = ()
         self._waiting = 0
-        self._deliveries: queue.SimpleQueue[SessionEvent | None] = queue.SimpleQueue()
+        self._deliveries: queue.SimpleQueue[tuple[SessionEvent, tuple[Listener, ...]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._deliver, name="idbg-session", daemon=True)
         self._thread.start()
 
@@ -50,7 +50,7 @@ class Feed:
             self._events.append(event)
             self.history.apply(event)
             self._waiting += 1
-            self._deliveries.put(event)
+            self._deliveries.put((event, self._listeners))  # who comes later does not hear it
             try:
                 if self.store is not None:
                     self.store.append(event)
@@ -82,8 +82,11 @@ class Feed:
             self.emit(Noted(level="error", text=f"cannot write to {where}; from here on nothing is saved"))
 
     def _deliver(self) -> None:
-        while (event := self._deliveries.get()) is not None:
-            for listener in self._listeners:
+        while (delivery := self._deliveries.get()) is not None:
+            event, listeners = delivery
+            for listener in listeners:
+                if listener not in self._listeners:
+                    continue  # it has unsubscribed since
                 try:
                     listener(event)
                 # Broad on purpose: the listeners are a user interface's, and no mistake of theirs may end the session.

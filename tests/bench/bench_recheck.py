@@ -1,7 +1,7 @@
 """How long does a re-check of 100,000 nodes take after an edit of the rules?
 
-Run: PYTHONPATH=core python tests/bench/bench_recheck.py [NODES]. The bound is 50 ms for a re-check of a graph whose nodes
-look alike as a model's do; the two rows of graphs that no model has show how far that carries. The index is built once a
+Run: PYTHONPATH=core python tests/bench/bench_recheck.py [NODES]. The bound is 50 ms for a re-check of a graph whose
+nodes look alike as a model's do; the two graphs that no model has show how far that carries. The index is built once a
 graph. Each figure is the median of its samples (the smallest and largest beside it), from this one run.
 """
 

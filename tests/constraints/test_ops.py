@@ -1,5 +1,6 @@
 """An op has one name at every stage."""
 
+import msgspec
 import pytest
 from idbg.constraints import ops
 from idbg.records import Node, TensorMeta
@@ -23,6 +24,7 @@ def call(target: str, args: str = "", *, shape: tuple[int, ...] = (), op: str = 
         ("torch.fft.rfft", "fft_rfft"),
         ("relu_", "relu_"),
         ("operator.iadd", "add_"),
+        ("__iadd__", "add_"),
         ("_operator.truediv", "div"),
         ("operator.itruediv", "div_"),
         ("operator.matmul", "matmul"),
@@ -46,6 +48,9 @@ def test_every_spelling_has_one_short_name(target: str, name: str) -> None:
         (call("torch.nn.functional.rrelu", "x, 0.1, 0.3, True, False"), "rrelu"),
         (call("torch.nn.functional.dropout", "x, 0.5, True, False"), "dropout"),
         (call("relu_", "x", op="call_method"), "relu_"),
+        (call("torch.nn.functional.hardtanh", "x, 0.0, 6.0, True"), "relu6_"),
+        (call("torch.nn.functional.hardtanh", "x, 0.0, 6.0, inplace=False"), "relu6"),
+        (call("torch.nn.functional.hardtanh", "x, -1.0, 6.0, True"), "hardtanh_"),
         (call("torch.sum", "x, True"), "sum"),
     ],
 )
@@ -98,3 +103,15 @@ def test_a_module_call_is_called_after_its_class() -> None:
 @pytest.mark.parametrize("op", ["placeholder", "get_attr", "output"])
 def test_nodes_that_call_nothing_have_no_names(op: str) -> None:
     assert ops.names(call("relu_", op=op)) == ()
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        call("torch.nn.functional.hardtanh", "x, 0.0, 6.0, True"),
+        call("torch.nn.functional.relu", "x, True"),
+        call("aten.convolution.default", "x, w, None, [1], [0], [1], True, [0], 1", shape=(1, 1, 1, 1)),
+    ],
+)
+def test_the_flags_alone_name_an_op_as_its_whole_arguments_do(node: Node) -> None:
+    assert ops.names(msgspec.structs.replace(node, args=ops.flags(node))) == ops.names(node)

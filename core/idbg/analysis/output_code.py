@@ -12,6 +12,7 @@ from idbg.records import Kernel, KernelCall, OutputCode, Part
 
 _HANDLES = re.compile(r"#\s*\[Provenance debug handles\]\s*(.+?)\s*$")
 _AOT_ID = re.compile(r"# AOT ID: \['\d+_(forward|backward|inference)'\]")
+_NEAR = 8  # lines below its comment within which a call stands
 _LANGUAGES = {"cpp_pybinding": "cpp", "cpp": "cpp", "triton": "triton"}
 _PARTS: dict[str, Part] = {"forward": "forward", "backward": "backward", "inference": "inference"}
 
@@ -73,11 +74,18 @@ def _string(argument: ast.expr) -> str:
 
 
 def _calls(text: str) -> list[tuple[str, int]]:
-    """(debug handle, 1-based line of the statement below its comment), in order."""
+    """(debug handle, 1-based line of the call below its comment), in order."""
     found = []
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if match := _HANDLES.search(line):
-            below = next((n for n in range(number + 1, len(lines)) if not lines[n].lstrip().startswith("#")), number)
-            found += [(handle.strip(), below + 1) for handle in match[1].split(",")]
+            found += [(handle.strip(), _called_below(lines, number, handle)) for handle in match[1].split(",")]
     return found
+
+
+def _called_below(lines: Sequence[str], comment: int, handle: str) -> int:
+    """The next line that names the kernel: on a GPU a line that gets the stream may stand between. Else the next statement."""
+    name = handle.strip().rpartition(":")[0]
+    below = [number for number in range(comment + 1, min(comment + 1 + _NEAR, len(lines))) if not lines[number].lstrip().startswith("#")]
+    named = (number for number in below if name in lines[number])
+    return next(named, below[0] if below else comment) + 1

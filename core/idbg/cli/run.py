@@ -86,8 +86,9 @@ def _signals() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
 
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]  # nohup ignores SIGHUP
+    heard = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        heard.append(signal.SIGHUP)
     before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield

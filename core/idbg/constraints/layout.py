@@ -19,8 +19,9 @@ _ORDERS: dict[Format, tuple[int, tuple[int, ...]]] = {
 def is_laid_out(tensor: TensorMeta, layout: Format) -> bool | None:
     """Whether the tensor has this memory format, as torch.Tensor.is_contiguous(memory_format=...) has it.
 
-    Strides of dimensions of size 1 do not matter, an empty tensor has every format of its rank. Symbols are taken at
-    their hints; None if a missing hint, or a stride that was not recorded, leaves it open.
+    Strides of dimensions of size 1 do not matter. An empty tensor has every format of its rank (torch says so of
+    "contiguous" only). Symbols are taken at their hints; None if a missing hint, or a stride that was not recorded,
+    leaves it open.
     """
     rank, order = _ORDERS[layout]
     if rank and len(tensor.shape) != rank:
@@ -65,4 +66,4 @@ class Layout(Constraint, frozen=True, tag="layout"):
         call = ".contiguous()" if usable[0] == "contiguous" else f".contiguous(memory_format=torch.{usable[0]})"
         if node.op == "placeholder":
             return f"pass it through {call} first"
-        return f"copy it right here with {call}, or leave out the view that reorders it"
+        return f"copy it with {call}, or relax the rule if the view is torch's own (a Linear's weight)"

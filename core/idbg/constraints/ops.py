@@ -25,7 +25,7 @@ _SAME: tuple[tuple[str, ...], ...] = (
     ("batch_norm", "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "cudnn_batch_norm"),
     ("dropout", "native_dropout"),
     ("max_pool1d", "max_pool1d_with_indices"),
-    ("max_pool2d", "max_pool2d_with_indices", "_low_memory_max_pool2d_with_offsets"),
+    ("max_pool2d", "max_pool2d_with_indices", "_low_memory_max_pool_with_offsets"),
     ("max_pool3d", "max_pool3d_with_indices"),
     ("adaptive_avg_pool2d", "_adaptive_avg_pool2d"),
     ("scaled_dot_product_attention", "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention"),
@@ -81,6 +81,7 @@ _INPLACE_AT = {
 }
 _INPLACE = re.compile(r"\binplace\s*=\s*True\b")
 _TRANSPOSED = re.compile(r"\btransposed\s*=\s*True\b")
+_RELU6 = re.compile(r", 0(\.0)?, 6(\.0)?\b")  # F.relu6 is hardtanh(x, 0, 6) in a Dynamo graph
 _TRANSPOSED_AT = 6  # aten::convolution(input, weight, bias, stride, padding, dilation, transposed, ...)
 
 
@@ -103,6 +104,8 @@ def short_name(target: str) -> str:
     if len(parts) > 1 and (path != target or is_overload(target)):
         return parts[1]
     last = parts[-1]
+    if last.startswith("__") and last.endswith("__"):
+        return _OPERATORS.get(last.strip("_"), last.strip("_"))
     if parts[0] in ("_operator", "operator"):
         return _OPERATORS.get(last, last)
     prefix = _SUBMODULES.get(parts[-2], "") if len(parts) > 1 else ""
@@ -116,15 +119,19 @@ def is_overload(target: str) -> bool:
 
 
 def flags(node: Node) -> str:
-    """What about the node's arguments decides what it is called: "inplace = True", "transposed = True", or nothing."""
-    if not node.args or "True" not in node.args:
-        return ""
+    """What about the arguments decides the name: "inplace = True", "transposed = True", "relu6", or nothing.
+
+    Of a node whose `args` are flags already, it gives the same flags.
+    """
     name = short_name(node.target)
+    found = []
     if name in _INPLACE_AT and (_INPLACE.search(node.args) or _argument(node.args, _INPLACE_AT[name]) == "True"):
-        return "inplace = True"
+        found.append("inplace = True")
     if name in _CONVOLUTIONS and (_TRANSPOSED.search(node.args) or _argument(node.args, _TRANSPOSED_AT) == "True"):
-        return "transposed = True"
-    return ""
+        found.append("transposed = True")
+    if name.startswith("hardtanh") and ("relu6" in node.args or _RELU6.search(node.args)):
+        found.append("relu6")
+    return ", ".join(found)
 
 
 def names(node: Node) -> tuple[str, ...]:
@@ -135,15 +142,17 @@ def names(node: Node) -> tuple[str, ...]:
         own = node.module_class.rpartition(".")[2].lower() or short_name(node.target)
     else:
         own = short_name(node.target)
-    found = {own: None}
     marks = flags(node)
-    if marks == "inplace = True":
+    if "relu6" in marks:
+        own = own.replace("hardtanh", "relu6")
+    found = {own: None}
+    if "inplace" in marks:
         found = {f"{own}_": None, own: None}
     elif own.endswith("_") and not own.endswith("__"):
         found[own.removesuffix("_")] = None
     for name in tuple(found):
         found.update(dict.fromkeys(_SYNONYMS.get(name, ())))
-        found.update(dict.fromkeys(_convolution_names(name, node, transposed=bool(marks))))
+        found.update(dict.fromkeys(_convolution_names(name, node, transposed="transposed" in marks)))
     return tuple(found)
 
 

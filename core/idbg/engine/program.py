@@ -12,7 +12,7 @@ import random
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -69,7 +69,9 @@ class Programs:
         if held is not None and (program, device) == (self._program, self._device) and self._files == _stamps(self._files):
             return held
         self._workload = None  # let the old model go before the new one is built
-        self._workload = workload = _on_device(_workload(program), device)
+        with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
+            workload = _workload(program)
+        self._workload = workload = _on_device(workload, device)
         self._program, self._device, self._files = program, device, _stamps(loaded())
         return workload
 

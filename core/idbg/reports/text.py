@@ -4,17 +4,19 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 """
 
 from collections.abc import Iterator
-from itertools import groupby
 from os.path import relpath
 
-from idbg.records import Severity, Stage, Verdict, Violation
+from idbg.records import NodeId, Severity, Verdict, Violation
 from idbg.run import Run
 
-SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "◇", "slow": "·"}
-VERDICT_SIGNS: dict[Verdict, str] = {"clean": "✔", "violations": "✘", "failed": "✘"}
+SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·"}
+VERDICT_SIGNS: dict[Verdict, str] = {"clean": "✔", "violations": "⚠", "failed": "✘"}
 
-LINES_OF_A_RULE = 6  # the user's lines shown of one rule: five rules still fit a screen
-NODES_OF_A_LINE = 3
+# how much of each is shown, so that a run with several broken rules still fits a screen
+LINES_OF_A_RULE = 5
+FINDINGS_OF_A_LINE = 3
+NODES_OF_A_FINDING = 3
+FIXES_OF_A_RULE = 3
 
 
 def run_report(run: Run) -> list[str]:
@@ -29,11 +31,17 @@ def render(lines: list[str]) -> str:
 def _headline(run: Run) -> str:
     target = run.target
     mode = "strict" if target.strict else "warn"
-    place = f"{target.backend} · {target.device or 'its own device'} · {target.accelerator} ({mode})"
+    place = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
     if run.verdict is None:
         return f"… {run.program.label}   {place}   {run.phase or 'starting'}"
     words = {"clean": "clean", "violations": _count(len(run.violations), "violation"), "failed": "failed"}[run.verdict]
     return f"{VERDICT_SIGNS[run.verdict]} {words}   {run.program.label}   {place}   {run.seconds:.1f} s"
+
+
+def _devices(run: Run) -> str:
+    """The devices that the graphs' tensors are on, if the target named none."""
+    found = {tensor.device for graph in run.graphs.values() for node in graph.nodes for tensor in node.tensors}
+    return ", ".join(sorted(found - {""})) or "no device yet"
 
 
 def _contents(run: Run) -> Iterator[str]:
@@ -72,41 +80,51 @@ def _violations(run: Run) -> Iterator[str]:
         by_rule.setdefault((violation.rule, violation.severity), []).append(violation)
     for (rule, severity), found in by_rule.items():
         yield ""
-        yield f"{SIGNS[severity]} {rule}   {len(found)}   {severity}"
-        rows = _rows(found)
-        for row in rows[:LINES_OF_A_RULE]:
-            yield from row
-        if len(rows) > LINES_OF_A_RULE:
-            yield f"    … and {_count(len(rows) - LINES_OF_A_RULE, 'finding')} more; --json has all of them"
+        yield f"{SIGNS[severity]} {rule}   {_count(len(found), 'node')}   {severity}{_common_wish(found)}"
+        yield from _user_lines(found)
+        fixes = list(dict.fromkeys(violation.fix for violation in found if violation.fix))
+        yield from (f"    → {fix}" for fix in fixes[:FIXES_OF_A_RULE])
+        if len(fixes) > FIXES_OF_A_RULE:
+            yield f"    → … and {_count(len(fixes) - FIXES_OF_A_RULE, 'other fix', 'other fixes')}"
 
 
-def _rows(found: list[Violation]) -> list[list[str]]:
-    """For each of the user's lines and each thing found there: what it is, and which nodes at which stages have it."""
+def _common_wish(found: list[Violation]) -> str:
+    wishes = {violation.wanted for violation in found}
+    return f"   wanted: {wishes.pop()}" if len(wishes) == 1 else ""
 
-    def what(violation: Violation) -> tuple[str, int, str, str, str]:
-        return violation.file, violation.line, violation.found, violation.wanted, violation.fix
 
-    rows = []
-    for (file, line, given, wanted, fix), alike in groupby(sorted(found, key=what), key=what):
-        violations = list(alike)
-        names = list(dict.fromkeys(violation.node.name for violation in violations))
-        stages: list[Stage] = list(dict.fromkeys(violation.node.graph.stage for violation in violations))
-        more = f", +{len(names) - NODES_OF_A_LINE}" if len(names) > NODES_OF_A_LINE else ""
-        row = [
-            f"    {_place(file, line) or 'no line of yours'}   {given}; wanted {wanted}",
-            f"      {', '.join(names[:NODES_OF_A_LINE])}{more} ({', '.join(stages)})",
-        ]
-        rows.append([*row, f"      → {fix}"] if fix else row)
-    return rows
+def _user_lines(found: list[Violation]) -> Iterator[str]:
+    by_line: dict[tuple[str, int], list[Violation]] = {}
+    for violation in found:
+        by_line.setdefault((violation.file, violation.line), []).append(violation)
+    for (file, line), violations in sorted(by_line.items())[:LINES_OF_A_RULE]:
+        yield f"    {_place(file, line) or 'from no line of yours'}"
+        by_finding: dict[str, list[NodeId]] = {}
+        for violation in violations:
+            by_finding.setdefault(violation.found, []).append(violation.node)
+        rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in by_finding.items()]
+        yield from rows[:FINDINGS_OF_A_LINE]
+        if len(rows) > FINDINGS_OF_A_LINE:
+            yield f"      … and {_count(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
+    if len(by_line) > LINES_OF_A_RULE:
+        yield f"    … and {_count(len(by_line) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
+
+
+def _nodes(nodes: list[NodeId]) -> str:
+    names = list(dict.fromkeys(node.name for node in nodes))
+    stages = dict.fromkeys(node.graph.stage for node in nodes)
+    more = f", +{len(names) - NODES_OF_A_FINDING}" if len(names) > NODES_OF_A_FINDING else ""
+    return f"{', '.join(names[:NODES_OF_A_FINDING])}{more} ({', '.join(stages)})"
 
 
 def _place(file: str, line: int) -> str:
-    """file:line, relative to here if the file is below."""
+    """file:line; the file relative to here if it is below, and without the way to an installed package."""
     if not file:
         return ""
     near = relpath(file)
-    return f"{file if near.startswith('..') else near}:{line}"
+    short = file.rpartition("site-packages/")[2] if near.startswith("..") else near
+    return f"{short.rpartition('site-packages/')[2]}:{line}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

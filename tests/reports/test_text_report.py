@@ -1,0 +1,129 @@
+"""The text report tells the verdict first, and fits a screen."""
+
+from idbg import events
+from idbg.records import (
+    Failure,
+    Graph,
+    GraphBreak,
+    GraphId,
+    Node,
+    NodeId,
+    Program,
+    Severity,
+    Target,
+    TensorMeta,
+    Violation,
+)
+from idbg.reports import text
+from idbg.run import Run
+
+FORWARD, DYNAMO = GraphId("0/0", "forward"), GraphId("0/0", "dynamo")
+
+
+def violation(
+    node: str,
+    line: int,
+    *,
+    rule: str = "alignment",
+    severity: Severity = "reject",
+    graph: GraphId = FORWARD,
+    fix: str = "pad to 16",
+) -> Violation:
+    found = f"dim 0 is {line}"
+    place = NodeId(graph, node)
+    return Violation(
+        rule=rule,
+        severity=severity,
+        node=place,
+        found=found,
+        wanted="a multiple of 16",
+        fix=fix,
+        file="m.py",
+        line=line,
+    )
+
+
+def told(*log: events.SessionEvent, target: Target | None = None) -> str:
+    run = Run(1, Program("m.py"), target or Target(), 0.0)
+    for event in log:
+        run.apply(event)
+    return text.render(text.run_report(run))
+
+
+def ended(verdict: str, failure: Failure | None = None) -> events.RunEnded:
+    return events.RunEnded(run=1, verdict=verdict, seconds=2.0, failure=failure)  # type: ignore[arg-type]
+
+
+def test_a_clean_run_is_told_in_one_line_and_its_counts() -> None:
+    node = Node(name="x", op="placeholder", target="x", tensors=(TensorMeta("float32", (2,), (1,), "cpu"),))
+    said = told(events.GraphCaptured(run=1, graph=Graph(FORWARD, (node,))), ended("clean"))
+    assert said.splitlines() == [
+        "✔ clean   m.py   aot · cpu · mock (warn)   2.0 s",
+        "  1 graph of 1 frame, 1 node, 0 kernels, 0 graph breaks",
+    ]
+
+
+def test_violations_are_told_by_rule_and_the_users_line() -> None:
+    found = (
+        violation("a", 3),
+        violation("b", 3),
+        violation("a", 3, graph=DYNAMO),
+        violation("c", 5, rule="pads", severity="pad"),
+    )
+    said = told(events.ViolationsFound(run=1, violations=found), ended("violations"))
+    assert said.splitlines() == [
+        "⚠ 4 violations   m.py   aot · no device yet · mock (warn)   2.0 s",
+        "",
+        "✘ alignment   3 nodes   reject   wanted: a multiple of 16",
+        "    m.py:3",
+        "      dim 0 is 3   a, b (forward, dynamo)",
+        "    → pad to 16",
+        "",
+        "◇ pads   1 node   pad   wanted: a multiple of 16",
+        "    m.py:5",
+        "      dim 0 is 5   c (forward)",
+        "    → pad to 16",
+    ]
+
+
+def test_a_thousand_violations_fit_a_screen_and_say_how_many_are_not_shown() -> None:
+    found = tuple(violation(f"n{i}", i % 100, fix=f"pad to {i % 50}") for i in range(1000))
+    said = told(events.ViolationsFound(run=1, violations=found), ended("violations"))
+    assert len(said.splitlines()) < 24
+    assert "95 other lines" in said and "47 other fixes" in said and ", +7 (forward)" in said
+
+
+def test_strict_mode_does_not_tell_its_violations_twice() -> None:
+    failure = Failure("constraints", "1 violation of the rules of mock:\n  ...")
+    events_seen = (events.ViolationsFound(run=1, violations=(violation("a", 3),)), ended("violations", failure))
+    assert "of the rules of mock" not in told(*events_seen)
+    assert "of the rules of mock" in told(ended("violations", failure))
+
+
+def test_a_failure_is_told_with_its_hint_its_place_and_the_users_traceback() -> None:
+    failure = Failure("user", "ValueError: no", hint="mend it", traceback="Traceback\n  here", file="m.py", line=4)
+    lines = told(ended("failed", failure)).splitlines()
+    assert lines[0].startswith("✘ failed")
+    assert lines[2:] == ["ValueError: no (m.py:4)", "  mend it", "  Traceback", "    here"]
+
+
+def test_graph_breaks_are_told_with_their_line_and_the_first_line_of_the_reason() -> None:
+    said = told(events.GraphBroke(run=1, graph_break=GraphBreak("print called\nlong story", "m.py", 9)), ended("clean"))
+    assert "graph break at m.py:9: print called" in said and "long story" not in said
+
+
+def test_a_run_that_goes_on_says_what_it_does() -> None:
+    assert told(events.PhaseChanged(run=1, phase="codegen")).splitlines()[0].endswith("codegen")
+
+
+def test_an_installed_packages_file_is_told_from_the_package_on() -> None:
+    found = Violation(
+        rule="r",
+        severity="slow",
+        node=NodeId(FORWARD, "a"),
+        found="f",
+        wanted="w",
+        file="/usr/lib/python3/site-packages/torchvision/models/resnet.py",
+        line=92,
+    )
+    assert "    torchvision/models/resnet.py:92" in told(events.ViolationsFound(run=1, violations=(found,)))

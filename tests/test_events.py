@@ -1,0 +1,126 @@
+"""An event log is read as it was written, also when its writer was killed or is newer than we are."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from idbg import events
+from idbg.records import (
+    Failure,
+    Frame,
+    Graph,
+    GraphBreak,
+    GraphId,
+    Kernel,
+    KernelCall,
+    Links,
+    Node,
+    NodeId,
+    OutputCode,
+    Program,
+    Sym,
+    Target,
+    TensorMeta,
+    Violation,
+)
+
+ID = GraphId("0/0", "post_grad", "forward")
+TENSOR = TensorMeta("float32", (Sym("s0", 10, 2, None), 8), (8, 1), "cuda:0")
+NODE = Node(
+    name="relu",
+    op="call_function",
+    target="aten.relu.default",
+    args="x, 'é\n'",
+    inputs=("x",),
+    tensors=(TENSOR, TensorMeta("bool")),
+    module="layer1.0",
+    module_class="torch.nn.ReLU",
+    file="m.py",
+    line=3,
+    code="relu(x)",
+    role="saved",
+    code_line=4,
+)
+KERNEL = Kernel(
+    frame="0/0",
+    part="forward",
+    name="k",
+    language="triton",
+    source="s",
+    line=2,
+    calls=(KernelCall("k:1", 9, ("relu",)),),
+)
+FAILURE = Failure("user", "no", "mend it", "ValueError", "Traceback", "m.py", 3)
+PROGRAM = Program("m.py", "big", False, ("--fast",), "/tmp")
+TARGET = Target("aot", "cpu", True, True, "mock", "name = 'mock'", {"a": True, "b": 1, "c": 0.5, "d": "x"})
+VIOLATION = Violation(
+    rule="r", severity="pad", node=NodeId(ID, "relu"), found="f", wanted="w", fix="x", source="u", file="m", line=1
+)
+
+EVERY: list[events.SessionEvent] = [
+    events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
+    events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.5),
+    events.WorkerDied(cause="killed by SIGSEGV", last_output="\x1b[31mboom"),
+    events.RunStarted(run=1, program=PROGRAM, target=TARGET),
+    events.PhaseChanged(run=1, phase="codegen"),
+    events.PhaseChanged(run=1, phase="codegen", seconds=0.25, frame="0/0"),
+    events.OutputWritten(run=0, stream="stderr", text="é\u2028\n"),
+    events.FrameStarted(run=1, frame=Frame("0/0", "forward", "m.py", 3)),
+    events.GraphCaptured(run=1, graph=Graph(ID, (NODE,), "def forward(): ...")),
+    events.CodeCaptured(run=1, code=OutputCode("0/0", "forward", "text", (KERNEL,))),
+    events.LinksCaptured(run=1, links=Links(GraphId("0/0", "forward"), ID, (("relu", "relu"),))),
+    events.GraphBroke(run=1, graph_break=GraphBreak("print", "m.py", 3, "0/0")),
+    events.Recompiled(run=1, frame="0/1", reason="x.size(0) was 8"),
+    events.ViolationsFound(run=1, violations=(VIOLATION,)),
+    events.RunEnded(run=1, verdict="failed", seconds=2.0, failure=FAILURE),
+    events.RulesEdited(text="", origin="editor"),
+    events.RulesRefused(text="x =", origin="editor", message="no", line=1),
+    events.ReproStarted(run=1, node=NodeId(ID, "relu"), rule="r"),
+    events.ReproEnded(run=1, path="r.py", reproduced=True, status=1, output="o", seconds=3.0, failure=FAILURE),
+    events.Noted(level="warning", text="disk is full"),
+]
+
+
+@pytest.mark.parametrize("event", EVERY, ids=lambda event: type(event).__name__)
+def test_every_event_comes_back_from_one_line_as_it_went(event: events.SessionEvent) -> None:
+    line = events.encode(event)
+    assert b"\n" not in line
+    assert events.decode(line) == event
+
+
+def test_the_round_trip_covers_every_kind_of_event() -> None:
+    assert {type(event) for event in EVERY} == set(events.SessionEvent.__args__)
+
+
+def test_an_event_carries_when_it_happened() -> None:
+    assert events.Noted(level="info", text="a").at > 1.6e9
+    assert events.decode(events.encode(events.Noted(level="info", text="a", at=12.5))) == events.Noted(
+        level="info", text="a", at=12.5
+    )
+
+
+def test_types_and_fields_of_newer_versions_are_skipped() -> None:
+    assert events.decode(b'{"type": "from_the_future", "at": 1.0, "x": 3}') is None
+    assert events.decode(b'{"type": "noted", "at": 1.0, "level": "info", "text": "a", "new": 3}') == events.Noted(
+        level="info", text="a", at=1.0
+    )
+
+
+def test_a_torn_last_line_ends_the_log() -> None:
+    lines = [events.encode(event) + b"\n" for event in EVERY]
+    assert list(events.decode_all(iter([*lines[:-1], lines[-1][:20]]))) == EVERY[:-1]
+
+
+def test_a_broken_line_in_the_middle_is_an_error() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        list(events.decode_all(iter([b'{"type": "noted"\n', events.encode(EVERY[0])])))
+
+
+@pytest.mark.parametrize(
+    "recording", sorted((Path(__file__).parent / "recordings").glob("*.jsonl")), ids=lambda path: path.stem
+)
+def test_a_recorded_log_is_written_again_as_it_was(recording: Path) -> None:
+    lines = recording.read_bytes().splitlines()
+    assert [events.decode(events.encode(event)) for event in map(events.decode, lines) if event] == list(
+        events.decode_all(iter(lines))
+    )
