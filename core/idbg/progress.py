@@ -17,6 +17,7 @@ class Progress:
         self._stream = stream
         self._tty = stream.isatty()
         self._shown = ""
+        self._open_line = False  # the program wrote a line and did not end it
 
     def __call__(self, event: SessionEvent) -> None:
         match event:
@@ -24,11 +25,14 @@ class Progress:
                 self._show(f"{phase} {frame}".strip())
             case events.OutputWritten(text=text):
                 self._pass(text)
+                self._open_line = not text.endswith("\n")
             case events.WorkerStarted(torch=version):
                 self._show(f"torch {version}")
             case events.Noted(level="warning" | "error", text=text):
+                self._end_line()
                 self._pass(f"idbg: {text}\n")
             case events.RunEnded() | events.ReproEnded():
+                self._end_line()
                 self.clear()
             case _:
                 pass
@@ -42,7 +46,13 @@ class Progress:
     def _show(self, text: str) -> None:
         if text != self._shown:
             self._shown = text
+            self._end_line()
             self._write(f"\r\x1b[K… {text}" if self._tty else f"… {text}\n")
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._write("\n")
+            self._open_line = False
 
     def _pass(self, text: str) -> None:
         self.clear()

@@ -1,7 +1,7 @@
 """What does the user want by default? A settings file, then the environment, then the command line; the later wins.
 
 The `MOCK_*` variables of the earlier system still work, and lose to all three. `MOCK_STRICT` is read here;
-`MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the rules of the preset `mock` where its text is found (`idbg.rules_file`).
+`MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock` where its text is found (`idbg.rules_file`).
 """
 
 import difflib

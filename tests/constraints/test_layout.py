@@ -76,3 +76,10 @@ def test_the_fix_names_a_format_that_the_tensor_can_have() -> None:
 def test_no_format_at_all_is_refused() -> None:
     with pytest.raises(BadValue, match="formats is empty"):
         Layout(formats=())
+
+
+def test_weights_are_laid_out_by_the_compiler_unless_the_rule_says_otherwise() -> None:
+    transposed = tensor((10, 20), (1, 10))
+    weight = Node(name="w", op="call_function", target="aten.permute.default", tensors=(transposed,), role="weight")
+    assert list(Layout().check(weight)) == []
+    assert len(list(Layout(weights=True).check(weight))) == 1

@@ -98,6 +98,8 @@ def test_every_computing_node_knows_its_module_line_and_kernel(compiled: Runner)
     assert (conv.tensor.dtype, conv.tensor.shape, conv.tensor.device) == ("float32", (2, 4, 6, 6), "cpu")
     assert "convolution" in forward.code.splitlines()[conv.code_line - 1]
     assert {node.role for node in forward.nodes if node.op == "placeholder"} == {"input", "weight", "buffer"}
+    transposed = next(node for node in forward.nodes if node.target == "aten.permute.default")
+    assert transposed.role == "weight", "a Linear's transposed weight is known before the program runs"
 
     provenance = Provenance(run)
     kernels = provenance.kernels_of(forward.node_id(conv.name))

@@ -44,15 +44,22 @@ def is_laid_out(tensor: TensorMeta, layout: Format) -> bool | None:
 
 
 class Layout(Constraint, frozen=True, tag="layout"):
-    """Every tensor must have one of `formats`: "contiguous", "channels_last" (4-d), "channels_last_3d" (5-d)."""
+    """Every tensor must have one of `formats`: "contiguous", "channels_last" (4-d), "channels_last_3d" (5-d).
+
+    Weights, and what is computed from weights alone (the transpose in a Linear), are checked with `weights` only: a compiler lays
+    them out once, when the program is loaded.
+    """
 
     formats: tuple[Format, ...] = ("contiguous",)
+    weights: bool = False
 
     def validate(self) -> None:
         if not self.formats:
             raise BadValue("formats", "formats is empty: no tensor could be accepted", hint='try ["contiguous"]')
 
     def check(self, node: Node) -> Iterator[Finding]:
+        if node.role in ("weight", "buffer") and not self.weights:
+            return
         for label, tensor in labelled(node):
             if all(is_laid_out(tensor, layout) is False for layout in self.formats):
                 stride = ", ".join(map(str, tensor.stride))
@@ -66,4 +73,4 @@ class Layout(Constraint, frozen=True, tag="layout"):
         call = ".contiguous()" if usable[0] == "contiguous" else f".contiguous(memory_format=torch.{usable[0]})"
         if node.op == "placeholder":
             return f"pass it through {call} first"
-        return f"copy it with {call}, or relax the rule if the view is torch's own (a Linear's weight)"
+        return f"copy it with {call}, or leave out the view that reorders it"

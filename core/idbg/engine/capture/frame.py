@@ -15,7 +15,7 @@ from idbg import events
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.capture import links
-from idbg.engine.capture.fx import graph_of, symbols_of
+from idbg.engine.capture.fx import graph_of, symbols_of, with_weights
 from idbg.events import SessionEvent
 from idbg.records import Graph, GraphId, Links, Node, Part, Stage
 
@@ -181,7 +181,7 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
             return msgspec.structs.replace(node, role="saved" if graph.id.stage == "backward" else node.role)
         return msgspec.structs.replace(node, role=source.role, module=source.module, module_class=source.module_class)
 
-    return Graph(graph.id, tuple(with_role(node) for node in graph.nodes), graph.code)
+    return with_weights(Graph(graph.id, tuple(with_role(node) for node in graph.nodes), graph.code))
 
 
 def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:

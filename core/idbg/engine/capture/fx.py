@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import cast
 
+import msgspec
 import torch
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
@@ -24,7 +25,20 @@ def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
     lines = code_lines(text)
     outputs = {source.name for node in gm.graph.nodes if node.op == "output" for source in node.all_input_nodes}
     nodes = tuple(_node(node, lines.get(node.name, 0), node.name in outputs) for node in gm.graph.nodes)
-    return Graph(graph, nodes, text)
+    return with_weights(Graph(graph, nodes, text))
+
+
+def with_weights(graph: Graph) -> Graph:
+    """What is computed from weights and buffers alone is a weight: it is known before the program runs."""
+    weights = {node.name for node in graph.nodes if node.role in ("weight", "buffer")}
+
+    def with_role(node: Node) -> Node:
+        if node.role != "intermediate" or not node.inputs or not weights.issuperset(node.inputs):
+            return node
+        weights.add(node.name)
+        return msgspec.structs.replace(node, role="weight")
+
+    return Graph(graph.id, tuple(map(with_role, graph.nodes)), graph.code)
 
 
 def symbols_of(graphs: Iterable[Graph]) -> dict[str, Sym]:
