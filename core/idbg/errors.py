@@ -1,13 +1,13 @@
 """What can go wrong, and what should the user do about it?
 
-    IdbgError                    every error of ours; has a message (what is wrong, where) and a hint (what to do)
-    ├── BadInput                 what the user gave us cannot be used
-    │   ├── ProgramError         the program: not found, no torch.compile in it, returns the wrong thing
-    │   ├── AcceleratorError     the accelerator file: unknown name, wrong key or type; has a line
-    │   ├── SettingsError        the settings file or an environment variable
-    │   └── OutputError          the output folder, a session folder
-    ├── ConstraintViolation      strict mode: the program breaks the accelerator's rules; has every violation
-    └── WorkerError              the worker could not start or died
+IdbgError                    every error of ours; has a message (what is wrong, where) and a hint (what to do)
+├── BadInput                 what the user gave us cannot be used
+│   ├── ProgramError         the program: not found, no torch.compile in it, returns the wrong thing
+│   ├── AcceleratorError     the accelerator file: unknown name, wrong key or type; has a line
+│   ├── SettingsError        the settings file or an environment variable
+│   └── OutputError          the output folder, a session folder
+├── ConstraintViolation      strict mode: the program breaks the accelerator's rules; has every violation
+└── WorkerError              the worker could not start or died
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """What happened in a session, in order, and how is it written down?
 
-A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it. An event
-log is one JSON object a line; `type` names the event. Readers skip types they do not know, so that old programs open new logs.
+A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it. An
+event log is one JSON object a line; `type` names the event. Readers skip types they do not know, so that old
+programs open new logs.
 """
 
 import time
@@ -23,7 +24,6 @@ from idbg.records import (
     Verdict,
     Violation,
 )
-
 
 FORMAT = 1
 """Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""

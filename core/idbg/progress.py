@@ -3,7 +3,6 @@
 On a terminal the phase is one line that is written over; the program's own output passes by.
 """
 
-import sys
 from typing import TextIO
 
 from idbg import events
@@ -13,7 +12,7 @@ from idbg.events import SessionEvent
 class Progress:
     """A session's listener that writes to `stream` (stderr)."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._tty = stream.isatty()
         self._shown = ""

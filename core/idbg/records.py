@@ -120,8 +120,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One FX node. `op` is the FX opcode; `target` is qualified ("aten.convolution.default", "torch.conv2d", "relu").
 
     `tensors` holds every tensor in the node's value, in order (a node that returns a tuple has several; one without
-    tensor metadata has none). `args` is the argument list as FX prints it. `module` is the dotted path of the user's
-    module ("layer1.0.conv1"). `file`, `line`, `code` are the user's; `code_line` is 1-based in `Graph.code`, 0 if absent.
+    tensor metadata has none). `args` is the argument list as FX prints it. `module` is the dotted path of the
+    user's module ("layer1.0.conv1"). `file`, `line`, `code` are the user's; `code_line` is 1-based in `Graph.code`,
+    0 if absent.
     """
 
     name: str
@@ -176,8 +177,11 @@ class KernelCall(msgspec.Struct, frozen=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """One generated kernel or one extern op. `part` is the graph it was generated for; `line` is its 1-based place in the
-    wrapper. An extern kernel has no source of its own: `source` is empty."""
+    """One generated kernel or one extern op.
+
+    `part` is the graph it was generated for; `line` is its 1-based place in the wrapper. An extern kernel has no
+    source of its own: `source` is empty.
+    """
 
     frame: str
     part: Part

@@ -1,4 +1,7 @@
-"""What is known about each run so far? A fold of the session's events, shared by the screen, the reports and the CLI."""
+"""What is known about each run so far?
+
+A fold of the session's events, shared by the screen, the reports and the CLI.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,10 +1,11 @@
-"""What does capturing cost? `aot` on resnet18 beside plain torch.compile of the same model, cold and warm, as ratios.
+"""What does capturing cost? `aot` on resnet18 beside plain torch.compile of the same model, cold and warm, as
+ratios.
 
     python tests/bench/bench_capture.py [REPEATS]
 
-Every measurement is a fresh process; cold ones have an empty Inductor cache, warm ones the cache of the cold one before. The time is from
-the call of torch.compile to the first result; for `aot` it includes checking the rules and encoding every event.
-Bounds: cold at most 1.15x, warm at most 2x.
+Every measurement is a fresh process; cold ones have an empty Inductor cache, warm ones the cache of the cold one
+before. The time is from the call of torch.compile to the first result; for `aot` it includes checking the rules and
+encoding every event. Bounds: cold at most 1.15x, warm at most 2x.
 """
 
 import json
@@ -46,7 +47,9 @@ def aot() -> float:
     rules, _ = accelerator.find("mock")
     ended = Jobs(emit).compile(Compile(1, Program(str(EXAMPLE)), Target(rules=rules), tempfile.mkdtemp()))
     assert ended.failure is None, ended.failure
-    loading = sum(event.seconds or 0 for event in told if isinstance(event, events.PhaseChanged) and event.phase == "program")
+    loading = sum(
+        event.seconds or 0 for event in told if isinstance(event, events.PhaseChanged) and event.phase == "program"
+    )
     return ended.seconds - loading
 
 
@@ -71,7 +74,9 @@ def main(repeats: int) -> None:
     for heat, bound in (("cold", 1.15), ("warm", 2.0)):
         reference, ours = (statistics.median(seconds[what, heat]) for what in ("plain", "aot"))
         samples = "  ".join(f"{what} {[round(value, 2) for value in seconds[what, heat]]}" for what in ("plain", "aot"))
-        print(f"{heat}: plain {reference:.2f} s, aot {ours:.2f} s, ratio {ours / reference:.2f} (bound {bound})   samples: {samples}")
+        print(
+            f"{heat}: plain {reference:.2f} s, aot {ours:.2f} s, ratio {ours / reference:.2f} (bound {bound})   {samples}"
+        )
 
 
 if __name__ == "__main__":

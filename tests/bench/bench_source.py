@@ -73,6 +73,7 @@ def show(which: str, lines: int) -> None:
         One(code, lambda: code.load(text, "triton")).run()
     else:
         area = TextArea(show_line_numbers=True, soft_wrap=False)
+        area.cursor_blink = False  # a blink is output without a key
         One(area, lambda: area.load_text(text)).run()
 
 

@@ -1,4 +1,6 @@
-"""What a real compile leaves behind: every stage, every node's place, and the way from a node to its kernel and back."""
+"""What a real compile leaves behind: every stage, every node's place, and the way from a node to its kernel and
+back.
+"""
 
 import random
 from collections.abc import Callable
@@ -6,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from idbg import accelerator, events
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.provenance import Provenance
@@ -14,7 +17,7 @@ from idbg.run import Run, fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
-TRAIN = '''\
+TRAIN = """\
 import torch
 from torch import nn
 
@@ -31,7 +34,7 @@ class Net(nn.Module):
 
 def program():
     return Net(), (torch.randn(2, 1, 8, 8),), lambda out: out.square().mean()
-'''
+"""
 
 Runner = Callable[..., Run]
 
@@ -218,7 +221,7 @@ def test_strict_stops_before_lowering_and_names_forward_and_backward(compiled: R
 
 
 def test_a_loaded_program_is_held_until_its_file_changes(compiled: Runner):
-    text = "import torch\nprint('loading')\ndef program():\n    print('building')\n    return torch.nn.Linear(4, 4), torch.ones(1, 4)\n"
+    text = "import torch\ndef program():\n    return torch.nn.Linear(4, 4), torch.ones(1, 4)\n"
     first = compiled(text, number=1, backend="eager")
     workload = first.jobs.programs._workload
     again = compiled(text, number=2, backend="eager")
@@ -238,7 +241,11 @@ def test_a_loaded_program_is_held_until_its_file_changes(compiled: Runner):
         ("print('hi')", "input", "never called torch.compile"),
         ("import torch\ntorch.compile(lambda x: x)", "input", "nothing that it gave to torch.compile was ever called"),
         ("import sys\nsys.exit(3)", "input", "sys.exit(3)"),
-        ("import torch\ndef program():\n    return torch.nn.Linear(4, 4), torch.ones(2, 5)", "torch", "failed to run FX node"),
+        (
+            "import torch\ndef program():\n    return torch.nn.Linear(4, 4), torch.ones(2, 5)",
+            "torch",
+            "failed to run FX node",
+        ),
     ],
 )
 def test_a_program_that_cannot_be_compiled_says_so_in_a_sentence(compiled: Runner, text: str, kind: str, says: str):

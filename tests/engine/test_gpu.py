@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from idbg import accelerator, events
 from idbg.analysis.provenance import Provenance
 from idbg.records import Program, Target

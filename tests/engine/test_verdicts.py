@@ -1,4 +1,6 @@
-"""The verdicts of ../shared/parity.md that torch has to be asked for, through the Python API: the numbers are the list's."""
+"""The verdicts of ../shared/parity.md that torch has to be asked for, through the Python API: the numbers are the
+list's.
+"""
 
 import re
 import subprocess
@@ -6,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import idbg
 import pytest
 import torch
+
+import idbg
 from idbg.constraints import Constraint
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype

@@ -24,8 +24,8 @@ _DEFINED = re.compile(r'^\s+(\w+)(?:: "[^"]*")?(?:,|\s*$|\s+#| =)')
 _ARGUMENT = re.compile(r'(\w+)\s*: "[^"]*"')
 _BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.MatMult: "matmul", ast.Pow: "pow", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift",
-    ast.RShift: "rshift", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+    ast.MatMult: "matmul", ast.Pow: "pow", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
     ast.USub: "neg", ast.Invert: "invert", ast.UAdd: "pos", ast.Not: "not_",
 }  # fmt: skip
 _ROLES: tuple[tuple[str, Role], ...] = (
@@ -81,9 +81,7 @@ def tensor_of(annotation: str, symbols: Mapping[str, Sym]) -> TensorMeta | None:
 
 
 def _dims(text: str, symbols: Mapping[str, Sym]) -> tuple[Dim, ...]:
-    return tuple(
-        int(dim) if dim.lstrip("-").isdigit() else symbols.get(dim, Sym(dim)) for dim in _split(text) if dim
-    )
+    return tuple(int(dim) if dim.lstrip("-").isdigit() else symbols.get(dim, Sym(dim)) for dim in _split(text) if dim)
 
 
 def _split(text: str) -> Iterator[str]:

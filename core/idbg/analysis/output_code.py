@@ -1,7 +1,8 @@
 """Which kernels does Inductor's output code hold, where is each called, and what does each call compute?
 
-Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`; extern ops appear as calls only.
-Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`.
+Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`; extern ops
+appear as calls only. Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles]
+NAME:3`.
 """
 
 import ast
@@ -36,7 +37,13 @@ def read_output_code(
         calls.setdefault(handle.rpartition(":")[0], []).append(KernelCall(handle, line, tuple(handles.get(handle, ()))))
     defined = {
         name: Kernel(
-            frame=frame, part=part, name=name, language=language, source=source, line=line, calls=tuple(calls.get(name, ()))
+            frame=frame,
+            part=part,
+            name=name,
+            language=language,
+            source=source,
+            line=line,
+            calls=tuple(calls.get(name, ())),
         )
         for name, language, source, line in _definitions(text)
     }
@@ -84,8 +91,14 @@ def _calls(text: str) -> list[tuple[str, int]]:
 
 
 def _called_below(lines: Sequence[str], comment: int, handle: str) -> int:
-    """The next line that names the kernel: on a GPU a line that gets the stream may stand between. Else the next statement."""
+    """The next line that names the kernel: on a GPU a line that gets the stream may stand between. Else the next
+    statement.
+    """
     name = handle.strip().rpartition(":")[0]
-    below = [number for number in range(comment + 1, min(comment + 1 + _NEAR, len(lines))) if not lines[number].lstrip().startswith("#")]
+    below = [
+        number
+        for number in range(comment + 1, min(comment + 1 + _NEAR, len(lines)))
+        if not lines[number].lstrip().startswith("#")
+    ]
     named = (number for number in below if name in lines[number])
     return next(named, below[0] if below else comment) + 1

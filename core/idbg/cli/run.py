@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     asked = settle(args, argv, strict=True)
     with _signals(), Session(asked.program, asked.target, output=Path(asked.settings.output).expanduser()) as session:
-        progress = Progress()
+        progress = Progress(sys.stderr)
         session.subscribe(progress)
         try:
             number = session.run()

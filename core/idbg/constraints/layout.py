@@ -46,8 +46,8 @@ def is_laid_out(tensor: TensorMeta, layout: Format) -> bool | None:
 class Layout(Constraint, frozen=True, tag="layout"):
     """Every tensor must have one of `formats`: "contiguous", "channels_last" (4-d), "channels_last_3d" (5-d).
 
-    Weights, and what is computed from weights alone (the transpose in a Linear), are checked with `weights` only: a compiler lays
-    them out once, when the program is loaded.
+    Weights, and what is computed from weights alone (the transpose in a Linear), are checked with `weights` only: a
+    compiler lays them out once, when the program is loaded.
     """
 
     formats: tuple[Format, ...] = ("contiguous",)

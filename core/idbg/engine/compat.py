@@ -1,7 +1,7 @@
 """Where are torch's private names that we stand on, and on which versions did they run?
 
-Every one is here and nowhere else. Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU). All but the symbols' ranges
-were there, under the same names, in both.
+Every one is here and nowhere else. Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU). All but the
+symbols' ranges were there, under the same names, in both.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -122,7 +122,11 @@ def is_torch_error(error: BaseException) -> bool:
     """Whether the compiler raised it, and not the user's own code."""
     return isinstance(
         error,
-        (torch._dynamo.exc.TorchDynamoException, torch._inductor.exc.InductorError, torch._inductor.exc.CppCompileError),
+        (
+            torch._dynamo.exc.TorchDynamoException,
+            torch._inductor.exc.InductorError,
+            torch._inductor.exc.CppCompileError,
+        ),
     )
 
 
@@ -140,7 +144,7 @@ def qualified_target(node: Node) -> str:
 
 @dataclass(frozen=True)
 class Argument:
-    """Where a Dynamo placeholder's value comes from. `is_number` marks a Python number that torch passes as a tensor."""
+    """What a Dynamo placeholder stands for. `is_number`: a Python number that torch passes as a tensor."""
 
     is_number: bool = False
     is_static: bool = False
@@ -153,7 +157,9 @@ def argument_of(node: Node) -> Argument:
 
 
 def real_inputs(gm: GraphModule) -> list[object]:
-    """The values of a Dynamo graph's placeholders, in order, as of this compile; a backend itself is given fake tensors."""
+    """The values of a Dynamo graph's placeholders, in order, as of this compile; a backend itself is given fake
+    tensors.
+    """
     arguments = (node.meta.get("grapharg") for node in gm.graph.nodes if node.op == "placeholder")
     return [argument.example if argument is not None else None for argument in arguments]
 
@@ -199,5 +205,7 @@ def _bounds(size: torch.SymInt) -> tuple[int | None, int | None]:
     if (environment := size.node.shape_env) is None:
         return None, None
     ranges = environment.bound_sympy(size.node.expr)
-    low, high = (int(end) if end.is_Integer and abs(int(end)) < _NO_BOUND else None for end in (ranges.lower, ranges.upper))
+    low, high = (
+        int(end) if end.is_Integer and abs(int(end)) < _NO_BOUND else None for end in (ranges.lower, ranges.upper)
+    )
     return low, high

@@ -9,7 +9,12 @@ from idbg.errors import ConstraintViolation, IdbgError
 from idbg.records import Failure, Program
 
 _OURS = str(Path(__file__).resolve().parents[1])
-_NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available", "no CUDA-capable device")
+_NO_CUDA = (
+    "Torch not compiled with CUDA enabled",
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "no CUDA-capable device",
+)
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 
@@ -24,7 +29,9 @@ def failure_of(error: BaseException, program: Program) -> Failure:
     if isinstance(error, SyntaxError):
         return _syntax_error(error)
     if isinstance(error, FileNotFoundError) and error.filename == program.path:
-        return Failure(kind="input", type="FileNotFoundError", message=f"there is no file {program.path}", hint="check the path")
+        return Failure(
+            kind="input", type="FileNotFoundError", message=f"there is no file {program.path}", hint="check the path"
+        )
     text = _traceback(error)
     file, line = _place(error)
     message = str(error).strip() or type(error).__name__
@@ -35,7 +42,13 @@ def failure_of(error: BaseException, program: Program) -> Failure:
                 hint="torch.compile raised this, not the program: x writes a repro of it",
             )  # fmt: skip
     return Failure(
-        kind="user", type=type(error).__name__, message=message, hint=_hint(message), traceback=text, file=file, line=line
+        kind="user",
+        type=type(error).__name__,
+        message=message,
+        hint=_hint(message),
+        traceback=text,
+        file=file,
+        line=line,
     )
 
 
@@ -65,8 +78,8 @@ def _hint(message: str) -> str:
 def _syntax_error(error: SyntaxError) -> Failure:
     text = "".join(traceback.format_exception_only(error))
     return Failure(
-        kind="user", type="SyntaxError", message=f"{error.msg} ({Path(error.filename or '').name}, line {error.lineno})",
-        hint="mend the line, then r runs it again", traceback=text, file=error.filename or "", line=error.lineno or 0,
+        kind="user", type="SyntaxError",
+        message=f"{error.msg} ({Path(error.filename or '').name}, line {error.lineno})", hint="mend the line, then r runs it again", traceback=text, file=error.filename or "", line=error.lineno or 0,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """How is the user's program loaded and run, under the target that the session chose?
 
-A program is a file or module with a function `program()`, or any script that calls torch.compile. Either runs as it would by itself: its
-own `sys.argv`, `__main__`, working folder and import path; torch's and Python's global state is put back afterwards.
+A program is a file or module with a function `program()`, or any script that calls torch.compile. Either runs as it
+would by itself: its own `sys.argv`, `__main__`, working folder and import path; torch's and Python's global state
+is put back afterwards.
 """
 
 import ast
@@ -66,7 +67,11 @@ class Programs:
 
     def _load(self, program: Program, device: str, loaded: "LoadedFiles") -> Workload:
         held = self._workload
-        if held is not None and (program, device) == (self._program, self._device) and self._files == _stamps(self._files):
+        if (
+            held is not None
+            and (program, device) == (self._program, self._device)
+            and self._files == _stamps(self._files)
+        ):
             return held
         self._workload = None  # let the old model go before the new one is built
         with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
@@ -93,7 +98,9 @@ def _defines_function(program: Program) -> bool:
     found = any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name for node in tree.body)
     if program.name and not found:
         defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-        raise ProgramError(f"{path.name} defines no function {program.name!r}", hint=f"it defines {', '.join(defined) or 'none'}")
+        raise ProgramError(
+            f"{path.name} defines no function {program.name!r}", hint=f"it defines {', '.join(defined) or 'none'}"
+        )
     return found
 
 
@@ -103,7 +110,9 @@ def _file_of(program: Program) -> Path | None:
     try:
         spec = importlib.util.find_spec(program.path)
     except (ModuleNotFoundError, ValueError) as error:
-        raise ProgramError(f"there is no module {program.path}: {error}", hint="run from the folder that holds the package") from error
+        raise ProgramError(
+            f"there is no module {program.path}: {error}", hint="run from the folder that holds the package"
+        ) from error
     if spec is None or spec.origin is None:
         raise ProgramError(f"there is no module {program.path}", hint="run from the folder that holds the package")
     return Path(spec.origin) if spec.origin.endswith(".py") else None
@@ -136,12 +145,14 @@ def _imported(program: Program) -> ModuleType:
 
 def _checked(returned: object, where: str) -> Workload:
     """Raises ProgramError unless it is (model, args[, kwargs][, loss])."""
-    hint = "return model, args | model, args, kwargs | model, args, kwargs, loss, where args is a tuple of the model's inputs"
+    hint = "return model, args | model, args, kwargs | model, args, kwargs, loss; args is a tuple of the model's inputs"
     if not isinstance(returned, tuple) or not 1 <= len(returned) <= 4:
         raise ProgramError(f"{where} returned {_described(returned)}, not a model and its inputs", hint=hint)
     model, *rest = returned
     if not callable(model):
-        raise ProgramError(f"{where} returned {_described(model)} where the model belongs, which cannot be called", hint=hint)
+        raise ProgramError(
+            f"{where} returned {_described(model)} where the model belongs, which cannot be called", hint=hint
+        )
     loss = rest.pop() if rest and callable(rest[-1]) and not isinstance(rest[-1], torch.Tensor) else None
     args = rest[0] if rest else ()
     kwargs = rest[1] if len(rest) > 1 else {}
@@ -150,7 +161,9 @@ def _checked(returned: object, where: str) -> Workload:
     if not isinstance(args, (tuple, list)):
         args = (args,)
     if not isinstance(kwargs, dict) or len(rest) > 2:
-        raise ProgramError(f"{where} returned {_described(rest[-1])} where keyword arguments or a loss belong", hint=hint)
+        raise ProgramError(
+            f"{where} returned {_described(rest[-1])} where keyword arguments or a loss belong", hint=hint
+        )
     original: Model = getattr(model, "_orig_mod", None) or model
     return Workload(original, tuple(args), kwargs, loss)
 
@@ -208,7 +221,7 @@ def _compiled_nothing(program: Program, calls: int) -> ProgramError:
     name = Path(program.path).name
     if calls:
         return ProgramError(
-            f"{name} ran to its end, but nothing that it gave to torch.compile was ever called, or none of it could be compiled",
+            f"{name} ran to its end, but nothing that it gave to torch.compile was ever called or could be compiled",
             hint="call the compiled function once with real inputs; the log shows graph breaks",
         )
     return ProgramError(
@@ -244,7 +257,9 @@ def _as_main(program: Program) -> Iterator[LoadedFiles]:
 
     def new() -> dict[str, str]:
         folders = (Path(cwd), Path(program.path).resolve().parent)
-        found = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in modules}
+        found = {
+            name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in modules
+        }
         return {name: file for name, file in found.items() if _is_the_users(file, *folders)}
 
     try:
@@ -285,8 +300,10 @@ def _state_restored() -> Iterator[None]:
 
 @contextmanager
 def _torch_compile_replaced(target: Target, backend: TargetBackend, calls: _Calls) -> Iterator[None]:
-    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for. Its mode and options still hold
-    where the target lowers through Inductor."""
+    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
+
+    Its mode and options still hold where the target lowers through Inductor.
+    """
     original = torch.compile
     known = compat.inductor_options()
     made: dict[str, TargetBackend] = {}
@@ -303,7 +320,9 @@ def _torch_compile_replaced(target: Target, backend: TargetBackend, calls: _Call
         asked = compat.mode_options(kwargs.pop("mode", None), dynamic) | dict(kwargs.pop("options", None) or {})
         options = {name.replace("-", "_"): value for name, value in asked.items() if name in known} | target.options
         key = repr(sorted(options.items()))
-        chosen = made.setdefault(key, backend.with_options(options))  # one object for equal options, or Dynamo compiles again
+        chosen = made.setdefault(
+            key, backend.with_options(options)
+        )  # one object for equal options, or Dynamo compiles again
         return original(model, backend=chosen, dynamic=dynamic, **kwargs)
 
     torch.compile = compile_for_target

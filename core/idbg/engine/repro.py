@@ -1,7 +1,8 @@
 """How is one failure shown again, in a script that stands alone?
 
-A repro is a folder: `repro.py`, the values it needs in `tensors.safetensors`, and the rules in force in `rules.toml`. For a violation it holds
-the violating node alone, with the node's inputs as arguments; for a failed compile the whole Dynamo graph.
+A repro is a folder: `repro.py`, the values it needs in `tensors.safetensors`, and the rules in force in
+`rules.toml`. For a violation it holds the violating node alone, with the node's inputs as arguments; for a failed
+compile the whole Dynamo graph.
 """
 
 import re
@@ -96,7 +97,9 @@ def _graph(capture: RunCapture, node: NodeId) -> Graph:
 
 
 def _last_dynamo(capture: RunCapture) -> Graph | None:
-    graphs = [graph for frame in capture.frames.values() for graph in frame.graphs.values() if graph.id.stage == "dynamo"]
+    graphs = [
+        graph for frame in capture.frames.values() for graph in frame.graphs.values() if graph.id.stage == "dynamo"
+    ]
     return graphs[-1] if graphs else None
 
 
@@ -113,7 +116,9 @@ def _statement(node: Node) -> str:
         owner, _, rest = node.args.partition(", ")
         return f"{_name(node.name)} = {owner}.{node.target}({rest})"
     if node.op == "call_module" or node.target.startswith(("torch.ops.higher_order", "higher_order")):
-        raise ValueError(f"{node.name} calls {node.target}, which needs its graph module: it cannot stand alone in a script")
+        raise ValueError(
+            f"{node.name} calls {node.target}, which needs its graph module: it cannot stand alone in a script"
+        )
     target = node.target if node.target.startswith(_ROOTS) else f"torch.ops.{node.target}"
     args = re.sub(r"<built-in function (\w+)>", r"operator.\1", node.args)
     return f"{_name(node.name)} = {target}({args})"
@@ -135,7 +140,10 @@ def _values(capture: RunCapture, graph: Graph, inputs: Sequence[Node]) -> Values
     try:
         found = _recomputed(held, wanted)
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError) as error:
-        return Values(_random(inputs), f"random, seed 0: the program's own could not be computed again ({error})".replace("\n", " "))
+        return Values(
+            _random(inputs),
+            f"random, seed 0: the program's own could not be computed again ({error})".replace("\n", " "),
+        )
     return Values(found, "the program's own, computed again from its inputs and weights")
 
 
@@ -160,7 +168,9 @@ class _Ancestors(Interpreter):
             return None
         value = super().run_node(n)
         if n.name in self.wanted:
-            self.found[n.name] = value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
+            self.found[n.name] = (
+                value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
+            )
         return value
 
 
@@ -170,7 +180,10 @@ def _is_dense(value: torch.Tensor) -> bool:
 
 def _recomputed(held: Held, wanted: Iterable[str]) -> dict[str, object]:
     runner = _Ancestors(held, wanted)
-    inputs = [value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value for value in held.inputs]
+    inputs = [
+        value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
+        for value in held.inputs
+    ]
     with torch.no_grad(), torch.random.fork_rng():
         runner.run(*inputs)
     missing = set(wanted) - runner.found.keys()
@@ -195,12 +208,16 @@ def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor
     dtype: torch.dtype = getattr(torch, meta.dtype)
     room = 1 + sum((size - 1) * step for size, step in zip(shape, stride or (), strict=False)) if all(shape) else 0
     flat = torch.randn(max(room, 1), generator=generator)
-    flat = (flat > 0) if dtype == torch.bool else flat.mul(4).to(dtype) if not dtype.is_floating_point else flat.to(dtype)
+    flat = (
+        (flat > 0) if dtype == torch.bool else flat.mul(4).to(dtype) if not dtype.is_floating_point else flat.to(dtype)
+    )
     return flat.as_strided(shape, stride) if stride is not None else flat[:1].expand(shape).contiguous()
 
 
 def _arguments(inputs: Sequence[Node], values: Values) -> tuple[dict[str, torch.Tensor], list[Input]]:
-    """What goes into the safetensors file (flat storage, so that strides, also overlapping ones, come back), and the arguments."""
+    """What goes into the safetensors file (flat storage, so that strides, also overlapping ones, come back), and the
+    arguments.
+    """
     tensors: dict[str, torch.Tensor] = {}
     arguments: list[Input] = []
     for node in inputs:
@@ -218,7 +235,11 @@ def _arguments(inputs: Sequence[Node], values: Values) -> tuple[dict[str, torch.
 
 def _flat(value: torch.Tensor) -> torch.Tensor:
     value = value.detach()
-    room = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True)) if value.numel() else 0
+    room = (
+        1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
+        if value.numel()
+        else 0
+    )
     return value.as_strided((room,), (1,)).clone().cpu()
 
 
@@ -240,7 +261,9 @@ def _new_folder(parent: Path, name: str) -> Path:
                 continue
             return folder
     except OSError as error:
-        raise OutputError(f"the repro folder {parent} cannot be written: {error.strerror}", hint="choose another with --output") from error
+        raise OutputError(
+            f"the repro folder {parent} cannot be written: {error.strerror}", hint="choose another with --output"
+        ) from error
     raise OutputError(f"{parent} holds 10,000 repros of {name} already", hint="delete some")
 
 
@@ -251,5 +274,8 @@ def _write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor], rules
         path = folder / "repro.py"
         path.write_text(script, encoding="utf-8")
     except OSError as error:
-        raise OutputError(f"the repro in {folder} cannot be written: {error.strerror}", hint="free some space, or choose another folder with --output") from error
+        raise OutputError(
+            f"the repro in {folder} cannot be written: {error.strerror}",
+            hint="free some space, or choose another folder with --output",
+        ) from error
     return path

@@ -57,7 +57,9 @@ def inputs():
 {%- if argument.literal %}
         {{ argument.literal }},  # {{ argument.name }}
 {%- else %}
-        saved["{{ argument.name }}"]{% if argument.device != "cpu" %}.to("{{ argument.device }}"){% endif %}.as_strided({{ argument.shape }}, {{ argument.stride }}),
+        saved["{{ argument.name }}"]
+{%- if argument.device != "cpu" %}.to("{{ argument.device }}"){% endif -%}
+        .as_strided({{ argument.shape }}, {{ argument.stride }}),
 {%- endif %}
 {%- endfor %}
     )
@@ -111,8 +113,8 @@ def render(
 ) -> str:
     """The script's text: of a violation of `rule`, or of a compile that fails with the exception type `error`."""
     return _environment.from_string(_TEMPLATE).render(
-        title=_quotable(title), source=_quotable(source), versions=versions, values=_quotable(values), arguments=arguments,
-        statements=statements, result=result, rule=rule, error=error, backend=backend, strict=strict,
+        title=_quotable(title), source=_quotable(source), versions=versions, values=_quotable(values),
+        arguments=arguments, statements=statements, result=result, rule=rule, error=error, backend=backend, strict=strict,
     )  # fmt: skip
 
 

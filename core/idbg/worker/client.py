@@ -280,14 +280,14 @@ class Worker:
 
 
 def _cancelled() -> Failure:
-    return Failure(kind="cancelled", message="cancelled", hint="r runs it again")
+    return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
 
 
 def _hint(cause: str, last_output: str) -> str:
     if "No module named 'torch'" in last_output:
         return f"install torch for {sys.executable}: pip install torch"
     if "SIGKILL" in cause:
-        return "something killed it, most often the kernel for want of memory: see dmesg; r tries again"
+        return "something killed it, most often the kernel for want of memory: see dmesg; then run it again"
     if "could not" in cause:
-        return "what it printed is in the log; r tries again"
-    return "the program, torch or a library ended the process; what it printed is in the log, and r tries again"
+        return "what it printed is in the log; then run it again"
+    return "the program, torch or a library ended the process; what it printed is in the log: mend it, and run it again"

@@ -37,7 +37,11 @@ class Jobs:
         failure: Failure | None = None
         try:
             self._compile(request)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # the worker's border: any error of the program's is its result
+        except (
+            Exception,
+            SystemExit,
+            KeyboardInterrupt,
+        ) as error:  # the worker's border: any error of the program's is its result
             self.error = error
             failure = failure_of(error, request.program)
         refused = self.error is not None and is_refusal(self.error)
@@ -50,7 +54,11 @@ class Jobs:
         rules = accelerator.parse(target.rules)
         self.last = capture = RunCapture(request.run, self.emit, rules)
         backend = backends.TargetBackend(
-            backends.find(target.backend), rules, target.strict, repros=Path(request.folder) / "repros", rules=target.rules
+            backends.find(target.backend),
+            rules,
+            target.strict,
+            repros=Path(request.folder) / "repros",
+            rules=target.rules,
         )
         with capturing(capture):
             self.programs.run(request.program, target, backend, capture)
@@ -62,14 +70,25 @@ class Jobs:
             path = self._write(request)
             status, output = _tried(path)
         except (IdbgError, ValueError, KeyboardInterrupt) as error:
-            failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="idbg", message=str(error) or "cancelled")
+            failure = (
+                error.failure()
+                if isinstance(error, IdbgError)
+                else Failure(kind="idbg", message=str(error) or "cancelled")
+            )
             return events.ReproEnded(run=request.run, path="", failure=failure, seconds=time.monotonic() - began)
         except Exception as error:  # the worker's border: a repro that cannot be written must not end the session
-            failure = Failure(kind="idbg", type=type(error).__name__, message=f"the repro could not be written: {error}")
+            failure = Failure(
+                kind="idbg", type=type(error).__name__, message=f"the repro could not be written: {error}"
+            )
             return events.ReproEnded(run=request.run, path="", failure=failure, seconds=time.monotonic() - began)
         reproduced = status == 1 and "REPRODUCED" in output
         return events.ReproEnded(
-            run=request.run, path=str(path), reproduced=reproduced, status=status, output=output, seconds=time.monotonic() - began
+            run=request.run,
+            path=str(path),
+            reproduced=reproduced,
+            status=status,
+            output=output,
+            seconds=time.monotonic() - began,
         )
 
     def _write(self, request: WriteRepro) -> Path:
@@ -101,8 +120,15 @@ def _tried(path: Path) -> tuple[int, str]:
     """Exit status and output of the repro in a fresh process."""
     try:
         done = subprocess.run(
-            [sys.executable, str(path)], capture_output=True, text=True, errors="replace", timeout=REPRO_SECONDS, stdin=subprocess.DEVNULL
+            [sys.executable, str(path)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=REPRO_SECONDS,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise OutputError(f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)) from error
+        raise OutputError(
+            f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)
+        ) from error
     return done.returncode, (done.stdout + done.stderr)[-20_000:]

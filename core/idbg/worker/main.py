@@ -1,9 +1,10 @@
 """The worker process: imports torch once, then compiles what the host asks for and tells it everything as events.
 
-Compile and run happen on the main thread (torch 2.11 crashed running a backward in a second one); a thread reads the requests, so that
-the end of the host is seen also while a compile runs.
+Compile and run happen on the main thread (torch 2.11 crashed running a backward in a second one); a thread reads
+the requests, so that the end of the host is seen also while a compile runs.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -65,7 +66,7 @@ def main() -> None:
         )
     )
     if requests.empty():
-        import torch._inductor.compile_fx  # noqa: F401  # takes seconds: before the first compile asks for it
+        import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it
     jobs = Jobs(pipe.emit)
     while True:
         _run(requests.get(), jobs, pipe.emit)
@@ -98,10 +99,8 @@ def _end() -> NoReturn:
 def _flush() -> None:
     """What the program printed goes out before the event that says it ended."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError):  # the program closed it
             stream.flush()
-        except (OSError, ValueError):
-            pass  # the program closed it
     ctypes.CDLL(None).fflush(None)
 
 

@@ -1,10 +1,10 @@
 """What does the host ask of the worker?
 
-Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two descriptors on its
-command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and stderr are pipes that the host reads.
-The child reports `WorkerStarted` first, and ends every request with `RunEnded` or `ReproEnded`.
-SIGINT to the child's process group cancels the request in hand (it ends with a failure of kind "cancelled"); end of file on
-the request pipe ends the child.
+Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two
+descriptors on its command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and
+stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with
+`RunEnded` or `ReproEnded`. SIGINT to the child's process group cancels the request in hand (it ends with a failure
+of kind "cancelled"); end of file on the request pipe ends the child.
 """
 
 import msgspec
@@ -22,7 +22,7 @@ class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
 
 
 class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro"):
-    """Write a repro of one violation of a run, or, with no node, of its failed compile, into `folder`, and try it once."""
+    """Write a repro of a violation of a run (with no node: of its failed compile) into `folder`; try it once."""
 
     run: int
     folder: str

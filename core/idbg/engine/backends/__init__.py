@@ -1,7 +1,7 @@
 """Which backends are there, and how does one get ready to be handed to torch.compile?
 
-A backend is one file here with one class (`name`, `checks`, `compile`), or a third party's under the entry point `idbg.backends`;
-every name that torch knows works too.
+A backend is one file here with one class (`name`, `checks`, `compile`), or a third party's under the entry point
+`idbg.backends`; every name that torch knows works too.
 """
 
 import os
@@ -24,7 +24,17 @@ from idbg.engine.backends.named import Named
 from idbg.engine.compat import Compiled
 from idbg.errors import BadInput
 
-__all__ = ["Backend", "Job", "TargetBackend", "aot_backend", "aot_mock_backend", "backend", "find", "mock_backend", "names"]
+__all__ = [
+    "Backend",
+    "Job",
+    "TargetBackend",
+    "aot_backend",
+    "aot_mock_backend",
+    "backend",
+    "find",
+    "mock_backend",
+    "names",
+]
 
 OURS: Mapping[str, type[Backend]] = {kind.name: kind for kind in (Eager, Mock, Aot, Inductor)}
 
@@ -58,10 +68,10 @@ def backend(
 ) -> TargetBackend:
     """A backend for `torch.compile(model, backend=...)`.
 
-    `accelerator` is a preset's name or a TOML file; `constraints`, where given, are the rules instead (none: no checks).
-    `strict` is MOCK_STRICT's (default on) where it is not given: a `reject` violation raises ConstraintViolation, which names them
-    all and the repro written into `repros`. Without it they are kept in `.violations` and the program runs.
-    Raises AcceleratorError, BadInput.
+    `accelerator` is a preset's name or a TOML file; `constraints`, where given, are the rules instead (none: no
+    checks). `strict` is MOCK_STRICT's (default on) where it is not given: a `reject` violation raises
+    ConstraintViolation, which names them all and the repro written into `repros`. Without it they are kept in
+    `.violations` and the program runs. Raises AcceleratorError, BadInput.
     """
     text, _ = accelerators.find(str(accelerator))
     text = accelerators.from_environment(text, os.environ) if accelerator == "mock" else text

@@ -1,4 +1,6 @@
-"""The backend `aot`: AOTAutograd, the rules checked on Dynamo, forward and backward graphs, then Inductor's lowering."""
+"""The backend `aot`: AOTAutograd, the rules checked on Dynamo, forward and backward graphs, then Inductor's
+lowering.
+"""
 
 from idbg.engine.backends.base import Job
 from idbg.engine.backends.inductor import lowered_by_inductor

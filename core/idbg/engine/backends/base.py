@@ -46,7 +46,7 @@ class Job:
 
     @property
     def refused(self) -> bool:
-        """Strict mode will refuse this frame: go on to trace it, so that every violation is named, but lower nothing."""
+        """Strict mode will refuse this frame: trace on, so that every violation is named, but lower nothing."""
         return self.strict and any(violation.severity == "reject" for violation in self.violations)
 
     def check_dynamo(self) -> None:
@@ -56,7 +56,7 @@ class Job:
             self.violations += self.capture.check(graph)
 
     def lowering(self, part: Part, lower: Compiled) -> Compiled:
-        """`lower`, an ATen compiler, with the graph captured and checked first. `part` is the graph's place in the frame."""
+        """`lower`, an ATen compiler, with the graph captured and checked first."""
 
         def compiler(gm: GraphModule, inputs: Sequence[object], **kwargs: object) -> Compiled:
             graph = self.frame.part(gm, part)
@@ -73,7 +73,7 @@ class Job:
 
 @dataclass(eq=False)
 class TargetBackend:
-    """What torch.compile is given. In a session it reports to it; in a user's own process it keeps `last` to look at."""
+    """What torch.compile is given: in a session it reports to it, in a user's own process it keeps `last`."""
 
     backend: Backend
     accelerator: Accelerator
@@ -116,5 +116,3 @@ class TargetBackend:
             return str(violation_repro(job.capture, violation, rules=self.rules, folder=self.repros))
         except (OutputError, ValueError):
             return ""  # the violations matter more than a repro that cannot be written
-
-

@@ -22,7 +22,9 @@ def lowered_by_inductor(job: Job) -> Compiled:
     """Inductor's own pipeline, with each ATen graph captured on its way into the inner compile."""
 
     def inner(gm: GraphModule, inputs: list[object], **kwargs: object) -> Compiled:
-        part: Part = "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
+        part: Part = (
+            "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
+        )
         return cast("Compiled", job.lowering(part, compat.compile_fx_inner)(gm, inputs, **kwargs))
 
     return compat.compile_fx(job.gm, job.inputs, inner, job.options)

@@ -1,4 +1,7 @@
-"""The backend `mock`: an accelerator that only says no. Rules are checked on the Dynamo and ATen graphs; what passes runs eagerly."""
+"""The backend `mock`: an accelerator that only says no.
+
+Rules are checked on the Dynamo and ATen graphs; what passes runs eagerly.
+"""
 
 from typing import cast
 

@@ -1,7 +1,7 @@
 """What was captured of one compiled frame, and what does it add up to?
 
-Graph modules come from the backend as it compiles; printed graphs and code come from the trace. A frame tells its session of each graph
-as soon as it is whole, and of the joint graph and the links when the frame's compile ends.
+Graph modules come from the backend as it compiles; printed graphs and code come from the trace. A frame tells its
+session of each graph as soon as it is whole, and of the joint graph and the links when the frame's compile ends.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -70,7 +70,7 @@ class FrameCapture:
         self._piece("mapping").mapping = mapping
 
     def _piece(self, slot: str) -> Piece:
-        """The piece in hand, or a new one if the slot is taken: pieces come one after another, their parts in any order."""
+        """The piece in hand, or a new one if the slot is taken: pieces come one by one, their parts in any order."""
         if not self.pieces or getattr(self.pieces[-1], slot):
             self.pieces.append(Piece())
         return self.pieces[-1]
@@ -99,7 +99,7 @@ class FrameCapture:
         self.pieces.clear()
 
     def finish(self) -> None:
-        """The frame's compile ended, well or not: read what is left, and link the stages. The second time does nothing."""
+        """The frame's compile ended, well or not: read what is left, and link the stages; do it once."""
         if self._finished:
             return
         self._finished = True
@@ -115,7 +115,11 @@ class FrameCapture:
     def _finish_piece(self, piece: Piece, part: Part) -> None:
         above = self.graphs.get(GraphId(self.frame, cast("Stage", part)))
         donors = [above] if above else []
-        if piece.post_grad and (graph := self._read(piece.post_grad, GraphId(self.frame, "post_grad", part), donors)) and above:
+        if (
+            piece.post_grad
+            and (graph := self._read(piece.post_grad, GraphId(self.frame, "post_grad", part), donors))
+            and above
+        ):
             self._linked(links.through_passes(above, graph))
         if piece.code:
             handles = piece.mapping.get("cppCodeToPost", {})
@@ -185,8 +189,9 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
 
 
 def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
-    """A printed graph names no modules and no roles: take them, and tuples' tensors, from nodes of the same name and target, or
-    the module from the one that the node's line of the user's belongs to."""
+    """A printed graph names no modules and no roles: take them, and tuples' tensors, from nodes of the same name and
+    target, or the module from the one that the node's line of the user's belongs to.
+    """
     donors = list(donors)
     known = {node.name: node for donor in donors for node in donor.nodes if donor.id.stage != "dynamo"}
     modules: dict[tuple[str, int], set[tuple[str, str]]] = {}

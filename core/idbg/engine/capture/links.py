@@ -18,7 +18,9 @@ def same_names(above: Graph, below: Graph) -> Links:
 
 
 def through_passes(above: Graph, below: Graph) -> Links:
-    """Nodes that kept their names; what a pass put in place of others is matched by the user's line that both come from."""
+    """Nodes that kept their names; what a pass put in place of others is matched by the user's line that both come
+    from.
+    """
     gone: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for node in above.nodes:
         if node.name not in below.by_name and node.line:
@@ -45,8 +47,8 @@ def by_line(above: Graph, below: Graph) -> Links:
 class Trail:
     """Follows ATen nodes back to the Dynamo nodes that they were traced from, for the graphs of one frame.
 
-    A forward node carries torch's trail (`from_node`). A backward node often has none: it shares a sequence number with the forward
-    nodes that it differentiates, and of these, those from the same user's line are its origin.
+    A forward node carries torch's trail (`from_node`). A backward node often has none: it shares a sequence number
+    with the forward nodes that it differentiates, and of these, those from the same user's line are its origin.
     """
 
     def __init__(self, dynamo: Graph) -> None:
@@ -77,6 +79,7 @@ class Trail:
 def arguments(above: Graph, below: Graph) -> Pairs:
     """AOTAutograd keeps the order of the arguments."""
     names = [
-        [node.name for node in graph.nodes if node.op == "placeholder" and node.role != "tangent"] for graph in (above, below)
+        [node.name for node in graph.nodes if node.op == "placeholder" and node.role != "tangent"]
+        for graph in (above, below)
     ]
     return tuple(zip(names[0], names[1], strict=True)) if len(names[0]) == len(names[1]) else ()

@@ -1,4 +1,7 @@
-"""What is being captured on this run? The one place in which a compile, wherever in the program it starts, finds its session."""
+"""What is being captured on this run?
+
+The one place in which a compile, wherever in the program it starts, finds its session.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -19,8 +22,9 @@ from idbg.records import Frame, Graph, GraphBreak, GraphId, Violation
 
 @dataclass
 class Held:
-    """What a repro needs of one graph: a copy of its module (parameters shared), and the values that it was first called with,
-    in the order of its placeholders; none where they are not known (a backward's)."""
+    """What a repro needs of one graph: a copy of its module (parameters shared), and the values that it was first
+    called with, in the order of its placeholders; none where they are not known (a backward's).
+    """
 
     gm: GraphModule
     inputs: list[object]
@@ -56,7 +60,9 @@ class RunCapture(Listener):
         return found
 
     def hold(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
-        """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called with."""
+        """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called
+        with.
+        """
         self.held[graph] = Held(GraphModule(gm, _copied(gm)), inputs)
 
     # What the trace says
@@ -121,7 +127,7 @@ def current() -> RunCapture | None:
 
 @contextmanager
 def capturing(capture: RunCapture) -> Iterator[RunCapture]:
-    """Make `capture` the current one, hear the trace, and set what torch needs to show everything; restored on leaving."""
+    """Make `capture` the current one, hear the trace, have torch show everything; restored on leaving."""
     global _current
     before, _current = _current, capture
     try:

@@ -1,7 +1,7 @@
 """What does torch say of its own compile, as it goes?
 
-A handler on torch's structured-trace logger hears everything that TORCH_TRACE would write, in process. It only sorts and keeps:
-graphs are read from it later, at a point where an error of ours cannot break the user's compile.
+A handler on torch's structured-trace logger hears everything that TORCH_TRACE would write, in process. It only
+sorts and keeps: graphs are read from it later, at a point where an error of ours cannot break the user's compile.
 """
 
 import json
@@ -118,7 +118,9 @@ def _frame(frame: str, metadata: object) -> Frame:
         return Frame(frame, "?")
     last = stack[-1]
     file = last.get("filename", "")
-    return Frame(frame, last.get("name", "?"), compat.interned(file) if isinstance(file, int) else str(file), last["line"])
+    return Frame(
+        frame, last.get("name", "?"), compat.interned(file) if isinstance(file, int) else str(file), last["line"]
+    )
 
 
 def _graph_break(frame: str, text: str) -> GraphBreak:
@@ -138,5 +140,3 @@ def _reasons(text: str) -> str:
     except ValueError:
         reasons = text
     return "; ".join(map(str, reasons)) if isinstance(reasons, list) else str(reasons)
-
-
