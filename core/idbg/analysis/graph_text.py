@@ -22,12 +22,23 @@ _CLASS_NAME = re.compile(r"^class <\w+>\(", re.MULTILINE)
 _NO_PLACE = re.compile(r"#\s*No stacktrace found")
 _DEFINED = re.compile(r'^\s+(\w+)(?:: "[^"]*")?(?:,|\s*$|\s+#| =)')
 _ARGUMENT = re.compile(r'(\w+)\s*: "[^"]*"')
+# Python's operator -> the function of `operator` that FX holds
 _BINARY = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.MatMult: "matmul", ast.Pow: "pow", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor",
-    ast.LShift: "lshift", ast.RShift: "rshift", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-    ast.USub: "neg", ast.Invert: "invert", ast.UAdd: "pos", ast.Not: "not_",
-}  # fmt: skip
+    getattr(ast, name): function
+    for name, function in (
+        *(
+            ("Add", "add"),
+            ("Sub", "sub"),
+            ("Mult", "mul"),
+            ("Div", "truediv"),
+            ("FloorDiv", "floordiv"),
+            ("Mod", "mod"),
+        ),
+        *(("MatMult", "matmul"), ("Pow", "pow"), ("BitAnd", "and_"), ("BitOr", "or_"), ("BitXor", "xor")),
+        *(("LShift", "lshift"), ("RShift", "rshift"), ("Lt", "lt"), ("LtE", "le"), ("Gt", "gt"), ("GtE", "ge")),
+        *(("Eq", "eq"), ("NotEq", "ne"), ("USub", "neg"), ("Invert", "invert"), ("UAdd", "pos"), ("Not", "not_")),
+    )
+}
 _ROLES: tuple[tuple[str, Role], ...] = (
     ("ParamAOTInput", "weight"),
     ("BufferAOTInput", "buffer"),
@@ -138,9 +149,8 @@ class _Reader:
             self.placeholder(argument.arg, _annotation(argument.annotation), line, argument.lineno)
 
     def placeholder(self, name: str, annotation: str, line: str, number: int) -> None:
-        role = next((role for marker, role in _ROLES if marker in line), "input")
-        if name.startswith("tangents_"):
-            role = "tangent"
+        role: Role = "tangent" if name.startswith("tangents_") else "input"
+        role = next((known for marker, known in _ROLES if marker in line), role)
         self.add(
             Node(
                 name=name,

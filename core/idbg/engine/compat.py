@@ -102,7 +102,7 @@ def aot_autograd(forward: Compiled, backward: Compiled, inference: Compiled) -> 
 
 def boxed(function: Compiled) -> Compiled:
     """The calling convention that AOTAutograd wants: one list of arguments, which the callee may empty."""
-    from torch._functorch.aot_autograd import make_boxed_func
+    from torch._functorch._aot_autograd.utils import make_boxed_func
 
     return cast("Compiled", make_boxed_func(function))
 

@@ -77,10 +77,16 @@ def _hint(message: str) -> str:
 
 def _syntax_error(error: SyntaxError) -> Failure:
     text = "".join(traceback.format_exception_only(error))
+    place = f"{Path(error.filename or '').name}, line {error.lineno}"
     return Failure(
-        kind="user", type="SyntaxError",
-        message=f"{error.msg} ({Path(error.filename or '').name}, line {error.lineno})", hint="mend the line, then r runs it again", traceback=text, file=error.filename or "", line=error.lineno or 0,
-    )  # fmt: skip
+        kind="user",
+        type="SyntaxError",
+        message=f"{error.msg} ({place})",
+        hint="mend the line, then r runs it again",
+        traceback=text,
+        file=error.filename or "",
+        line=error.lineno or 0,
+    )
 
 
 def _traceback(error: BaseException) -> str:

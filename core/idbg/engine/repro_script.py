@@ -113,9 +113,18 @@ def render(
 ) -> str:
     """The script's text: of a violation of `rule`, or of a compile that fails with the exception type `error`."""
     return _environment.from_string(_TEMPLATE).render(
-        title=_quotable(title), source=_quotable(source), versions=versions, values=_quotable(values),
-        arguments=arguments, statements=statements, result=result, rule=rule, error=error, backend=backend, strict=strict,
-    )  # fmt: skip
+        title=_quotable(title),
+        source=_quotable(source),
+        versions=versions,
+        values=_quotable(values),
+        arguments=arguments,
+        statements=statements,
+        result=result,
+        rule=rule,
+        error=error,
+        backend=backend,
+        strict=strict,
+    )
 
 
 def _quotable(text: str) -> str:
