@@ -75,7 +75,8 @@ def test_a_run_while_one_runs_cancels_it_and_the_newest_wins(opened: Open) -> No
     assert [session.run(), session.run(), session.run()] == [2, 3, 4]
     assert session.wait(20)
     assert verdicts(session) == {1: "cancelled", 4: "clean"}
-    assert kinds(session).count("WorkerStarted") == 1
+    assert kinds(session).count("WorkerStarted") == 2
+    assert "WorkerDied" not in kinds(session)
 
 
 def test_cancel_ends_the_run_and_forgets_what_waits(opened: Open) -> None:
@@ -88,7 +89,7 @@ def test_cancel_ends_the_run_and_forgets_what_waits(opened: Open) -> None:
     assert verdicts(session) == {1: "cancelled"}
 
 
-def test_a_run_after_a_cancel_does_not_kill_the_warm_worker(opened: Open) -> None:
+def test_a_run_after_a_cancel_runs_in_a_fresh_worker(opened: Open) -> None:
     session = opened("sleep")
     session.run()
     until(lambda: "PhaseChanged" in kinds(session))
@@ -97,7 +98,8 @@ def test_a_run_after_a_cancel_does_not_kill_the_warm_worker(opened: Open) -> Non
     session.run()
     assert session.wait(20)
     assert verdicts(session) == {1: "cancelled", 2: "clean"}
-    assert kinds(session).count("WorkerStarted") == 1
+    assert kinds(session).count("WorkerStarted") == 2
+    assert "WorkerDied" not in kinds(session)
 
 
 def test_cancel_with_nothing_to_cancel_is_quiet(opened: Open) -> None:

@@ -74,4 +74,6 @@ class ConstraintViolation(IdbgError):
         super().__init__("\n".join(lines), hint="relax the rule, change the line, or run with --warn to compile anyway")
 
     def failure(self) -> Failure:
-        return Failure(kind="constraints", type=type(self).__name__, message=self.message, hint=self.hint)
+        return Failure(
+            kind="constraints", type=type(self).__name__, message=self.message, hint=self.hint, repro=self.repro
+        )

@@ -278,7 +278,9 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code."""
+    """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
+    torch's; `repro` is the path of a script that was written to show it again.
+    """
 
     kind: Literal["user", "torch", "constraints", "worker", "cancelled", "input", "idbg"]
     message: str
@@ -287,6 +289,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
     file: str = ""
     line: int = 0
+    repro: str = ""
 
 
 def worst(severities: Iterable[Severity]) -> Severity | None:

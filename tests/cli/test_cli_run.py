@@ -68,7 +68,7 @@ PATH = os.pathsep.join([str(Path(idbg.cli.__file__).parents[2]), os.environ.get(
         ("fail", [], 1),
         ("fail", ["--warn"], 1),
         ("segfault", ["--warn"], 1),
-        ("misuse", [], 2),
+        ("misuse", [], 1),
     ],
 )
 def test_the_exit_status_says_what_came_of_the_run(folder: Path, how: str, flags: list[str], status: int) -> None:
@@ -162,7 +162,8 @@ def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
     process = started(folder, "chatter")
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
-    errors = process.stderr.read()
+    with process.stderr:
+        errors = process.stderr.read()
     assert process.wait(10) == 141
     assert "Traceback" not in errors and "BrokenPipe" not in errors
 
@@ -193,10 +194,11 @@ def test_on_a_terminal_the_phase_is_one_line_and_output_passes_by() -> None:
             PhaseChanged(run=1, phase="lowering"),
             OutputWritten(run=1, stream="stdout", text="hi\n"),
             PhaseChanged(run=1, phase="lowering", seconds=1.0),
+            OutputWritten(run=1, stream="stdout", text="no end of line"),
             RunEnded(run=1, verdict="clean", seconds=1.0),
         ):
             progress(event)
         return stream.getvalue()
 
-    assert told(io.StringIO()) == "… lowering\nhi\n"
-    assert told(Terminal()) == "\r\x1b[K… lowering\r\x1b[Khi\n"
+    assert told(io.StringIO()) == "… lowering\nhi\nno end of line\n"
+    assert told(Terminal()) == "\r\x1b[K… lowering\r\x1b[Khi\nno end of line\n"

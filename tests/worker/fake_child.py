@@ -11,7 +11,6 @@ from idbg import events
 from idbg.records import Failure
 from idbg.worker import protocol
 
-
 FAILURES = {
     "fail": Failure(kind="user", type="ValueError", message="the program raised"),
     "misuse": Failure(kind="input", type="ProgramError", message="no such function"),

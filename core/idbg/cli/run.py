@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 def status(run: Run) -> int:
     """The exit status that says what came of the run."""
     if run.verdict == "failed":
-        return BAD_USAGE if run.failure is not None and run.failure.kind == "input" else FAILED
+        return FAILED
     return FAILED if run.verdict == "violations" and run.target.strict else 0
 
 

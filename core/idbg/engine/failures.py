@@ -25,7 +25,7 @@ def failure_of(error: BaseException, program: Program) -> Failure:
         if isinstance(link, (ConstraintViolation, IdbgError)):
             return link.failure()
     if isinstance(error, KeyboardInterrupt):
-        return Failure(kind="cancelled", message="cancelled", hint="r runs it again")
+        return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
     if isinstance(error, SyntaxError):
         return _syntax_error(error)
     if isinstance(error, FileNotFoundError) and error.filename == program.path:
@@ -39,7 +39,7 @@ def failure_of(error: BaseException, program: Program) -> Failure:
         if compat.is_torch_error(link):
             return Failure(
                 kind="torch", type=type(link).__name__, message=message, traceback=text, file=file, line=line,
-                hint="torch.compile raised this, not the program: x writes a repro of it",
+                hint="torch.compile raised this: a repro of it shows it alone (x on the screen)",
             )  # fmt: skip
     return Failure(
         kind="user",
@@ -72,7 +72,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 def _hint(message: str) -> str:
     if any(text in message for text in _NO_CUDA):
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
-    return "the program itself raised this: mend it, then r runs it again"
+    return "the program itself raised this: mend it, then run it again"
 
 
 def _syntax_error(error: SyntaxError) -> Failure:
@@ -82,7 +82,7 @@ def _syntax_error(error: SyntaxError) -> Failure:
         kind="user",
         type="SyntaxError",
         message=f"{error.msg} ({place})",
-        hint="mend the line, then r runs it again",
+        hint="mend the line, then run it again",
         traceback=text,
         file=error.filename or "",
         line=error.lineno or 0,

@@ -202,7 +202,10 @@ class Worker:
         if dropped is not None:
             self._listener(dropped)
         self._output.restart(0)
+        cancelled = self._deadline is not None
         self._job = self._sent_at = self._deadline = None
+        if cancelled:
+            self._replace()
         self._listener(event)
 
     def _drain_output(self) -> None:
@@ -228,12 +231,8 @@ class Worker:
                     self._take(event)
         self._drain_output()
         self._pass_output()
-        for fd in (child.events, child.stdout, child.stderr):
-            with contextlib.suppress(KeyError):
-                self._selector.unregister(fd)
-        child.close()
-        self._child = None
-        was_ready, self._ready = self._ready, False
+        was_ready = self._ready
+        self._let_go(child)
         if self._killed or self._deadline is not None:
             self._wanted = True
             if self._killed:
@@ -245,6 +244,20 @@ class Worker:
         else:
             cause = f"could not start: {child.cause()}"
             self._lost(cause, _hint(cause, self._output.last()))
+
+    def _let_go(self, child: Child) -> None:
+        for fd in (child.events, child.stdout, child.stderr):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(fd)
+        child.close()
+        self._child, self._ready = None, False
+
+    def _replace(self) -> None:
+        """A compile that was stopped half-way leaves torch's code caches holding broken builds, and compilers running."""
+        if self._child is not None:
+            self._child.end()
+            self._let_go(self._child)
+            self._wanted = True
 
     def _lost(self, cause: str, hint: str) -> None:
         """The worker ended unasked. After a failed start it is not spawned again until somebody asks."""

@@ -93,12 +93,12 @@ class Jobs:
 
     def _write(self, request: WriteRepro) -> Path:
         if self.last is None or self.request is None or self.last.run != request.run:
-            raise BadInput(f"the worker no longer holds run {request.run}", hint="r runs it again, then x")
+            raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask for the repro")
         rules, folder = self.request.target.rules, Path(request.folder)
         if request.node is not None:
             return violation_repro(self.last, self._violation(request), rules=rules, folder=folder)
         if self.error is None:
-            raise BadInput("the compile did not fail", hint="x on a violation writes a repro of it")
+            raise BadInput("the compile did not fail", hint="ask for the repro of a violation")
         error = innermost(self.error)
         return compile_repro(
             self.last, error=type(error).__name__, message=str(error), backend=self.request.target.backend, rules=rules,
@@ -112,7 +112,7 @@ class Jobs:
                 return violation
         raise BadInput(
             f"the last run did not break {request.rule} at {request.node}",
-            hint="the rules were edited since, or the backend checks none: r runs it again under these rules, then x",
+            hint="the rules were edited since, or the backend checks none: run it again under these rules first",
         )
 
 

@@ -92,6 +92,8 @@ def _read_requests(fd: int, requests: "queue.SimpleQueue[Request]") -> None:
 def _end() -> NoReturn:
     """The host is gone: leave nothing behind, also no compiler that we started."""
     if os.getpgrp() == os.getpid():  # not in somebody else's group, as when run by hand
+        os.killpg(os.getpgrp(), signal.SIGTERM)  # compilers delete what they have half-written; we end here too,
+        time.sleep(0.5)  # unless the program took the signal for itself
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
 

@@ -55,7 +55,7 @@ class _Tap(logging.Handler):
         payload = getattr(record, "payload", None)
         if metadata is None:
             return
-        frame = f"{metadata.get('frame_id', '')}/{metadata.get('frame_compile_id', '')}"
+        frame = f"{metadata['frame_id']}/{metadata.get('frame_compile_id', 0)}" if "frame_id" in metadata else ""
         kind = next(iter(metadata))
         text = payload if isinstance(payload, str) else ""
         match kind:
