@@ -12,7 +12,9 @@ HEAVY = ("torch", "textual", "numpy", "safetensors", "jinja2", "plotext")
 
 def loaded(code: str) -> set[str]:
     """Top-level modules that a fresh process has after running this."""
-    ask = f"import sys\ntry:\n    {code}\nexcept SystemExit: pass\nprint('|', *{{m.split('.')[0] for m in sys.modules}})"
+    ask = (
+        f"import sys\ntry:\n    {code}\nexcept SystemExit: pass\nprint('|', *{{m.split('.')[0] for m in sys.modules}})"
+    )
     result = subprocess.run(
         [sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
     )

@@ -28,7 +28,9 @@ def test_without_a_file_there_are_defaults(tmp_path: Path) -> None:
 
 
 def test_the_later_of_file_environment_and_command_line_wins(tmp_path: Path) -> None:
-    where = environ(tmp_path, 'backend = "eager"\ndevice = "cpu"\ntheme = "ansi"\n', IDBG_BACKEND="mock", IDBG_DEVICE="")
+    where = environ(
+        tmp_path, 'backend = "eager"\ndevice = "cpu"\ntheme = "ansi"\n', IDBG_BACKEND="mock", IDBG_DEVICE=""
+    )
     assert settings.load(where).backend == "mock"
     found = settings.load(where, {"backend": "inductor"})
     assert (found.backend, found.device, found.theme) == ("inductor", "cpu", "ansi")

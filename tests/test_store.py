@@ -79,7 +79,9 @@ def test_graphs_code_kernels_and_rules_become_files(tmp_path: Path) -> None:
     folder = kept(
         tmp_path,
         events.RunStarted(run=1, program=PROGRAM, target=Target(rules="name = 'x'\n")),
-        events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "post_grad", "inference"), (NODE,), "def forward(): ...")),
+        events.GraphCaptured(
+            run=1, graph=Graph(GraphId("0/0", "post_grad", "inference"), (NODE,), "def forward(): ...")
+        ),
         events.CodeCaptured(run=1, code=OutputCode("0/0", "inference", "wrapper", (kernel, extern))),
         events.RunEnded(run=1, verdict="clean", seconds=0.0),
     )
@@ -92,17 +94,6 @@ def test_graphs_code_kernels_and_rules_become_files(tmp_path: Path) -> None:
     assert described["nodes"][0]["tensors"] == [
         {"dtype": "float32", "shape": [2, 3], "stride": [3, 1], "device": "cpu"}
     ]
-
-
-def test_torchs_folder_goes_when_torch_wrote_nothing_and_stays_when_it_did(tmp_path: Path) -> None:
-    made = Store.create(tmp_path, PROGRAM)
-    empty, used = made.run_folder(1), made.run_folder(2)
-    (used / "trace.log").write_text("x")
-    for run in (1, 2):
-        made.append(events.RunEnded(run=run, verdict="clean", seconds=0.0))
-    made.close()
-    assert not empty.exists()
-    assert used.exists()
 
 
 def test_an_output_folder_that_cannot_be_written_is_refused_in_words(tmp_path: Path) -> None:

@@ -213,19 +213,18 @@ class Session:
         request = self._queue.pop(0)
         if isinstance(request, Compile):
             self._feed.emit(events.RunStarted(run=request.run, program=request.program, target=request.target))
-            self._in_hand = replace(request, folder=self._folder(lambda kept: kept.run_folder(request.run)))
         else:
             self._feed.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
-            self._in_hand = replace(request, folder=self._folder(Store.repro_folder))
+        self._in_hand = replace(request, folder=self._repro_folder())
         self._worker.submit(self._in_hand)
 
-    def _folder(self, make: Callable[[Store], Path]) -> str:
-        """A folder for the worker to write in: the session's, or a temporary one where the disk refuses that."""
+    def _repro_folder(self) -> str:
+        """Where the worker writes repros: the session's folder, or a temporary one where the disk refuses that."""
         try:
             if self._feed.store is not None:
-                return str(make(self._feed.store))
+                return str(self._feed.store.repro_folder())
         except OSError as error:
-            self._feed.emit(events.Noted(level="warning", text=f"{error}; torch's files go to a temporary folder"))
+            self._feed.emit(events.Noted(level="warning", text=f"{error}; repros go to a temporary folder"))
         return tempfile.mkdtemp(prefix="idbg-")
 
     def _take(self, event: SessionEvent) -> None:

@@ -6,7 +6,6 @@ OUTPUT/resnet-20260301-101500/
     run-1/frame-0_0/dynamo.py     each graph as readable Python; dynamo.metadata.json has its shapes, dtypes, strides
     run-1/frame-0_0/output_code-inference.py
     run-1/frame-0_0/kernels/inference/cpp_fused_relu_0.cpp
-    run-1/torch/                  what torch itself wrote
     repros/
 """
 
@@ -65,14 +64,9 @@ class Store:
         self._log.flush()
         self._write_artifacts(event)
 
-    def run_folder(self, run: int) -> Path:
-        """For what torch writes in this run; raises OSError if it cannot be made."""
-        folder = self._run(run) / "torch"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
     def repro_folder(self) -> Path:
-        folder = self.folder / "repros"
+        """Where repros go; raises OSError if it cannot be made."""
+        folder = (self.folder / "repros").absolute()
         folder.mkdir(exist_ok=True)
         return folder
 
@@ -91,9 +85,6 @@ class Store:
                 self._write_graph(event.run, event.graph)
             case events.CodeCaptured():
                 self._write_code(event.run, event.code)
-            case events.RunEnded():
-                with contextlib.suppress(OSError):  # torch wrote something, so it is not empty
-                    (self._run(event.run) / "torch").rmdir()
             case _:
                 pass
 

@@ -6,6 +6,7 @@ The program runs in a real pty, on a saved session made here; keys are pressed a
 program writes is counted until it falls silent.
 """
 
+import contextlib
 import os
 import pty
 import select
@@ -109,6 +110,9 @@ class Terminal:
 
     def end(self) -> None:
         os.write(self.fd, b"q")
+        with contextlib.suppress(OSError):  # Linux reports the end of a pty as an error
+            while os.read(self.fd, 1 << 16):
+                pass
         os.waitpid(self.pid, 0)
 
 

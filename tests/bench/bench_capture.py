@@ -74,9 +74,8 @@ def main(repeats: int) -> None:
     for heat, bound in (("cold", 1.15), ("warm", 2.0)):
         reference, ours = (statistics.median(seconds[what, heat]) for what in ("plain", "aot"))
         samples = "  ".join(f"{what} {[round(value, 2) for value in seconds[what, heat]]}" for what in ("plain", "aot"))
-        print(
-            f"{heat}: plain {reference:.2f} s, aot {ours:.2f} s, ratio {ours / reference:.2f} (bound {bound})   {samples}"
-        )
+        ratio = f"ratio {ours / reference:.2f} (bound {bound})"
+        print(f"{heat}: plain {reference:.2f} s, aot {ours:.2f} s, {ratio}   {samples}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Nothing here may import torch, and what `idbg --help` needs must load in 0.3 s.
 
 import argparse
 import contextlib
+import io
 import os
 import pkgutil
 import sys
@@ -39,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(ours)
     command: Command = args.command
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets its report
     try:
         status = command.run(args, programs)
         sys.stdout.flush()

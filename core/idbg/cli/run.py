@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from idbg.cli import BAD_USAGE, FAILED
+from idbg.cli import FAILED
 from idbg.program_args import add_arguments as add_program_arguments
 from idbg.program_args import settle
 from idbg.progress import Progress

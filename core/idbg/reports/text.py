@@ -62,8 +62,12 @@ def _contents(run: Run) -> Iterator[str]:
 
 
 def _failure(run: Run) -> Iterator[str]:
-    """The failure's message, unless it only lists the violations that follow."""
-    if run.failure is None or (run.failure.kind == "constraints" and run.violations):
+    """The failure's message, unless it only lists the violations that follow, and the repro that was written of it."""
+    if run.failure is None:
+        return
+    if run.failure.repro:
+        yield f"  stopped by strict mode; repro: {run.failure.repro}"
+    if run.failure.kind == "constraints" and run.violations:
         return
     yield ""
     place = _place(run.failure.file, run.failure.line)

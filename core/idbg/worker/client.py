@@ -253,7 +253,7 @@ class Worker:
         self._child, self._ready = None, False
 
     def _replace(self) -> None:
-        """A compile that was stopped half-way leaves torch's code caches holding broken builds, and compilers running."""
+        """A compile stopped half-way leaves broken builds in torch's code caches, and compilers running."""
         if self._child is not None:
             self._child.end()
             self._let_go(self._child)

@@ -37,11 +37,7 @@ class Jobs:
         failure: Failure | None = None
         try:
             self._compile(request)
-        except (
-            Exception,
-            SystemExit,
-            KeyboardInterrupt,
-        ) as error:  # the worker's border: any error of the program's is its result
+        except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error
             failure = failure_of(error, request.program)
         refused = self.error is not None and is_refusal(self.error)
@@ -57,7 +53,7 @@ class Jobs:
             backends.find(target.backend),
             rules,
             target.strict,
-            repros=Path(request.folder) / "repros",
+            repros=Path(request.folder),
             rules=target.rules,
         )
         with capturing(capture):

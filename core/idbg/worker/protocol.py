@@ -13,7 +13,7 @@ from idbg.records import NodeId, Program, Target
 
 
 class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
-    """Run the program for the target. `folder` exists and is this run's own, for what torch must write."""
+    """Run the program for the target. `folder` exists and is the session's for repros: strict mode writes one there."""
 
     run: int
     program: Program
