@@ -6,7 +6,7 @@ compile the whole Dynamo graph.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def compile_repro(
     inputs = [node for node in graph.nodes if node.op in ("placeholder", "get_attr")]
     values = _values(capture, graph, inputs)
     place = _new_folder(folder, f"failed-{error}")
-    tensors, arguments = _arguments(inputs, values)
+    tensors, arguments = _arguments(inputs, values, _trained(capture, graph))
     output = next((node for node in graph.nodes if node.op == "output"), None)
     script = render(
         title=f"{error}: {message.splitlines()[0] if message else ''}",
@@ -214,7 +214,17 @@ def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor
     return flat.as_strided(shape, stride) if stride is not None else flat[:1].expand(shape).contiguous()
 
 
-def _arguments(inputs: Sequence[Node], values: Values) -> tuple[dict[str, torch.Tensor], list[Input]]:
+def _trained(capture: RunCapture, graph: Graph) -> set[str]:
+    """Arguments that gradients are wanted of: with them, a repro compiles the backward too."""
+    held = capture.held[graph.id]
+    names = [node.name for node in graph.nodes if node.op == "placeholder"]
+    pairs = zip(names, held.inputs, strict=False) if held.grad_enabled else ()
+    return {name for name, value in pairs if isinstance(value, torch.Tensor) and value.requires_grad}
+
+
+def _arguments(
+    inputs: Sequence[Node], values: Values, trained: Container[str] = ()
+) -> tuple[dict[str, torch.Tensor], list[Input]]:
     """What goes into the safetensors file (flat storage, so that strides, also overlapping ones, come back), and the
     arguments.
     """
@@ -225,7 +235,10 @@ def _arguments(inputs: Sequence[Node], values: Values) -> tuple[dict[str, torch.
         name = _name(node.name)
         if isinstance(value, torch.Tensor):
             tensors[name] = _flat(value)
-            arguments.append(Input(name, tuple(value.shape), tuple(value.stride()), str(value.device)))
+            place = str(value.device)
+            arguments.append(
+                Input(name, tuple(value.shape), tuple(value.stride()), place, requires_grad=node.name in trained)
+            )
         elif isinstance(value, (bool, int, float, str)) or value is None:
             arguments.append(Input(name, literal=repr(value)))
         else:

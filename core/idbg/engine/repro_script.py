@@ -15,6 +15,7 @@ class Input:
     stride: tuple[int, ...] = ()
     device: str = ""
     literal: str = ""
+    requires_grad: bool = False
 
 
 _TEMPLATE = '''\
@@ -59,7 +60,8 @@ def inputs():
 {%- else %}
         saved["{{ argument.name }}"]
 {%- if argument.device != "cpu" %}.to("{{ argument.device }}"){% endif -%}
-        .as_strided({{ argument.shape }}, {{ argument.stride }}),
+        .as_strided({{ argument.shape }}, {{ argument.stride }})
+{%- if argument.requires_grad %}.requires_grad_(){% endif %},
 {%- endif %}
 {%- endfor %}
     )

@@ -28,6 +28,7 @@ class Held:
 
     gm: GraphModule
     inputs: list[object]
+    grad_enabled: bool
 
 
 class RunCapture(Listener):
@@ -63,7 +64,7 @@ class RunCapture(Listener):
         """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called
         with.
         """
-        self.held[graph] = Held(GraphModule(gm, _copied(gm)), inputs)
+        self.held[graph] = Held(GraphModule(gm, _copied(gm)), inputs, torch.is_grad_enabled())
 
     # What the trace says
 

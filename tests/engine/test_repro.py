@@ -1,0 +1,118 @@
+"""A repro stands alone: in a fresh process it shows the same failure, with the program's own values."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from idbg import accelerator, events
+from idbg.records import NodeId, Program, Target
+from idbg.worker.jobs import Jobs
+from idbg.worker.protocol import Compile, WriteRepro
+
+BLOCK = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 4, 3)
+
+    def forward(self, x):
+        return self.conv(x.relu()).transpose(2, 3) + 1
+
+def program():
+    torch.manual_seed(0)
+    return Net(), (torch.arange(-32.0, 32.0).reshape(1, 1, 8, 8),), lambda out: out.sum()
+"""
+
+
+class Bench:
+    """One program compiled in this process, and repros of it."""
+
+    def __init__(self, folder: Path, text: str, **target: object) -> None:
+        self.told: list[events.SessionEvent] = []
+        self.folder = folder
+        self.jobs = Jobs(self.told.append)
+        path = folder / "subject.py"
+        path.write_text(text)
+        rules, _ = accelerator.find("mock")
+        request = Compile(1, Program(str(path), cwd=str(folder)), Target(rules=rules, **target), str(folder / "repros"))
+        self.ended = self.jobs.compile(request)
+
+    @property
+    def violations(self):
+        return [
+            violation for told in self.told if isinstance(told, events.ViolationsFound) for violation in told.violations
+        ]
+
+    def repro(self, node: NodeId | None = None, rule: str = "") -> events.ReproEnded:
+        return self.jobs.write_repro(WriteRepro(1, str(self.folder / "repros"), node, rule))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, BLOCK, backend="mock")
+
+
+@pytest.mark.parametrize("stage", ["dynamo", "forward", "backward"])
+def test_a_violation_at_any_stage_reproduces(bench: Bench, stage: str):
+    violation = next(found for found in bench.violations if found.node.graph.stage == stage)
+    ended = bench.repro(violation.node, violation.rule)
+    assert ended.failure is None, ended.failure
+    assert (ended.reproduced, ended.status) == (True, 1), ended.output
+    assert f"REPRODUCED {violation.rule}" in ended.output
+
+
+def test_it_holds_the_node_alone_with_the_values_that_it_had(bench: Bench):
+    violation = next(found for found in bench.violations if found.node.name == "conv2d")
+    path = Path(bench.repro(violation.node, violation.rule).path)
+    body = path.read_text().partition("def program(")[2].partition("def inputs")[0]
+    assert body.count(" = ") == 1
+    saved = load_file(path.parent / "tensors.safetensors")
+    assert len(saved) == 3
+    relu = torch.arange(-32.0, 32.0).relu()
+    assert any(torch.equal(value, relu) for value in saved.values()), "the input is the relu of the program's own"
+
+
+def test_an_overlapping_or_transposed_input_comes_back_with_its_strides(tmp_path: Path):
+    text = "import torch\ndef program():\n    return (lambda x: x + 1), torch.arange(6.0).reshape(2, 3).t()\n"
+    bench = Bench(tmp_path, text, backend="mock")
+    violation = next(found for found in bench.violations if found.rule == "layout")
+    ended = bench.repro(violation.node, violation.rule)
+    assert ended.reproduced, ended.output
+    assert "(1, 3)" in Path(ended.path).read_text()
+
+
+def test_a_repro_whose_cause_is_gone_exits_zero(bench: Bench):
+    violation = next(found for found in bench.violations if found.rule == "unsupported_ops")
+    path = Path(bench.repro(violation.node, violation.rule).path)
+    (path.parent / "rules.toml").write_text('name = "lenient"\n')
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_failed_compile_reproduces_with_its_backward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "/bin/false")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "/bin/false"))
+    bench = Bench(tmp_path, BLOCK)
+    assert bench.ended.verdict == "failed"
+    assert bench.ended.failure.kind == "torch"
+    ended = bench.repro()
+    assert ended.failure is None, ended.failure
+    assert ended.reproduced, ended.output
+    assert Path(ended.path).read_text().count(".requires_grad_()") == 2
+
+
+def test_what_has_no_repro_says_why(bench: Bench, tmp_path: Path):
+    missing = bench.repro(NodeId(bench.violations[0].node.graph, "nowhere"), "layout")
+    assert missing.path == ""
+    assert "did not break" in missing.failure.message
+    assert "did not fail" in bench.repro().failure.message
+    broken = Bench(tmp_path, "def program():\n    raise ValueError('mine')\n")
+    assert "before Dynamo had a graph" in broken.repro().failure.message
