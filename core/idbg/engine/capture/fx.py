@@ -33,7 +33,7 @@ def with_weights(graph: Graph) -> Graph:
     weights = {node.name for node in graph.nodes if node.role in ("weight", "buffer")}
 
     def with_role(node: Node) -> Node:
-        if node.role != "intermediate" or not node.inputs or not weights.issuperset(node.inputs):
+        if not node.op.startswith("call") or not node.inputs or not weights.issuperset(node.inputs):
             return node
         weights.add(node.name)
         return msgspec.structs.replace(node, role="weight")
