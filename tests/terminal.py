@@ -50,11 +50,12 @@ class Terminal:
         except OSError:
             data = b""
         self.raw += data
+        alive = bool(data)
         # pyte prints private sequences that it does not know
         for unknown in (b"\x1b[>4;1m", b"\x1b[>4;0m", b"\x1b[>1u", b"\x1b[<u", b"\x1b[?2048$p"):
             data = data.replace(unknown, b"")
         self.stream.feed(data)
-        return bool(data)
+        return alive
 
     def settle(self, quiet: float = 0.3, limit: float = 10.0) -> None:
         """Read until nothing came for `quiet` seconds."""

@@ -1,4 +1,4 @@
-"""How fast is the source viewer with 20,000 lines? Prints each figure beside that of Textual's TextArea in the same run.
+"""How fast is the source viewer with 20,000 lines? Prints each figure beside that of Textual's TextArea.
 
     python tests/bench/bench_source.py [LINES]
 

@@ -152,7 +152,7 @@ async def test_the_log_follows_its_end_until_the_cursor_leaves_it() -> None:
         pane.show(state)
         await pilot.pause()
         assert rows.cursor == 100
-        assert rows.render_line(rows.size.height - 1).text.rstrip() == "│ 99"
+        assert rows.render_line(rows.size.height - 1).text.rstrip() == " │ 99"
         await pilot.press("k")
         state.apply([output("more\n")])
         pane.show(state)
@@ -191,3 +191,19 @@ async def test_an_empty_log_says_what_would_fill_it() -> None:
     async with Host(pane, State()).run_test(size=(80, 12)) as pilot:
         await pilot.press("y", "enter", "G", "k")
         assert "r compiles the program" in pane.query_one(Lines).render_line(0).text
+
+
+async def test_a_failure_is_shown_from_its_message_on_and_the_next_run_is_followed_again() -> None:
+    state, pane = running(), LogPane()
+    async with Host(pane, state).run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        state.apply([output("a\nb\n"), failed(kind="user", message="bad", traceback="x\n" * 50)])
+        pane.show(state)
+        await pilot.pause()
+        rows = pane.query_one(Lines)
+        assert rows.render_line(0).text.strip() == "✘ run 1 failed after 2.0 s"
+        assert rows.render_line(1).text.strip() == "your program: bad"
+        state.apply([events.RunStarted(run=2, program=Program("m.py"), target=Target())])
+        pane.show(state)
+        await pilot.pause()
+        assert rows.cursor == rows.row_count - 1

@@ -47,7 +47,7 @@ def test_the_node_is_told_whole(state: State) -> None:
     assert found["users"] == ["relu  f32[8,7]"]
     assert found["args"] == ["(arg0_1, arg1_1)"]
     assert found["kernels"][0].startswith("extern_kernels.mm · extern · wrapper line ")
-    assert found["also"] == ["dynamo · matmul", "post_grad · mm"]
+    assert found["also"] == ["dynamo · matmul", "post_grad (inference) · mm"]
 
 
 def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_comes_from(state: State) -> None:

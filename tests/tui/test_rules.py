@@ -112,7 +112,7 @@ def test_space_switches_the_rule_around_the_line_off_and_on_again() -> None:
 async def test_single_letters_are_the_apps_until_editing_begins_and_after_it_ends(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "r", "c", "x", "q")
+        await bench.press(pilot, "r", "c", "x", "q", "g")
         assert bench.editor.text == RULES
         await bench.press(pilot, "i", "#", "r", "c")
         assert bench.editor.text == "#rc" + RULES
@@ -125,7 +125,7 @@ async def test_single_letters_are_the_apps_until_editing_begins_and_after_it_end
 async def test_a_burst_of_keys_is_posted_once_when_it_is_over(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await pilot.press("enter", "#", "a", "b", "c")
+        await pilot.press("g", "enter", "#", "a", "b", "c")
         assert bench.posted == []
         await pilot.pause(DEBOUNCE)
         assert [message.text for message in bench.posted] == ["#abc" + RULES]
@@ -137,10 +137,17 @@ async def test_opening_the_pane_posts_nothing(bench: Bench) -> None:
         assert bench.app.posted == []
 
 
+async def test_the_pane_opens_at_the_first_rule(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 8)) as pilot:
+        await pilot.pause()
+        assert bench.editor.cursor_location == (2, 0)
+        assert bench.editor.scroll_offset.y == 2
+
+
 async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "j", "j", "j", "j", "plus", "plus", "plus", "plus")
+        await bench.press(pilot, "g", "j", "j", "j", "j", "plus", "plus", "plus", "plus")
         assert "multiple = 16  # elements" in bench.editor.text
         assert bench.editor.cursor_location[0] == 4
         counted = sum(len(bench.state.findings(graph)) for graph in bench.state.level)
@@ -151,11 +158,11 @@ async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(
 async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "j", "j", "j", "j", "i", "x")
+        await bench.press(pilot, "g", "j", "j", "j", "j", "i", "x")
         status = bench.pane.query_one("#status")
         assert status.display
         assert "line 5:" in str(status.render())
-        assert "the rules before stay in force" in str(status.render())
+        assert "the last good rules stay in force" in str(status.render())
         assert bench.editor.has_class("-at-error")
         assert bench.state.accelerator is not None
         assert len(bench.state.accelerator.rules) == 2
@@ -167,7 +174,7 @@ async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> 
 async def test_undo_brings_back_the_text_and_the_rules_one_change_at_a_time(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "j", "j", "j", "j", "plus", "plus")
+        await bench.press(pilot, "g", "j", "j", "j", "j", "plus", "plus")
         await bench.press(pilot, "ctrl+z")
         assert "multiple = 2 " in bench.editor.text
         await bench.press(pilot, "ctrl+z")
@@ -185,7 +192,7 @@ async def test_a_preset_is_saved_beside_the_program_and_not_into_the_installatio
     bench.state.apply([RulesEdited(text=before, origin=str(preset))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "i", "#", "ctrl+s")
+        await bench.press(pilot, "g", "i", "#", "ctrl+s")
         assert (tmp_path / "mock-edited.toml").read_text() == "#" + before
         assert preset.read_text() == before
         told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
@@ -199,7 +206,7 @@ async def test_a_file_of_the_users_is_saved_in_place(bench: Bench, tmp_path: Pat
     bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "i", "#", "ctrl+s", "escape")
+        await bench.press(pilot, "g", "i", "#", "ctrl+s", "escape")
         assert path.read_text() == "#" + RULES
         assert "edited" not in bench.title
 
@@ -208,7 +215,7 @@ async def test_a_folder_that_cannot_be_written_is_said(bench: Bench, tmp_path: P
     (tmp_path / "small-edited.toml").mkdir()
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "i", "#", "ctrl+s")
+        await bench.press(pilot, "g", "i", "#", "ctrl+s")
         flashes = [message for message in bench.app.posted if isinstance(message, Flash)]
         assert [flash.level for flash in flashes] == ["error"]
         assert "cannot be written" in flashes[0].text
@@ -217,7 +224,7 @@ async def test_a_folder_that_cannot_be_written_is_said(bench: Bench, tmp_path: P
 async def test_a_change_on_disk_is_taken_and_the_cursor_stays(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "j", "j", "j")
+        await bench.press(pilot, "g", "j", "j", "j")
         bench.disk(RULES.replace("= 1 ", "= 4 "), "small.toml")
         await pilot.pause(DEBOUNCE)
         assert "multiple = 4 " in bench.editor.text
@@ -229,7 +236,7 @@ async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_
     theirs = RULES.replace("= 1 ", "= 4 ")
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "i", "#", "escape")
+        await bench.press(pilot, "g", "i", "#", "escape")
         bench.disk(theirs, "small.toml")
         await pilot.pause(DEBOUNCE)
         assert bench.editor.text == "#" + RULES
@@ -244,7 +251,7 @@ async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_
 async def test_what_comes_back_from_the_users_editor_is_taken(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
-        await bench.press(pilot, "j", "e")
+        await bench.press(pilot, "g", "j", "e")
         asked = [message for message in bench.app.posted if isinstance(message, EditorAsked)]
         assert [(message.path, message.line, message.text) for message in asked] == [("small.toml", 2, RULES)]
         bench.disk("# edited outside\n" + RULES, "editor")

@@ -62,7 +62,7 @@ async def test_the_fx_code_is_shown_at_the_node(model: str) -> None:
 async def test_the_users_file_is_shown_at_the_nodes_line(model: str) -> None:
     app, line, caption = await shown(make_state(model), "python")
     assert line == 6
-    assert caption.startswith("model.py  :6")
+    assert caption.startswith("model.py:6")
     sheet = make("python", app.state)
     assert sheet.text.split("\n")[5].strip() == "y = torch.relu(y)"
 
