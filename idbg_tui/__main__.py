@@ -1,0 +1,102 @@
+"""Which program or saved session does the user want on the screen?
+
+What is wrong with the command line, the settings or the folders is said before there is a screen.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import idbg
+from idbg import settings, store
+from idbg.errors import BadInput
+from idbg.program_args import add_arguments, settle, split
+from idbg.session import Session
+
+if TYPE_CHECKING:
+    from idbg_tui.app import IdbgApp
+
+BAD_USAGE = 2
+
+TRY = """\
+idbg-tui FILE.py[:NAME]      compile a program and look at everything that comes of it
+idbg-tui -m PACKAGE.MODULE   the same for a module
+idbg-tui SESSION_FOLDER      open a saved session; it needs no torch
+
+Try:  idbg-tui examples/resnet.py
+More: idbg-tui --help, idbg info
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`idbg-tui`: 0 when the user quits, 2 for bad usage, 128 + N when signal N ended it."""
+    ours, programs = split(sys.argv[1:] if argv is None else argv)
+    args = _parser().parse_args(ours)
+    if args.program is None:
+        print(TRY, end="")
+        return BAD_USAGE if ours else 0
+    try:
+        session, chosen = _open(args, programs)
+    except BadInput as error:
+        print(f"idbg-tui: {error}", file=sys.stderr)
+        return BAD_USAGE
+    with session:
+        from idbg_tui.app import IdbgApp
+
+        return _show(IdbgApp(session, chosen))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="idbg-tui", description="A terminal debugger for torch.compile.")
+    parser.add_argument("--version", action="version", version=f"idbg {idbg.__version__}")
+    add_arguments(parser, required=False)
+    parser.add_argument("--theme", help="a theme's name (idbg-dark)")
+    parser.epilog = "FILE.py may also be the folder of a saved session."
+    return parser
+
+
+def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session, settings.Settings]:
+    """A live session, or a saved one; raises BadInput."""
+    folder = Path(args.program)
+    if folder.is_dir() and not args.module and store.is_session(folder):
+        chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
+        _check_terminal()
+        return Session.open(folder), chosen
+    asked = settle(args, programs, strict=False)
+    _check_terminal()
+    output = Path(asked.settings.output).expanduser()
+    return Session(asked.program, asked.target, output=output), asked.settings
+
+
+def _check_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws to stderr
+        raise BadInput("this is not a terminal", hint="idbg run FILE.py reports without one")
+
+
+def _show(app: "IdbgApp") -> int:
+    """Run the app; whatever signal ends it, Textual gives the terminal back as it was."""
+    ended: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ended.append(number)
+        if len(ended) > 1:
+            raise SystemExit(128 + number)  # the app did not leave when it was asked
+        try:
+            asyncio.get_running_loop().call_soon_threadsafe(app.exit)
+        except RuntimeError:
+            raise SystemExit(128 + number) from None  # no screen yet, or no longer
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    app.run()
+    return 128 + ended[0] if ended else app.return_code or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

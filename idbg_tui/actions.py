@@ -1,0 +1,181 @@
+"""What does each key do? The actions of the whole program; panes have their own."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec.structs import replace
+from textual.app import App
+
+from idbg import accelerator
+from idbg.errors import AcceleratorError, IdbgError
+from idbg.records import Target
+from idbg.session import Session
+from idbg.settings import Settings
+from idbg_tui import messages
+from idbg_tui.help import Help, entries
+from idbg_tui.layout import Body
+from idbg_tui.state import State
+from idbg_tui.walk import Relation
+from idbg_tui.widgets.picker import Picker
+
+Level = Literal["info", "warning", "error"]
+BACKENDS = [
+    ("aot", "AOTAutograd: rules on forward and backward, Inductor's code"),
+    ("mock", "rules on the Dynamo and ATen graphs, run eagerly: no kernels, quick"),
+    ("inductor", "plain torch.compile, only captured"),
+    ("eager", "Dynamo only: graph breaks, no ATen graphs"),
+]
+
+
+class Actions(App[None]):
+    """The part of the app that keys reach; `IdbgApp` is the rest."""
+
+    session: Session
+    settings: Settings
+    state: State
+    body: Body
+    keys: dict[str, str]
+
+    def show(self) -> None:
+        """Show the state in every pane."""
+        raise NotImplementedError
+
+    def show_selection(self) -> None:
+        """Show a step of the cursor where it was made at once, and in the other panes when it rests."""
+        raise NotImplementedError
+
+    def flash(self, text: str, level: Level = "info") -> None:
+        """Say something in the footer, until the next key."""
+        raise NotImplementedError
+
+    def attempt(self, do: Callable[[], object]) -> bool:
+        """Do something that may be refused; if it is, say why."""
+        try:
+            do()
+        except IdbgError as error:
+            self.flash(f"{error.message}: {error.hint}" if error.hint else error.message, "error")
+            return False
+        return True
+
+    # ---------------------------------------------------------------- compile
+
+    def action_run(self) -> None:
+        self.attempt(self.session.run)
+
+    def action_cancel(self) -> None:
+        if not (self.state.running or self.state.repro_running):
+            self.flash("nothing is being compiled")
+        elif self.attempt(self.session.cancel):
+            self.flash("cancelling")
+
+    def action_interrupt(self) -> None:
+        """Ctrl+C: the first cancels a compile, the second quits."""
+        if self.state.running and not self.state.cancelling:
+            self.state.cancelling = True
+            self.attempt(self.session.cancel)
+            self.flash("cancelling; ^c again quits")
+        else:
+            self.exit()
+
+    def action_strict(self) -> None:
+        self._retarget(replace(self.session.target, strict=not self.session.target.strict))
+
+    def action_backend(self) -> None:
+        def take(name: str | None) -> None:
+            if name:
+                self._retarget(replace(self.session.target, backend=name))
+
+        current = self.session.target.backend
+        choices = BACKENDS if current in dict(BACKENDS) else [*BACKENDS, (current, "as the command line said")]
+        self.push_screen(Picker("Backend", choices, current), take)
+
+    def action_accelerator(self) -> None:
+        choices = [(name, _description(name)) for name in accelerator.names()]
+        self.push_screen(Picker("Accelerator", choices, self.session.target.accelerator), self._take_accelerator)
+
+    def _take_accelerator(self, name: str | None) -> None:
+        if not name:
+            return
+        try:
+            text, origin = accelerator.find(name)
+        except AcceleratorError as error:
+            self.flash(f"{error.message}: {error.hint}", "error")
+            return
+        if self.session.edit_rules(text, origin) is not None and self.session.live:
+            self._retarget(replace(self.session.target, accelerator=name))
+
+    def _retarget(self, target: Target) -> None:
+        self.attempt(lambda: self.session.run(target))
+        self.show()
+
+    def action_repro(self) -> None:
+        """A repro of the selected node's first violation; of the failed compile where the node breaks no rule."""
+        selected = self.state.selected
+        broken = self.state.violations_of(selected) if selected else []
+        run = self.state.run
+        if broken:
+            self.post_message(messages.ReproAsked(broken[0].node, broken[0].rule))
+        elif run is not None and run.failure is not None:
+            self.post_message(messages.ReproAsked(None))
+        else:
+            self.flash("nothing to reproduce: this node breaks no rule and the compile did not fail (v finds one)")
+
+    # ---------------------------------------------------------------- graph
+
+    def action_stage(self, step: int) -> None:
+        self._moved(self.state.step_stage(step), "there is no further stage of this frame")
+
+    def action_frame(self, step: int) -> None:
+        self._moved(self.state.step_frame(step), "there is no further frame")
+
+    def action_walk(self, relation: Relation, turn: int) -> None:
+        none = "this node has no inputs" if relation == "input" else "nothing in this graph uses this node"
+        self._moved(self.state.walk(relation, turn), none)
+
+    def action_broken(self, step: int) -> None:
+        self._moved(self.state.step_broken(step), "no node of this graph breaks a rule")
+
+    def action_jump_back(self) -> None:
+        self._moved(self.state.step_jump(back=True), "no place to go back to")
+
+    def action_jump_forward(self) -> None:
+        self._moved(self.state.step_jump(back=False), "no place to go forward to")
+
+    def _moved(self, moved: bool, otherwise: str) -> None:
+        if moved:
+            self.show()
+        else:
+            self.flash(otherwise)
+
+    # ---------------------------------------------------------------- panes and files
+
+    def action_edit(self) -> None:
+        node = self.state.node
+        if node is not None and node.file:
+            self.post_message(messages.EditorAsked(node.file, node.line))
+        elif self.state.program is not None and not self.state.program.module:
+            self.post_message(messages.EditorAsked(self.state.program.path))
+        else:
+            self.flash("no line of your program is known for this node")
+
+    def action_pane(self, number: int) -> None:
+        self.body.go(number)
+
+    def action_next_pane(self, step: int) -> None:
+        self.body.step(step)
+
+    def action_zoom(self) -> None:
+        self.body.zoom()
+
+    def action_grow(self, step: int) -> None:
+        self.body.grow(step)
+
+    def action_help(self) -> None:
+        self.push_screen(Help(entries(self.keys, list(self.body.panes.values()))))
+
+
+def _description(name: str) -> str:
+    try:
+        return accelerator.parse(accelerator.find(name)[0]).description
+    except AcceleratorError as error:
+        return error.message

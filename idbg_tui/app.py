@@ -1,0 +1,225 @@
+"""How do the session and the panes meet? Events become state, and what the user does becomes calls of the session."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import ClassVar
+
+import platformdirs
+from textual import events as ui
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.command import Provider
+from textual.timer import Timer
+
+from idbg import events
+from idbg.errors import SettingsError
+from idbg.events import SessionEvent
+from idbg.session import Session
+from idbg.settings import Settings
+from idbg_tui import keymap, messages, outside, signs, status, theming
+from idbg_tui.actions import Actions, Level
+from idbg_tui.commands import IdbgCommands
+from idbg_tui.inbox import Inbox
+from idbg_tui.layout import Body
+from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.log import LogPane
+from idbg_tui.panes.node import NodePane
+from idbg_tui.panes.placeholders import BenchmarksPane, KernelDiffPane
+from idbg_tui.panes.rules import RulesPane
+from idbg_tui.panes.source import SourcePane
+from idbg_tui.panes.violations import ViolationsPane
+from idbg_tui.state import State
+from idbg_tui.widgets.bars import Bar
+
+FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
+RECOMPILE = 1.0  # seconds after the last edit of the rules
+
+
+class IdbgApp(Actions):
+    """The screen over one session. The session is started here, and closed by whoever made it."""
+
+    TITLE = "idbg"
+    CSS = "CommandPalette LoadingIndicator, CommandPalette SearchIcon { display: none; } Screen { overflow: hidden; }"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {IdbgCommands}
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings()]
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__()
+        self.session, self.settings = session, settings
+        plain = signs.wants_ascii(os.environ)
+        if plain:
+            signs.use_ascii()
+        self.animation_level = "none"
+        self.state = State(live=session.live, target=session.target)
+        panes = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), KernelDiffPane(), BenchmarksPane(), LogPane()]
+        self.body = Body([*panes, RulesPane()])
+        self.body.set_class(plain, "-ascii")
+        self._header, self._footer = Bar(id="header"), Bar(id="footer")
+        self._flash: tuple[str, str] | None = None
+        self._inbox: Inbox | None = None
+        self._following: Timer | None = None
+        self._recompiling: Timer | None = None
+        self._add_themes()
+        try:
+            self.keys = keymap.in_force(settings.keys)
+            self.set_keymap(dict(settings.keys))
+        except SettingsError as error:
+            self.keys = keymap.in_force({})
+            self._flash = (f"{error.message}; {error.hint}", "error")
+
+    def _add_themes(self) -> None:
+        for theme in theming.themes((theming.shipped(), platformdirs.user_config_path("idbg") / "themes")):
+            if isinstance(theme, SettingsError):
+                self._flash = (theme.message, "error")
+            else:
+                self.register_theme(theme)
+        wanted = self.settings.theme or theming.DEFAULT
+        if wanted not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            self._flash = (f'there is no theme "{wanted}"; there are: {known}', "error")
+            wanted = theming.DEFAULT
+        self.theme = wanted
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self.body
+        yield self._footer
+
+    # ---------------------------------------------------------------- events become state
+
+    def on_mount(self) -> None:
+        self._ticking = self.set_interval(0.2, self._tick, pause=True)
+        self.body.go(1)
+        self.show()
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """Start the session, now that the screen is painted."""
+        self._inbox = Inbox(self.session, asyncio.get_running_loop(), self._take)
+        self.state.apply(self._inbox.past)
+        if self.session.live:
+            self.session.start()
+            self.attempt(self.session.run)
+        self.show()
+
+    def on_unmount(self) -> None:
+        if self._inbox is not None:
+            self._inbox.close()
+
+    def _take(self, batch: list[SessionEvent]) -> None:
+        """Take in what happened since the last time, and show it once."""
+        self.state.apply(batch)
+        for event in batch:
+            said = status.flash(event)
+            if said:
+                self._flash = said
+        if self.state.live and any(isinstance(event, events.RulesEdited) for event in batch):
+            self._recompile_soon()
+        self.show()
+
+    def _recompile_soon(self) -> None:
+        if self._recompiling is not None:
+            self._recompiling.stop()
+        self._recompiling = self.set_timer(RECOMPILE, self.action_run)
+
+    # ---------------------------------------------------------------- state becomes screen
+
+    def show(self) -> None:
+        self.state.set_target(self.session.target)
+        self.body.show(self.state)
+        self._show_bars()
+        if self.state.running or self.state.repro_running:
+            self._ticking.resume()
+        else:
+            self._ticking.pause()
+
+    def _show_bars(self) -> None:
+        width = self.size.width - 2
+        self._header.show(*status.header(self.state, width))
+        progress = status.footer_progress(self.state)
+        if self._flash is not None:
+            text, level = self._flash
+            style = {"error": "$text-error", "warning": "$text-warning"}.get(level, "$foreground")
+            self._footer.show([(text, f"bold {style}")], progress)
+        else:
+            hints = self.body.panes[self.body.current].HINTS
+            room = width - sum(len(text) for text, _ in progress) - 2
+            self._footer.show(status.footer_keys(hints, self.keys, self.state, room), progress)
+
+    def _tick(self) -> None:
+        self._show_bars()
+
+    def show_selection(self) -> None:
+        """Show a step of the cursor where it was made at once, and in the other panes when it rests."""
+        self.body.panes[self.body.current].show(self.state)
+        if self._following is not None:
+            self._following.stop()
+        self._following = self.set_timer(FOLLOW, self.show)
+
+    def flash(self, text: str, level: Level = "info") -> None:
+        self._flash = (text, level)
+        self._show_bars()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_bars)
+
+    async def on_event(self, event: ui.Event) -> None:
+        if isinstance(event, ui.Key) and self._flash is not None:
+            self._flash = None
+            self._show_bars()
+        await super().on_event(event)
+
+    def on_descendant_focus(self, event: ui.DescendantFocus) -> None:
+        self.body.focus_moved(event.widget)
+        self._show_bars()
+
+    # ---------------------------------------------------------------- what panes say
+
+    def on_node_chosen(self, message: messages.NodeChosen) -> None:
+        self.state.choose(message.node, jump=message.jump)
+        self.show_selection()
+
+    def on_graph_chosen(self, message: messages.GraphChosen) -> None:
+        self.state.choose_graph(message.graph)
+        self.show()
+
+    def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
+        self.state.choose_kernel(message.frame, message.part, message.name)
+        self.show()
+
+    def on_line_chosen(self, message: messages.LineChosen) -> None:
+        self.state.choose_line(message.file, message.line)
+        self.show_selection()
+
+    def on_rules_changed(self, message: messages.RulesChanged) -> None:
+        self.session.edit_rules(message.text, message.origin)
+
+    def on_recompile_asked(self, message: messages.RecompileAsked) -> None:
+        self.action_run()
+
+    def on_repro_asked(self, message: messages.ReproAsked) -> None:
+        self.attempt(lambda: self.session.export_repro(message.node, message.rule))
+
+    def on_flash(self, message: messages.Flash) -> None:
+        self.flash(message.text, message.level)
+
+    def on_copy_asked(self, message: messages.CopyAsked) -> None:
+        def copy() -> None:
+            said = outside.copy(self, message.text, message.what, str(self.session.folder))
+            self.call_from_thread(self.flash, said)
+
+        self.run_worker(copy, thread=True, exclusive=True, group="copy")
+
+    def on_editor_asked(self, message: messages.EditorAsked) -> None:
+        def edit() -> None:
+            if message.text is None:
+                outside.edit(self, message.path, message.line, self.settings.editor)
+                return
+            text = outside.edit_text(self, message.path, message.text, message.line, self.settings.editor)
+            if text != message.text:
+                self.session.edit_rules(text)
+
+        self.attempt(edit)
+        self.refresh()

@@ -1,0 +1,111 @@
+"""Which keys are there? The help, which can be filtered."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from idbg_tui import keymap
+from idbg_tui.panes.pane import Pane
+from idbg_tui.widgets.lines import Lines, Row
+
+Entry = tuple[str, str, str]
+"""Group, key as it reads, words."""
+
+
+def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[Entry]:
+    """Every key, the panes' own after those that work everywhere."""
+    found = [("Moving", key, words) for key, words in keymap.MOVING]
+    found += [(key.group, keymap.spelled(keys[key.name]), key.words) for key in keymap.KEYS]
+    found += [(f"In {pane.LABEL}", key, words) for pane in panes for key, words in pane.HINTS]
+    return found
+
+
+class HelpLines(Lines):
+    """Entries under their groups; only those that contain every word of the filter."""
+
+    def __init__(self, found: list[Entry]) -> None:
+        super().__init__()
+        self._entries = found
+        self._keys = max(len(key) for _, key, _ in found)
+        self._rows: list[Entry | str] = []
+        self._fill("")
+
+    def filter(self, query: str) -> None:
+        self._fill(query)
+        self.rows_changed()
+
+    def _fill(self, query: str) -> None:
+        words = query.lower().split()
+        rows: list[Entry | str] = []
+        group = ""
+        for entry in self._entries:
+            if not all(word in " ".join(entry).lower() for word in words):
+                continue
+            if entry[0] != group:
+                group = entry[0]
+                rows += ["", group] if rows else [group]
+            rows.append(entry)
+        self._rows = rows or [f'no key does "{query}": ctrl+p searches every action by name']
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, width: int) -> Row:
+        row = self._rows[index]
+        if isinstance(row, str):
+            return [(f" {row}", "accent")]
+        return [(f"   {row[1].rjust(self._keys)}", "strong"), (f"   {row[2]}", "")]
+
+
+class Help(ModalScreen[None]):
+    """Every key in one list; typing filters it."""
+
+    DEFAULT_CSS = """
+    Help { align: center middle; background: $background 60%; }
+    Help > Vertical {
+        border: round $border; width: 90; max-width: 96%; height: 90%; background: $surface; padding: 0 1;
+    }
+    Help Input { border: none; height: 1; padding: 0 1; background: $panel; }
+    Help HelpLines { background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", show=False),
+        Binding("down", "scroll(1)", show=False),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("pagedown", "scroll(20)", show=False),
+        Binding("pageup", "scroll(-20)", show=False),
+    ]
+
+    def __init__(self, found: list[Entry]) -> None:
+        super().__init__()
+        self._lines = HelpLines(found)
+
+    def compose(self) -> ComposeResult:
+        box = Vertical()
+        box.border_title = "Keys"
+        box.border_subtitle = "type to filter, esc closes"
+        with box:
+            line = Input(placeholder="filter: run, fold, kernel, ...", compact=True)
+            line.cursor_blink = False
+            yield line
+            yield self._lines
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._lines.filter(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss()
+
+    def action_scroll(self, step: int) -> None:
+        self._lines.go(self._lines.cursor + step)

@@ -1,0 +1,114 @@
+"""Which key does what, everywhere in the program? Data for the bindings, the footer, the help and the settings file.
+
+Panes add keys of their own (see their BINDINGS); where a pane has the focus, its keys come first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from textual.binding import Binding, BindingType
+
+from idbg.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class Key:
+    """One action of the program. `name` is what the settings file calls it: [keys] run = "R"."""
+
+    name: str
+    keys: str
+    action: str
+    words: str
+    group: str
+    priority: bool = False
+
+
+KEYS: tuple[Key, ...] = (
+    Key("run", "r", "run", "compile again", "Compile"),
+    Key("cancel", "c", "cancel", "cancel the compile", "Compile"),
+    Key("strict", "s", "strict", "strict or warning: whether a violation stops the compile", "Compile"),
+    Key("backend", "b", "backend", "choose the backend", "Compile"),
+    Key("accelerator", "a", "accelerator", "choose the accelerator", "Compile"),
+    Key("repro", "x", "repro", "write a repro of the selected node's violation, and try it", "Compile"),
+    Key("stage_before", "left_square_bracket", "stage(-1)", "the stage before", "Graph"),
+    Key("stage_after", "right_square_bracket", "stage(1)", "the next stage", "Graph"),
+    Key("frame_before", "left_curly_bracket", "frame(-1)", "the frame before", "Graph"),
+    Key("frame_after", "right_curly_bracket", "frame(1)", "the next frame", "Graph"),
+    Key("input", "i", "walk('input', 0)", "go to the node's first input", "Graph"),
+    Key("other_input", "I", "walk('input', 1)", "go on to its next input", "Graph"),
+    Key("user", "u", "walk('user', 0)", "go to the node's first user", "Graph"),
+    Key("other_user", "U", "walk('user', 1)", "go on to its next user", "Graph"),
+    Key("broken", "v", "broken(1)", "the next node that breaks a rule", "Graph"),
+    Key("broken_before", "V", "broken(-1)", "the one before", "Graph"),
+    Key("back", "backspace,ctrl+o", "jump_back", "back to where you jumped from", "Graph"),
+    Key("forward", "ctrl+y", "jump_forward", "forward again", "Graph"),
+    Key("edit", "e", "edit", "open the node's line in $EDITOR", "Files"),
+    Key("pane_1", "1", "pane(1)", "Graph", "Panes"),
+    Key("pane_2", "2", "pane(2)", "Source", "Panes"),
+    Key("pane_3", "3", "pane(3)", "Node", "Panes"),
+    Key("pane_4", "4", "pane(4)", "Violations", "Panes"),
+    Key("pane_5", "5,K", "pane(5)", "KernelDiff", "Panes"),
+    Key("pane_6", "6", "pane(6)", "Benchmarks", "Panes"),
+    Key("pane_7", "7", "pane(7)", "Log", "Panes"),
+    Key("pane_8", "8", "pane(8)", "Rules", "Panes"),
+    Key("next_pane", "tab", "next_pane(1)", "the next pane", "Panes"),
+    Key("pane_before", "shift+tab", "next_pane(-1)", "the pane before", "Panes"),
+    Key("zoom", "z,plus", "zoom", "one pane on the whole screen, and back", "Panes"),
+    Key("grow", "equals_sign", "grow(1)", "make the pane larger", "Panes"),
+    Key("shrink", "minus", "grow(-1)", "make the pane smaller", "Panes"),
+    Key("even", "underscore", "grow(0)", "the sizes as they were at first", "Panes"),
+    Key("help", "question_mark,f1", "help", "this list", "Program"),
+    Key("palette", "ctrl+p", "command_palette", "every action, node, kernel and file by name", "Program"),
+    Key("quit", "q,ctrl+q", "quit", "quit", "Program"),
+    Key("interrupt", "ctrl+c", "interrupt", "cancel the compile; when idle, quit", "Program", priority=True),
+)
+
+MOVING: tuple[tuple[str, str], ...] = (
+    ("↑ ↓ j k", "move"),
+    ("g G", "top, bottom"),
+    ("^d ^u", "half a page"),
+    ("PgUp PgDn", "a page"),
+    ("enter", "go there"),
+    ("/", "filter or find"),
+    ("n N", "next and previous match; in the graph with no filter: violation"),
+    ("space", "fold or unfold a module"),
+    ("h l", "fold, unfold"),
+    ("f", "fold or unfold all"),
+    ("y", "copy"),
+    ("esc", "clear the filter, leave the editor"),
+)
+
+_SPELLED = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+    "question_mark": "?",
+    "plus": "+",
+    "minus": "-",
+    "equals_sign": "=",
+    "underscore": "_",
+    "backspace": "⌫",
+}
+
+
+def bindings() -> list[BindingType]:
+    """The keys of KEYS as the app's bindings, each with its name as its id, which is what a keymap goes by."""
+    return [Binding(key.keys, key.action, key.words, show=False, id=key.name, priority=key.priority) for key in KEYS]
+
+
+def spelled(keys: str) -> str:
+    """How a key reads on the screen: "ctrl+p" is ^p, "left_square_bracket" is [."""
+    return " ".join(_SPELLED.get(key, key.replace("ctrl+", "^")) for key in keys.split(","))
+
+
+def in_force(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Action name -> its keys, with the settings file's own. Raises SettingsError for a name that is no action."""
+    known = {key.name: key.keys for key in KEYS}
+    for name in overrides:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+            raise SettingsError(f"[keys] {name}: there is no such action", hint=hint)
+    return known | dict(overrides)

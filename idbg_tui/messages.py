@@ -1,0 +1,95 @@
+"""What can a user do in a pane? Panes post these; the app alone decides what follows."""
+
+from typing import Literal
+
+from textual.message import Message
+
+from idbg.records import GraphId, NodeId, Part
+
+
+class NodeChosen(Message):
+    """The user moved to a node. `jump` puts the place that was left on the jump list: for enter and links, not for a
+    step of the cursor."""
+
+    def __init__(self, node: NodeId, *, jump: bool = False) -> None:
+        super().__init__()
+        self.node = node
+        self.jump = jump
+
+
+class GraphChosen(Message):
+    """The user asked for another graph: a stage or a frame."""
+
+    def __init__(self, graph: GraphId) -> None:
+        super().__init__()
+        self.graph = graph
+
+
+class KernelChosen(Message):
+    """The user moved to a kernel: its nodes are marked in the graph."""
+
+    def __init__(self, frame: str, part: Part, name: str) -> None:
+        super().__init__()
+        self.frame = frame
+        self.part = part
+        self.name = name
+
+
+class LineChosen(Message):
+    """The user moved to a line (1-based) of their own Python file; the first node made there is selected."""
+
+    def __init__(self, file: str, line: int) -> None:
+        super().__init__()
+        self.file = file
+        self.line = line
+
+
+class RulesChanged(Message):
+    """The text of the rules was edited; it may be invalid. `origin` is "editor" or the path that it was read from."""
+
+    def __init__(self, text: str, origin: str = "editor") -> None:
+        super().__init__()
+        self.text = text
+        self.origin = origin
+
+
+class RecompileAsked(Message):
+    """The user wants the program compiled again with the rules in force."""
+
+
+class ReproAsked(Message):
+    """The user wants a repro of one violation, or, with no node, of the failed compile."""
+
+    def __init__(self, node: NodeId | None, rule: str = "") -> None:
+        super().__init__()
+        self.node = node
+        self.rule = rule
+
+
+class EditorAsked(Message):
+    """Open a file in $EDITOR at a line (1-based). With `text` there is no file yet: the text is edited in a temporary
+    one named `path`, and what comes back becomes the rules."""
+
+    def __init__(self, path: str, line: int = 1, text: str | None = None) -> None:
+        super().__init__()
+        self.path = path
+        self.line = line
+        self.text = text
+
+
+class CopyAsked(Message):
+    """Put `text` on the clipboard; `what` names it in the answer ("1 line", "the kernel")."""
+
+    def __init__(self, text: str, what: str) -> None:
+        super().__init__()
+        self.text = text
+        self.what = what
+
+
+class Flash(Message):
+    """A sentence for the footer, shown until the next key."""
+
+    def __init__(self, text: str, level: Literal["info", "warning", "error"] = "info") -> None:
+        super().__init__()
+        self.text = text
+        self.level = level

@@ -1,0 +1,159 @@
+"""How is an event told in the log, in words?"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from idbg import events
+from idbg.events import SessionEvent
+from idbg.records import Failure, Severity
+from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
+
+_SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
+_KINDS = {"user": "your program", "torch": "torch", "constraints": "constraints", "worker": "the worker"}
+_LEVELS: dict[str, Severity] = {"warning": "fallback", "error": "reject"}
+# CSI, OSC (up to its end), other two-character escapes; then what is left of control characters
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True)
+class Told:
+    """One line of the log: its text, the name of its style, and the user's line that it is about."""
+
+    text: str
+    style: str = ""
+    file: str = ""
+    line: int = 0
+
+
+def clean(text: str) -> str:
+    """One line of a program's output as a terminal would leave it: no colours, no cursor moves, and of a line that was
+    written over with carriage returns the last state."""
+    text = _ESCAPES.sub("", text).rstrip("\r").rpartition("\r")[2]
+    return _CONTROL.sub("", text.expandtabs(8))
+
+
+def tell(event: SessionEvent) -> Iterator[Told]:
+    """The lines for one event; nothing for output, which is not told but shown, and for what other panes show."""
+    match event:
+        case events.SessionOpened():
+            yield Told(f"session {event.folder}", "dim")
+        case events.WorkerStarted():
+            versions = ", ".join((f"torch {event.torch}", f"Python {event.python}", *event.devices))
+            yield Told(f"worker ready in {event.seconds:.1f} s: {versions}", "dim")
+        case events.WorkerDied():
+            yield Told(f"{SEVERITY_SIGNS['reject']} the worker died: {event.cause}", "reject")
+            yield Told("  r starts another and runs again", "")
+            yield from _block(event.last_output, "dim")
+        case events.RunStarted():
+            target = event.target
+            rules = f"{target.accelerator} ({'strict' if target.strict else 'warn'})"
+            parts = (event.program.label, target.backend, target.device, rules)
+            words = f" {MARKS['separator']} ".join(part for part in parts if part)
+            yield Told(f"{MARKS['rule']} run {event.run} {MARKS['rule']} {words}", "strong")
+        case events.PhaseChanged() | events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured():
+            yield from _progress(event)
+        case events.GraphBroke(graph_break=broke):
+            words = f"{SEVERITY_SIGNS['fallback']} graph break{_at(broke.file, broke.line)}"
+            yield Told(words, "fallback", broke.file, broke.line)
+            yield from _block(broke.reason)
+        case events.Recompiled():
+            yield Told(f"{SEVERITY_SIGNS['fallback']} recompiled {event.frame}", "fallback")
+            yield from _block(event.reason)
+        case events.RunEnded():
+            yield from _run_ended(event)
+        case events.RulesRefused():
+            line = f"line {event.line}: " if event.line else ""
+            yield Told(f"{SEVERITY_SIGNS['reject']} rules refused: {line}{event.message}", "reject")
+        case events.RulesEdited():
+            yield Told(f"rules taken from {event.origin}", "dim")
+        case events.ReproStarted():
+            what = event.node.name if event.node else "the failed compile"
+            yield Told(f"writing a repro of {what} {event.rule}".rstrip(), "strong")
+        case events.ReproEnded():
+            yield from _repro_ended(event)
+        case events.Noted():
+            yield from _noted(event)
+        case _:
+            return
+
+
+def _progress(event: SessionEvent) -> Iterator[Told]:
+    match event:
+        case events.PhaseChanged(seconds=float(seconds)) if seconds >= _SLOW_ENOUGH:
+            yield Told(f"{seconds:8.1f} s  {event.phase}" + (f"  {event.frame}" if event.frame else ""), "dim")
+        case events.FrameStarted(frame=frame):
+            yield Told(f"frame {frame.id}  {frame.function}{_at(frame.file, frame.line)}", "", frame.file, frame.line)
+        case events.GraphCaptured(graph=graph):
+            yield Told(f"graph {graph.id}: {_count(len(graph.nodes), 'node')}", "dim")
+        case events.CodeCaptured(code=code):
+            part = f" ({code.part})" if code.part else ""
+            yield Told(f"code {code.frame}{part}: {_count(len(code.kernels), 'kernel')}", "dim")
+
+
+def _run_ended(event: events.RunEnded) -> Iterator[Told]:
+    sign = VERDICT_SIGNS[event.verdict]
+    style = {"clean": "clean", "violations": "fallback", "failed": "reject"}[event.verdict]
+    words = {"clean": "clean", "violations": "done, with violations", "failed": "failed"}[event.verdict]
+    if event.failure is not None and event.failure.kind == "cancelled":
+        words = "cancelled"
+    yield Told(f"{sign} run {event.run} {words} after {event.seconds:.1f} s", style)
+    if event.failure is not None:
+        yield from failure(event.failure)
+
+
+def failure(failed: Failure) -> Iterator[Told]:
+    """What went wrong, whose it is, what to do about it, and then the user's own traceback."""
+    first, *others = clean_lines(failed.message) or [failed.type or failed.kind]
+    whose = f"{_KINDS[failed.kind]}: " if failed.kind in _KINDS else ""
+    named = failed.kind in ("user", "torch") and failed.type and not first.startswith(failed.type)
+    name = f"{failed.type}: " if named else ""
+    yield Told(f"  {whose}{name}{first}", "reject", failed.file, failed.line)
+    yield from (Told(f"  {line}", "reject") for line in others)
+    if failed.file:
+        yield Told(f"  at {failed.file}:{failed.line}", "", failed.file, failed.line)
+    if failed.hint:
+        yield from (Told(f"  {MARKS['arrow']} {line}", "accent") for line in clean_lines(failed.hint))
+    yield from _block(failed.traceback, "dim")
+
+
+def _repro_ended(event: events.ReproEnded) -> Iterator[Told]:
+    if event.failure is not None:
+        words = f"the repro {event.path} was not tried" if event.path else "no repro was written"
+        yield Told(f"{SEVERITY_SIGNS['reject']} {words}", "reject")
+        yield from failure(event.failure)
+        return
+    verdicts = {
+        True: ("clean", VERDICT_SIGNS["clean"], "reproduces"),
+        False: ("reject", VERDICT_SIGNS["failed"], "does not reproduce"),
+        None: ("", MARKS["separator"], "was not run"),
+    }
+    style, sign, words = verdicts[event.reproduced]
+    status = "" if event.status is None else f" (exit status {event.status}, {event.seconds:.1f} s)"
+    yield Told(f"{sign} {event.path} {words}{status}", style)
+    yield from _block(event.output, "dim")
+
+
+def _noted(event: events.Noted) -> Iterator[Told]:
+    severity = _LEVELS.get(event.level)
+    first, *others = clean_lines(event.text) or [""]
+    yield Told(f"{SEVERITY_SIGNS[severity]} {first}" if severity else first, severity or "")
+    yield from (Told(f"  {line}", severity or "") for line in others)
+
+
+def clean_lines(text: str) -> list[str]:
+    return [clean(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
+
+
+def _block(text: str, style: str = "") -> Iterator[Told]:
+    return (Told(f"    {line}", style) for line in clean_lines(text))
+
+
+def _at(file: str, line: int) -> str:
+    return f"  {Path(file).name}:{line}" if file else ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

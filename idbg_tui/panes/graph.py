@@ -1,0 +1,272 @@
+"""Which graph came out at each stage, and which of its nodes matter? The graph browser."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from idbg.records import GraphId
+from idbg_tui.messages import CopyAsked, Flash, NodeChosen
+from idbg_tui.node_search import NodeSearch
+from idbg_tui.panes.graph_lines import GraphLines
+from idbg_tui.panes.pane import Pane
+from idbg_tui.signs import MARKS
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.search import SearchLine
+
+
+class GraphPane(Pane):
+    """Nodes under their modules, a filter, and the selected node's inputs and users marked."""
+
+    NUMBER = 1
+    LABEL = "Graph"
+    HINTS = (("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("space", "fold"))
+    DEFAULT_CSS = """
+    GraphPane { layout: vertical; }
+    GraphPane > GraphLines { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", show=False),
+        Binding("escape", "clear", show=False),
+        Binding("space", "fold", show=False),
+        Binding("left,h", "close", show=False),
+        Binding("right,l", "open", show=False),
+        Binding("f", "fold_all", show=False),
+        Binding("n", "next(1)", show=False),
+        Binding("N", "next(-1)", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = GraphLines()
+        self._state = State()
+        self._search: NodeSearch | None = None
+        self._query = ""
+        self._matched = 0
+        self._folded: dict[GraphId, set[str]] = {}
+        self._seen: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+        yield SearchLine()
+
+    def on_mount(self) -> None:
+        self._preparing = self.set_interval(0.03, self._prepare, pause=True)
+
+    # ---------------------------------------------------------------- showing
+
+    def show(self, state: State) -> None:
+        """Show the state's graph, what breaks in it, and where the selection stands."""
+        versions = state.versions
+        seen = (id(state.graph), versions.graphs, versions.rules, versions.selection, versions.run)
+        if seen == self._seen or not self.is_mounted:
+            return
+        before, self._seen = self._seen, seen
+        self._state = state
+        graph = state.graph
+        if graph is None:
+            self._say_why_empty(state)
+        if graph is not self.lines.graph:
+            self._show_graph(state)
+        elif before[1:2] != (versions.graphs,):
+            self.lines.repaint_changes()
+        if graph is not None:
+            self.lines.show_findings(state.findings(graph))
+        self.lines.show_relations(state)
+        if state.selected is not None and before[3:4] != (versions.selection,):
+            self._go_to(state.selected.name)
+        self._set_heading()
+
+    def _show_graph(self, state: State) -> None:
+        graph = state.graph
+        self.lines.show_graph(graph, self._folded.get(graph.id) if graph else None)
+        if graph is None:
+            return
+        self._folded[graph.id] = self.lines.outline.folded
+        self._search = NodeSearch(graph)
+        self._preparing.resume()
+        if self._query:
+            self._apply(self._query)
+        if state.selected is not None:
+            self._go_to(state.selected.name)
+
+    def _say_why_empty(self, state: State) -> None:
+        run = state.run
+        if run is not None and run.failure is not None:
+            why = "no graph was captured: 7 Log says why, r tries again"
+        elif state.running:
+            why = "compiling: each graph is shown as soon as it is captured"
+        elif run is not None and run.verdict is not None:
+            why = "the program ran, and torch.compile compiled nothing in it"
+        else:
+            why = "no graph yet: r compiles the program"
+        if why != self.lines.empty:
+            self.lines.empty = why
+            self.lines.repaint_changes()
+
+    def _go_to(self, name: str) -> None:
+        if not self.lines.reveal(name) and self._query:
+            # something else chose a node that the filter hides: what is selected must be seen
+            self._apply("")
+            self.lines.reveal(name)
+
+    def _prepare(self) -> None:
+        if self._search is None or self._search.prepare(0.008):
+            self._preparing.pause()
+
+    def _set_heading(self) -> None:
+        title = self._heading(f" {MARKS['rule']} ")
+        if title.cell_length > self.size.width - 2:
+            title = self._heading("  ")
+        self.set_title(title)
+
+    def _heading(self, between: str) -> Content:
+        """Stages with the shown one in brackets, then how many nodes, which frame, and which run if it is not the last."""
+        state, graph = self._state, self._state.graph
+        title = f"{self.NUMBER} {self.LABEL}"
+        if graph is None:
+            return Content(title)
+        gap = (between, "dim")
+        pieces: list[tuple[str, str]] = [(title, ""), gap]
+        for stage in state.stages:
+            name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in state.stages) < 2)
+            pieces.append((f"[{name}]", "bold $primary") if stage == graph.id else (f" {name} ", "not bold dim"))
+        count = f"{len(graph.nodes):,}"
+        counted = f"{self._matched:,} of {count}  /{self._query}" if self._query else f"{count} nodes"
+        pieces += [gap, (counted, "not bold")]
+        frames = state.frames
+        if len(frames) > 1:
+            place = f"frame {graph.id.frame}, {frames.index(graph.id.frame) + 1} of {len(frames)}"
+            pieces += [gap, (place, "not bold")]
+        if state.shown is not None and state.run is not state.shown:
+            pieces += [gap, (f"run {state.shown.number}", "$warning")]
+        return Content.assemble(*pieces)
+
+    # ---------------------------------------------------------------- moving
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        self._choose(jump=False)
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        if self.lines.node_at(event.index) is None:
+            self.action_fold()
+        else:
+            self._choose(jump=True)
+
+    def _choose(self, *, jump: bool) -> None:
+        index = self.lines.node_at(self.lines.cursor)
+        graph = self.lines.graph
+        if index is not None and graph is not None:
+            self.post_message(NodeChosen(graph.node_id(graph.nodes[index].name), jump=jump))
+
+    async def action_next(self, step: int) -> None:
+        """The next match of the filter; with no filter, the next node that breaks a rule."""
+        if self._query:
+            self.lines.go(self.lines.cursor + step)
+        else:
+            await self.run_action(f"app.broken({step})")
+
+    # ---------------------------------------------------------------- folding
+
+    def action_fold(self) -> None:
+        """Fold or unfold the module under the cursor."""
+        heading = self.lines.heading_of(self.lines.cursor)
+        if heading is not None and not self._query:
+            key = self.lines.outline.headings[heading].key
+            self._set_folded(heading, folded=key not in self.lines.outline.folded)
+
+    def action_close(self) -> None:
+        """Fold the module that the cursor is in; on a folded one, go to the one around it."""
+        heading = self.lines.heading_of(self.lines.cursor)
+        if heading is None or self._query:
+            return
+        own = self.lines.outline.headings[heading]
+        if own.key in self.lines.outline.folded and own.parent >= 0:
+            self.lines.go(self.lines.row_of_heading(own.parent))
+        else:
+            self._set_folded(heading, folded=True)
+
+    def action_open(self) -> None:
+        """Unfold the module under the cursor."""
+        heading = self.lines.heading_of(self.lines.cursor)
+        if heading is not None and self.lines.node_at(self.lines.cursor) is None:
+            self._set_folded(heading, folded=False)
+
+    def action_fold_all(self) -> None:
+        """Fold every module, or, if all are folded, unfold every one."""
+        outline = self.lines.outline
+        keys = {heading.key for heading in outline.headings}
+        everything = keys <= outline.folded
+        outline.folded.clear()
+        if not everything:
+            outline.folded.update(keys)
+        self.lines.lay_out()
+        if self._state.selected is not None and everything:
+            self.lines.reveal(self._state.selected.name)
+
+    def _set_folded(self, heading: int, *, folded: bool) -> None:
+        key = self.lines.outline.headings[heading].key
+        change = self.lines.outline.folded.add if folded else self.lines.outline.folded.discard
+        change(key)
+        self.lines.lay_out()
+        self.lines.place_cursor(self.lines.row_of_heading(heading))
+
+    # ---------------------------------------------------------------- filter
+
+    def action_filter(self) -> None:
+        if self.lines.graph is not None:
+            self.query_one(SearchLine).open()
+
+    def action_clear(self) -> None:
+        if self._query:
+            self._apply("")
+            if self._state.selected is not None:
+                self.lines.reveal(self._state.selected.name)
+
+    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+        event.stop()
+        if event.text != self._query:
+            self._apply(event.text)
+            self._after_filter()
+        if event.done:
+            self.lines.focus()
+
+    def _apply(self, query: str) -> None:
+        if self._search is None:
+            return
+        self._query = query
+        matches = self._search.find(query) if query.strip() else None
+        self._matched = len(matches) if matches is not None else 0
+        self._query = query if matches is not None else ""
+        self.lines.empty = f"no node matches {query}: esc clears the filter"
+        self.lines.filter(matches)
+        self._set_heading()
+
+    def _after_filter(self) -> None:
+        """Keep the selected node under the cursor if it matches; else select the first one that does."""
+        selected = self._state.selected
+        if selected is not None and self.lines.reveal(selected.name):
+            return
+        if self.lines.row_count:
+            self.lines.place_cursor(0)
+            self._choose(jump=False)
+
+    def action_copy(self) -> None:
+        index, graph = self.lines.node_at(self.lines.cursor), self.lines.graph
+        if index is None or graph is None:
+            self.post_message(Flash("copy works on a node: this is a heading"))
+            return
+        node = graph.nodes[index]
+        tensor = f"  # {node.tensor}" if node.tensor else ""
+        self.post_message(CopyAsked(f"{node.name} = {node.target}({node.args}){tensor}", f"node {node.name}"))
+
+
+def _stage_name(graph: GraphId, *, alone: bool) -> str:
+    if graph.stage != "post_grad":
+        return graph.stage
+    return "post-grad" if alone else {"forward": "post-fwd", "backward": "post-bwd"}.get(graph.part, "post-grad")

@@ -1,0 +1,175 @@
+"""How does one node, or one heading, of a graph read as a line?"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from idbg.constraints.ops import is_overload, short_name
+from idbg.records import Kernel, Node, Severity
+from idbg_tui.outline import Heading
+from idbg_tui.signs import MARKS, SEVERITY_SIGNS
+from idbg_tui.widgets.lines import Row, cut, fit
+
+GUTTER = 2
+_SAMPLE = 4000
+_MODULE_DEPTH = 6
+_NUMBER = re.compile(r"(\d+)$")
+_ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
+# what is read least gives way first: (column, what it keeps at least)
+_SHRINK = (
+    ("name", 22), ("op", 14), ("shape", 22), ("name", 16), ("op", 10), ("shape", 14),
+    ("line", 0), ("kernel", 0), ("shape", 0), ("op", 0), ("verdict", 2), ("name", 6),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Widths of the columns, in cells; 0 where there is no room for one."""
+
+    name: int = 8
+    op: int = 4
+    shape: int = 4
+    verdict: int = 9
+    kernel: int = 4
+    line: int = 5
+
+    @property
+    def total(self) -> int:
+        widths = (self.name, self.op, self.shape, self.verdict, self.kernel, self.line)
+        return GUTTER + sum(width + 1 for width in widths if width)
+
+    def within(self, width: int) -> "Columns":
+        """The same columns, made to fit."""
+        columns = self
+        for column, least in _SHRINK:
+            over = columns.total - width
+            if over <= 0:
+                break
+            present = getattr(columns, column)
+            # a line number or a kernel is whole or not there
+            kept = max(least, present - over) if least or column in ("op", "shape") else 0
+            columns = replace(columns, **{column: min(present, kept if kept >= 4 or least else 0)})
+        return columns
+
+
+def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
+    """Columns as wide as a whole graph wants them: they stay put while it scrolls. A large graph is sampled."""
+    step = max(1, len(nodes) // _SAMPLE)
+    sample = nodes[::step]
+    return Columns(
+        name=min(
+            40,
+            max(
+                (len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)),
+                default=8,
+            ),
+        ),
+        op=min(28, max((len(op_of(node)) for node in sample), default=4)),
+        shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
+        line=max((len(str(node.line)) for node in sample), default=1) + 1,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _called(target: str) -> str:
+    name = short_name(target)
+    overload = target.rpartition(".")[2]
+    return f"{name}.{overload}" if is_overload(target) and overload not in ("default", name) else name
+
+
+def op_of(node: Node) -> str:
+    """What a node does, in a word: "convolution", "add.Tensor", "weight"."""
+    if node.op == "placeholder":
+        return _ROLES.get(node.role, "input")
+    if node.op == "call_module":
+        return node.module_class or "module"
+    return _called(node.target) if node.op.startswith("call") else node.op
+
+
+def shape_of(node: Node) -> str:
+    """The first tensor's dtype and shape, and how many more there are."""
+    if not node.tensors:
+        return ""
+    more = f" +{len(node.tensors) - 1}" if len(node.tensors) > 1 else ""
+    return f"{node.tensors[0]}{more}"
+
+
+def kernel_mark(kernels: Sequence[Kernel]) -> str:
+    """Which kernels compute a node: "k3" for a generated one that ends in _3, "ext" for an extern one, "k3+" for more."""
+    if not kernels:
+        return ""
+    number = _NUMBER.search(kernels[0].name)
+    mark = f"k{number[1]}" if number and kernels[0].source else "ext"
+    return mark + ("+" if any(kernel.name != kernels[0].name for kernel in kernels) else "")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What stands in a node's line that the node itself does not know."""
+
+    relation: str = ""  # to the selected node: "input", "user"
+    marked: bool = False
+    severity: Severity | None = None
+    words: str = ""
+    kernel: str = ""
+
+
+def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
+    """One node: gutter, name, op, shape, verdict, kernel, line."""
+    dots = MARKS["ellipsis"]
+    indent = _indent(depth)
+    arrow = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
+    computes = node.op.startswith("call")
+    sign = SEVERITY_SIGNS[facts.severity] if facts.severity else ""
+    verdict = f"{sign} {facts.words}" if sign else ""
+    name_width = columns.name - len(indent)
+    return [
+        (MARKS["bar"] if facts.marked else " ", "accent" if facts.marked else ""),
+        (arrow, "accent" if arrow != " " else ""),
+        (indent, "dim"),
+        (fit(node.name, name_width, dots) + " ", "" if computes else "dim"),
+        (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
+        (_cell(shape_of(node), columns.shape), "dim" if not computes else ""),
+        (_cell(verdict, columns.verdict), facts.severity or ""),
+        (_cell(facts.kernel, columns.kernel), "accent" if facts.kernel else ""),
+        (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
+    ]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What is under a heading, all told."""
+
+    broken: Mapping[Severity, int]
+    kernels: int | None = None
+
+
+def heading_row(heading: Heading, totals: Totals, columns: Columns, *, folded: bool) -> Row:
+    """One module: fold sign, name and class, how many nodes, how many break a rule, how many kernels."""
+    dots = MARKS["ellipsis"]
+    start = _indent(heading.depth) + MARKS["closed" if folded else "open"] + " "
+    room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
+    title = cut(heading.title, room, dots)
+    kind = f"same as {heading.twin}" if heading.twin else heading.kind
+    kind = cut(kind, max(0, room - len(title) - 2), dots)
+    count = heading.last - heading.first
+    nodes = f"{count:,} node" + ("" if count == 1 else "s")
+    worst = next(iter(totals.broken), None)
+    broken = f"{SEVERITY_SIGNS[worst]} {sum(totals.broken.values()):,}" if worst else ""
+    return [
+        (" " * GUTTER + start, "dim"),
+        (title, "strong"),
+        (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
+        (_cell(nodes, columns.shape), "dim"),
+        (_cell(broken, columns.verdict), worst or ""),
+        (f"k {totals.kernels}" if totals.kernels and columns.kernel else "", "dim"),
+    ]
+
+
+def _indent(depth: int) -> str:
+    return (MARKS["guide"] + " ") * min(depth, _MODULE_DEPTH)
+
+
+def _cell(text: str, width: int) -> str:
+    return fit(text, width, MARKS["ellipsis"]) + " " if width else ""

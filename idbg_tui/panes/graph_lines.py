@@ -1,0 +1,142 @@
+"""What stands in each row of the graph browser?"""
+
+from collections.abc import Sequence
+
+from idbg.constraints import Findings
+from idbg.records import Graph
+from idbg_tui.outline import Outline, outline
+from idbg_tui.panes.graph_columns import Columns, Facts, Totals, heading_row, kernel_mark, measure, node_row
+from idbg_tui.state import State
+from idbg_tui.verdicts import Tally
+from idbg_tui.widgets.lines import Lines, Row
+
+RULE_WORDS = {"unsupported_ops": "op", "alignment": "align"}
+
+
+class GraphLines(Lines):
+    """The rows of one graph: a row is a node's index or `~heading`. What a row says is looked up when it is drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph: Graph | None = None
+        self.outline = Outline([], [], set())
+        self.findings: Findings | None = None
+        self.empty = ""
+        self._state = State()
+        self._rows: list[int] = []
+        self._row_of: dict[int, int] = {}
+        self._matches: Sequence[int] | None = None
+        self._tally: Tally | None = None
+        self._index: dict[str, int] = {}
+        self._inputs: frozenset[str] = frozenset()
+        self._users: frozenset[str] = frozenset()
+        self._marked: frozenset[str] = frozenset()
+        self._columns = Columns()
+        self._fitted: dict[int, Columns] = {}
+
+    # ---------------------------------------------------------------- what is shown
+
+    def show_graph(self, graph: Graph | None, folded: set[str] | None) -> None:
+        """Show another graph, with these headings folded (None: as an outline folds them at first)."""
+        self.graph, self.findings, self._tally, self._matches = graph, None, None, None
+        self.outline = outline(graph, folded) if graph else Outline([], [], set())
+        self._index = {node.name: index for index, node in enumerate(graph.nodes)} if graph else {}
+        if graph:
+            headings, owner = self.outline.headings, self.outline.owner
+            depths = [0 if at < 0 else headings[at].depth + 1 for at in owner]
+            self._columns = measure(graph.nodes, depths)
+        self._fitted.clear()
+        self.lay_out()
+
+    def show_findings(self, findings: Findings) -> None:
+        """Show what the rules say now."""
+        if findings is not self.findings:
+            self.findings, self._tally = findings, Tally(findings)
+            self.repaint_changes()
+
+    def show_relations(self, state: State) -> None:
+        """Mark the selected node's inputs and users, and its kernel's nodes; repaints the rows whose mark changes."""
+        self._state = state
+        graph, node = state.graph, state.node
+        before = self._inputs | self._users | self._marked
+        self._inputs = frozenset(node.inputs) if node else frozenset()
+        self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
+        self._marked = state.marked if state.has_kernels else frozenset()
+        touched = before | self._inputs | self._users | self._marked
+        rows = (self._row_of.get(self._index.get(name, -1)) for name in touched)
+        self.repaint_rows(row for row in rows if row is not None)
+
+    def filter(self, matches: Sequence[int] | None) -> None:
+        """Show these nodes only, without headings; None shows all."""
+        self._matches = matches
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Make the rows again, after a fold or a filter."""
+        self._rows = self.outline.rows() if self._matches is None else list(self._matches)
+        self._row_of = {row: place for place, row in enumerate(self._rows)}
+        self.rows_changed()
+
+    # ---------------------------------------------------------------- which row is which
+
+    def node_at(self, row: int) -> int | None:
+        """The index of the node in a row, or None for a heading."""
+        return self._rows[row] if 0 <= row < len(self._rows) and self._rows[row] >= 0 else None
+
+    def heading_of(self, row: int) -> int | None:
+        """The heading in a row, or the one that the row's node stands under; None if there is none."""
+        if not 0 <= row < len(self._rows):
+            return None
+        heading = ~self._rows[row] if self._rows[row] < 0 else self.outline.owner[self._rows[row]]
+        return heading if heading >= 0 else None
+
+    def row_of_heading(self, heading: int) -> int:
+        return self._row_of.get(~heading, self.cursor)
+
+    def reveal(self, name: str) -> bool:
+        """Put the cursor on a node, unfolding what hides it. False if a filter leaves it out."""
+        index = self._index.get(name, -1)
+        if index < 0 or (self._matches is not None and index not in self._row_of):
+            return False
+        if self.outline.reveal(index) and self._matches is None:
+            self.lay_out()
+        self.place_cursor(self._row_of[index])
+        return True
+
+    # ---------------------------------------------------------------- rows
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows) or 1
+
+    def row(self, index: int, width: int) -> Row:
+        if width not in self._fitted:
+            self._fitted[width] = self._columns.within(width)
+        columns = self._fitted[width]
+        if not self._rows:
+            return [(f" {self.empty}", "dim")]
+        row = self._rows[index]
+        if row < 0:
+            heading = self.outline.headings[~row]
+            broken = self._tally.within(heading.first, heading.last) if self._tally else {}
+            return heading_row(heading, Totals(broken), columns, folded=heading.key in self.outline.folded)
+        assert self.graph is not None
+        depth = self.outline.depth(row) if self._matches is None else 0
+        return node_row(self.graph.nodes[row], depth, self._facts(self.graph, row), columns)
+
+    def _facts(self, graph: Graph, index: int) -> Facts:
+        name = graph.nodes[index].name
+        broken = self.findings.broken_at(index) if self.findings else ()
+        words = ""
+        if broken:
+            kind = broken[0][0].kind
+            words = RULE_WORDS.get(kind, kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
+        provenance = self._state.provenance if self._state.has_kernels else None
+        kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
+        return Facts(
+            relation="input" if name in self._inputs else "user" if name in self._users else "",
+            marked=name in self._marked,
+            severity=self.findings.worst_at(index) if self.findings and broken else None,
+            words=words,
+            kernel=kernel_mark([kernel for kernel, _ in kernels]),
+        )

@@ -1,0 +1,130 @@
+"""What has happened, and what did the programs print?"""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg_tui.log_lines import LogLines
+from idbg_tui.messages import CopyAsked, LineChosen
+from idbg_tui.narration import Told
+from idbg_tui.panes.pane import Pane
+from idbg_tui.signs import MARKS, VERDICT_SIGNS
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines, Row
+
+_STEP = 16  # columns that one key scrolls sideways
+_EMPTY = Told("nothing has happened yet: r compiles the program", "dim")
+
+
+class LogPane(Pane):
+    """The session's events in words, with the output of the programs.
+
+    It follows the end until the cursor leaves it, or a run fails: then it stays where the failure begins, since what
+    went wrong stands above the traceback. The next run is followed again.
+    """
+
+    NUMBER = 7
+    LABEL = "Log"
+    HINTS = (("y", "copy block"), ("Y", "copy all"), ("G", "follow"), ("c", "cancel"))
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._log = LogLines()
+        self._taken = 0
+        self._shown = -1
+
+    def compose(self) -> ComposeResult:
+        yield _Rows(self._log)
+
+    def show(self, state: State) -> None:
+        """Append what is new; a session that begins again begins a new log."""
+        if state.versions.log == self._shown or not self.is_mounted:
+            return
+        self._shown = state.versions.log
+        rows = self.query_one(_Rows)
+        if len(state.events) < self._taken:
+            self._log = rows.text = LogLines()
+            self._taken = 0
+        log = self._log
+        dropped, runs, failed, followed = log.dropped, log.runs, log.failed, rows.follows
+        log.take(state.events[self._taken :])
+        self._taken = len(state.events)
+        if log.runs > runs:
+            failed, followed = None, True
+        rows.grew(log.dropped - dropped, follow=followed, stop=log.failed if failed is None else None)
+        run = state.run
+        self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and run.verdict == "failed") else ""
+
+
+class _Rows(Lines):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "sideways(-1)", show=False),
+        Binding("right,l", "sideways(1)", show=False),
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self, log: LogLines) -> None:
+        super().__init__()
+        self.text = log
+        self._column = 0
+
+    @property
+    def row_count(self) -> int:
+        return max(1, len(self.text.lines))
+
+    @property
+    def follows(self) -> bool:
+        """The cursor is on the last line: new ones take it along."""
+        return self.cursor >= len(self.text.lines) - 1
+
+    def row(self, index: int, width: int) -> Row:
+        if not self.text.lines:
+            return [(" " + _EMPTY.text, _EMPTY.style)]
+        line = self.text.lines[index]
+        stream = f"{MARKS['guide']} " if line.stream else ""
+        room = width - 1 - len(stream)
+        text = line.told.text[self._column :]
+        if len(text) > room:
+            text = text[: room - 1] + MARKS["ellipsis"]
+        return [(f" {stream}", "fallback" if line.stream == "stderr" else "dim"), (text, line.told.style)]
+
+    def grew(self, dropped: int, *, follow: bool, stop: int | None) -> None:
+        """Lines were added at the end, and `dropped` went from the front: what is read stays where it is.
+
+        With `follow` the cursor goes to the end, or to the line `stop` and that line to the top.
+        """
+        if follow:
+            self.cursor = len(self.text.lines) - 1 if stop is None else stop
+        elif dropped:
+            self.cursor = max(0, self.cursor - dropped)
+            self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False, immediate=True)
+        self.rows_changed()
+        if follow and stop is not None:
+            self.scroll_to(y=stop, animate=False, immediate=True, force=True)
+        elif follow:
+            self.show_cursor()
+
+    def action_sideways(self, side: int) -> None:
+        self._column = max(0, self._column + side * _STEP)
+        self.refresh()
+
+    def action_open(self) -> None:
+        told = self.text.lines[self.cursor].told if self.text.lines else _EMPTY
+        if told.file:
+            self.post_message(LineChosen(told.file, told.line))
+
+    def action_copy(self) -> None:
+        if self.text.lines:
+            block = self.text.block(self.cursor)
+            self.post_message(CopyAsked("\n".join(block), _lines(len(block))))
+
+    def action_copy_all(self) -> None:
+        texts = [line.told.text for line in self.text.lines]
+        if texts:
+            self.post_message(CopyAsked("\n".join(texts), _lines(len(texts))))
+
+
+def _lines(count: int) -> str:
+    return f"{count} line{'' if count == 1 else 's'}"

@@ -1,0 +1,112 @@
+"""What is the selected node, whole, and where can one go from it?"""
+
+import textwrap
+
+from textual import events
+from textual.app import ComposeResult
+from textual.content import Content
+
+from idbg_tui.facts import Fact, facts
+from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.panes.pane import Pane
+from idbg_tui.signs import MARKS, SEVERITY_SIGNS
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines, Row
+
+_LABEL = 11  # cells: "⚠ fallback" and a blank
+_EMPTY = Fact("", "no node is selected: r compiles the program, and the graph lists its nodes", "dim")
+
+
+class NodePane(Pane):
+    """Everything about the selected node, unabridged; enter on an input, a user or another stage goes there."""
+
+    NUMBER = 3
+    LABEL = "Node"
+    HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("x", "repro"))
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._seen: tuple[object, ...] = ()
+        self._facts: list[Fact] = []
+
+    def compose(self) -> ComposeResult:
+        yield _Rows()
+
+    def show(self, state: State) -> None:
+        """Show the selected node from its top; one whose facts alone changed keeps the cursor."""
+        versions = state.versions
+        seen = (versions.graphs, versions.selection, versions.rules)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._seen = seen
+        found = facts(state) or [_EMPTY]
+        name = state.node.name if state.node else ""
+        broken = state.violations_of(state.selected) if state.selected else []
+        signs = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
+        self.mark = signs
+        self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))
+        if found != self._facts:
+            same = self._facts[:1] == found[:1]
+            self._facts = found
+            self.query_one(_Rows).take(found, keep=same)
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        fact = self.query_one(_Rows).fact_at(event.index)
+        if fact.node is not None:
+            self.post_message(NodeChosen(fact.node, jump=True))
+        elif fact.kernel is not None:
+            self.post_message(KernelChosen(fact.kernel.frame, fact.kernel.part, fact.kernel.name))
+        elif fact.file:
+            self.post_message(EditorAsked(fact.file, fact.line))
+
+
+class _Rows(Lines):
+    """Facts, wrapped to the width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts: list[Fact] = [_EMPTY]
+        self._rows: list[tuple[str, str, Fact]] = []
+        self._width = 0
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, width: int) -> Row:
+        label, text, fact = self._rows[index]
+        style = "accent" if not fact.style and (fact.node or fact.kernel) else fact.style
+        name, gap, rest = text.partition("  ")
+        sign = fact.style if label and fact.style not in ("strong", "dim") else "dim"
+        return [(f" {label:<{_LABEL}}", sign), (name, style), (gap + rest, "" if style == "accent" else style)]
+
+    def fact_at(self, index: int) -> Fact:
+        return self._rows[index][2]
+
+    def take(self, found: list[Fact], *, keep: bool) -> None:
+        """Show other facts; `keep` leaves the cursor and the scroll where they are."""
+        self._facts = found
+        self._wrap()
+        if not keep:
+            self.cursor = 0
+            self.scroll_to(y=0, animate=False, immediate=True)
+        self.rows_changed()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self.size.width != self._width:
+            self._wrap()
+            self.rows_changed()
+
+    def _wrap(self) -> None:
+        self._width = self.size.width
+        room = max(self._width - _LABEL - 2, 20)
+        self._rows = [
+            (fact.label if number == 0 else "", text, fact)
+            for fact in self._facts
+            for number, text in enumerate(_wrapped(fact.text, room))
+        ]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False, drop_whitespace=True) or [""]

@@ -1,0 +1,183 @@
+"""Which rules does the program break, where in the user's code, and what would mend it?"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.records import NodeId
+from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
+from idbg_tui.panes.pane import Pane
+from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg_tui.state import State
+from idbg_tui.violation_list import Gone, Heading, Item, Line, violation_list
+from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
+
+_NAMES = 3
+
+
+class ViolationLines(Lines):
+    """Rules and, under each, the user's lines; one dim sentence where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Item] = []
+        self.empty = ""
+        self._rule = 0
+        self._place = 0
+        self._names = 0
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items) or 1
+
+    def show_items(self, items: list[Item], empty: str) -> None:
+        """Show another list; the cursor stays on what it was on, wherever that is now."""
+        key = self.items[self.cursor].key if self.cursor < len(self.items) else None
+        self.items, self.empty = items, empty
+        self._rule = max((len(item.rule.name) for item in items), default=0)
+        self._place = max((len(_place(item)) for item in items if isinstance(item, Line)), default=0)
+        self._names = max((_names_width(item) for item in items if isinstance(item, Line)), default=0)
+        rows = {item.key: row for row, item in enumerate(items)}
+        self.cursor = rows.get(key, self.cursor) if key else 0
+        self.rows_changed()
+        self.show_cursor()
+
+    def row(self, index: int, width: int) -> Row:
+        if not self.items:
+            return [(f" {self.empty}", "dim")]
+        match self.items[index]:
+            case Heading() as heading:
+                return self._heading(heading, width)
+            case Line() as line:
+                return self._line(line, width)
+            case Gone() as gone:
+                words = f"   {MARKS['gone']} gone  {gone.count:,} {MARKS['times']} {gone.finding.found}"
+                return [(cut(words, width), "dim")]
+            case rest:
+                return [(f"   and {rest.count:,} more nodes: v walks through them", "dim")]
+
+    def _heading(self, item: Heading, width: int) -> Row:
+        severity = item.rule.severity
+        sign = SEVERITY_SIGNS[severity] if item.count else VERDICT_SIGNS["clean"]
+        count = f"{item.count:>6,}  "
+        new = f"+{item.new:,} new  " if item.new else ""
+        start = f" {sign} "
+        name = fit(item.rule.name, self._rule)
+        room = width - len(start) - len(name) - len(count) - len(new)
+        return [
+            (start, severity if item.count else "clean"),
+            (name, "strong"),
+            (count, ""),
+            (new, "accent"),
+            (clip(item.says, room), ""),
+        ]
+
+    def _line(self, item: Line, width: int) -> Row:
+        start = f"   {MARKS['dot'] if item.new else ' '} "
+        place = fit(_place(item), self._place) + "  "
+        dots = MARKS["ellipsis"]
+        more = f" +{len(item.nodes) - _NAMES:,}" if len(item.nodes) > _NAMES else ""
+        names = ", ".join(node.name for node in item.nodes[:_NAMES]) + more
+        names = fit(names, min(self._names, max(14, (width - len(start) - len(place)) // 2)), dots) + "  "
+        room = width - len(start) - len(place) - len(names)
+        return [(start, "accent"), (place, ""), (names, ""), (clip(item.says or item.code, room), "dim")]
+
+
+class ViolationsPane(Pane):
+    """The list of violations; enter goes to a line's nodes, one after the other."""
+
+    NUMBER = 4
+    LABEL = "Violations"
+    HINTS = (("enter", "go to node"), ("x", "repro"), ("y", "copy"))
+    DEFAULT_CSS = """
+    ViolationsPane > ViolationLines { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "repro", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = ViolationLines()
+        self._seen: tuple[object, ...] = ()
+        self._turn: tuple[object, int] = (None, 0)
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+
+    def show(self, state: State) -> None:
+        """List what the rules in force find at the shown stage, in every frame."""
+        level = state.level
+        seen = (tuple(map(id, level)), state.versions.rules, state.running, state.accelerator)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._seen = seen
+        items = violation_list([(state.findings(graph), state.verdicts.change(graph)) for graph in level])
+        self.lines.show_items(items, _why_empty(state))
+        total = sum(state.counts.values())
+        clean = VERDICT_SIGNS["clean"] if level and state.accelerator else ""
+        self.mark = f"{total:,}" if total else clean
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        nodes = self._under_cursor()
+        if nodes:
+            key = self.lines.items[self.lines.cursor].key
+            turn = (self._turn[1] + 1) % len(nodes) if self._turn[0] == key else 0
+            self._turn = key, turn
+            self.post_message(NodeChosen(nodes[turn], jump=True))
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        self._turn = None, 0
+
+    def _under_cursor(self) -> Sequence[NodeId]:
+        """The nodes of the row under the cursor; for a rule, those of its first line."""
+        items = self.lines.items
+        for item in items[self.lines.cursor : self.lines.cursor + 2]:
+            if isinstance(item, Line):
+                return item.nodes
+            if not isinstance(item, Heading):
+                break
+        return ()
+
+    def action_repro(self) -> None:
+        nodes = self._under_cursor()
+        if nodes:
+            self.post_message(ReproAsked(nodes[0], self.lines.items[self.lines.cursor].rule.name))
+        else:
+            self.post_message(ReproAsked(None))
+
+    def action_copy(self) -> None:
+        if not self.lines.items:
+            self.post_message(Flash("nothing to copy: there are no violations"))
+            return
+        text = "".join(text for text, _ in self.lines.row(self.lines.cursor, 500)).strip()
+        self.post_message(CopyAsked(text, "the violation"))
+
+
+def _place(item: Line) -> str:
+    if item.file:
+        return f"{item.file.rpartition('/')[2]}:{item.line}"
+    return "inputs" if item.inputs else "no line"
+
+
+def _names_width(item: Line) -> int:
+    names = sum(len(node.name) + 2 for node in item.nodes[:_NAMES]) - 2
+    return names + (len(f" +{len(item.nodes) - _NAMES:,}") if len(item.nodes) > _NAMES else 0)
+
+
+def _why_empty(state: State) -> str:
+    run = state.run
+    if state.level:
+        if state.accelerator is None:
+            return "no valid rules yet: mend the file in 8 Rules"
+        return f"no rule of {state.accelerator.name} is broken by the graphs of this stage"
+    if state.running:
+        return "compiling: violations are listed as soon as there is a graph"
+    if run is not None and run.failure is not None:
+        return "the run ended before there was a graph: 7 Log says why, r tries again"
+    return "not compiled yet: r runs"

@@ -1,0 +1,84 @@
+"""Which themes are there, and what is in a theme's file?
+
+A theme is a TOML file with the keys of textual.theme.Theme; its name is the file's. Ours are in themes/ (in a wheel:
+`_themes`), a user's own in the folder `themes` beside the settings file.
+"""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from idbg.errors import SettingsError
+
+DEFAULT = "idbg-dark"
+_SHIPPED = (Path(__file__).parent / "_themes", Path(__file__).parents[1] / "themes")
+
+
+class ThemeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a theme's file may say."""
+
+    primary: str
+    secondary: str | None = None
+    accent: str | None = None
+    warning: str | None = None
+    error: str | None = None
+    success: str | None = None
+    foreground: str | None = None
+    background: str | None = None
+    surface: str | None = None
+    panel: str | None = None
+    boost: str | None = None
+    dark: bool = True
+    ansi: bool = False
+    variables: dict[str, str] = {}
+
+
+def shipped() -> Path:
+    """The folder of the themes that come with idbg."""
+    return next((folder for folder in _SHIPPED if folder.is_dir()), _SHIPPED[0])
+
+
+def read(path: Path) -> Theme:
+    """The theme in a file. Raises SettingsError if it is not one."""
+    hint = f"compare it with {shipped() / (DEFAULT + '.toml')}"
+    try:
+        values = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), ThemeFile)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise SettingsError(f"theme {path}: {error}", hint=hint) from None
+    colours = {name: value for name, value in msgspec.structs.asdict(values).items() if isinstance(value, str)}
+    for name, colour in colours.items():
+        try:
+            Color.parse(colour)
+        except ColorParseError:
+            raise SettingsError(f'theme {path}: {name} = "{colour}" is not a colour', hint=hint) from None
+    return Theme(
+        name=path.stem,
+        primary=values.primary,
+        secondary=values.secondary,
+        warning=values.warning,
+        error=values.error,
+        success=values.success,
+        accent=values.accent,
+        foreground=values.foreground,
+        background=values.background,
+        surface=values.surface,
+        panel=values.panel,
+        boost=values.boost,
+        dark=values.dark,
+        variables=values.variables,
+        ansi=values.ansi,
+    )
+
+
+def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:
+    """Every theme in these folders, in order; a file that is no theme gives its error and stops nothing."""
+    for folder in folders:
+        for path in sorted(folder.glob("*.toml")):
+            try:
+                yield read(path)
+            except SettingsError as error:
+                yield error

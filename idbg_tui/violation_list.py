@@ -1,0 +1,163 @@
+"""How do thousands of violations become a list that can be read? By rule, then by the user's line."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from idbg.constraints import Change, Constraint, Finding, Findings, Group
+from idbg.records import SEVERITIES, NodeId
+from idbg_tui.signs import MARKS
+
+MOST = 2000
+"""Nodes of one rule that are sorted by line; a rule that breaks more says how many were left out."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The violations of one rule that come from one line of the user's program."""
+
+    rule: Constraint
+    file: str
+    line: int
+    nodes: tuple[NodeId, ...]
+    code: str = ""  # the user's, at that line
+    inputs: bool = False  # no line, because these are the graph's inputs
+    says: str = ""  # what the rule's heading does not say already
+    new: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, self.file, self.line
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What the last edit made go: one finding, and how many nodes had it."""
+
+    rule: Constraint
+    finding: Finding
+    count: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, f"gone {self.finding.found}", -1
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nodes that are not listed because there are too many."""
+
+    rule: Constraint
+    count: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, "rest", -1
+
+
+@dataclass(frozen=True)
+class Heading:
+    """One rule: how many violations, what is found most, how many appeared with the last edit."""
+
+    rule: Constraint
+    count: int
+    new: int
+    says: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, "", -1
+
+
+Item = Heading | Line | Gone | Rest
+
+
+@dataclass
+class _Rule:
+    rule: Constraint
+    groups: list[tuple[Findings, Group]] = field(default_factory=list)
+    gone: list[Gone] = field(default_factory=list)
+    new: set[str] = field(default_factory=set)
+    appeared: int = 0
+
+
+def violation_list(checked: Iterable[tuple[Findings, Change]]) -> list[Item]:
+    """The list for several graphs, the severest rules first; with what went, under its rule."""
+    rules: dict[str, _Rule] = {}
+    for findings, change in checked:
+        for group in findings.groups:
+            rules.setdefault(group.rule.name, _Rule(group.rule)).groups.append((findings, group))
+        for group in change.appeared:
+            if group.rule.name in rules:
+                rules[group.rule.name].new.add(group.finding.found)
+                rules[group.rule.name].appeared += group.count
+        for group in change.went:
+            gone = rules.setdefault(group.rule.name, _Rule(group.rule)).gone
+            gone.append(Gone(group.rule, group.finding, group.count))
+    ordered = sorted(rules.values(), key=lambda rule: (not rule.groups, SEVERITIES.index(rule.rule.severity)))
+    return [item for rule in ordered for item in _items(rule)]
+
+
+def _items(rule: _Rule) -> Sequence[Item]:
+    count = sum(group.count for _, group in rule.groups)
+    kinds = {group.finding for _, group in rule.groups}
+    shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
+    heading = Heading(rule.rule, count, rule.appeared, _heading(shared, len(kinds)))
+    lines, left = _lines(rule, shared)
+    return [heading, *lines, *([Rest(rule.rule, left)] if left else []), *rule.gone]
+
+
+def _only(values: set[str]) -> str:
+    return next(iter(values)) if len(values) == 1 else ""
+
+
+def _heading(shared: Finding, kinds: int) -> str:
+    if not kinds:
+        return "no longer broken"
+    if kinds == 1:
+        return _sentence(shared)
+    wanted = f", wanted {shared.wanted}" if shared.wanted else ""
+    return f"{kinds} different findings{wanted}" + (f" {MARKS['arrow']} {shared.fix}" if shared.fix else "")
+
+
+def _sentence(finding: Finding) -> str:
+    wanted = f"wanted {finding.wanted}" if finding.wanted else ""
+    words = ", ".join(part for part in (finding.found, wanted) if part)
+    return words + (f" {MARKS['arrow']} {finding.fix}" if finding.fix else "")
+
+
+def _besides(finding: Finding, shared: Finding, others: int) -> str:
+    """What the heading leaves for the line to say."""
+    own = Finding(
+        "" if shared.found else finding.found,
+        "" if shared.wanted else finding.wanted,
+        "" if shared.fix else finding.fix,
+    )
+    return _sentence(own) + (f" (and {others} more)" if others else "")
+
+
+def _lines(rule: _Rule, shared: Finding) -> tuple[list[Line], int]:
+    places: dict[tuple[str, int], dict[Finding, list[NodeId]]] = {}
+    code: dict[tuple[str, int], str] = {}
+    computed: set[tuple[str, int]] = set()
+    room = MOST
+    for findings, group in rule.groups:
+        graph = findings.graph
+        for index in group.nodes[:room]:
+            node = graph.nodes[index]
+            place = places.setdefault((node.file, node.line), {})
+            place.setdefault(group.finding, []).append(graph.node_id(node.name))
+            code[node.file, node.line] = node.code
+            if node.op != "placeholder":
+                computed.add((node.file, node.line))
+        room -= min(room, group.count)
+    left = sum(group.count for _, group in rule.groups) - (MOST - room)
+    lines = []
+    for (file, line), found in sorted(places.items()):
+        finding = max(found, key=lambda one: len(found[one]))
+        nodes = tuple(dict.fromkeys(node for nodes in found.values() for node in nodes))
+        new = any(one.found in rule.new for one in found)
+        text = code[file, line].strip()
+        says = _besides(finding, shared, len(found) - 1)
+        inputs = (file, line) not in computed
+        lines.append(Line(rule.rule, file, line, nodes, code=text, inputs=inputs, says=says, new=new))
+    return lines, left

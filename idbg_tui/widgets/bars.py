@@ -1,0 +1,35 @@
+"""What do the first and the last line of the screen say?"""
+
+from textual.content import Content
+from textual.widget import Widget
+
+Piece = tuple[str, str]
+"""A text and its style, as in textual.content."""
+
+
+class Bar(Widget):
+    """One line with a left and a right end; the right one stays whole, the left one is cut."""
+
+    DEFAULT_CSS = """
+    Bar { height: 1; background: $surface; color: $foreground; padding: 0 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._left: tuple[Piece, ...] = ()
+        self._right: tuple[Piece, ...] = ()
+
+    def show(self, left: list[Piece], right: list[Piece]) -> None:
+        """Say something else; repaints only if it is something else."""
+        if (tuple(left), tuple(right)) != (self._left, self._right):
+            self._left, self._right = tuple(left), tuple(right)
+            self.refresh()
+
+    def render(self) -> Content:
+        width = self.size.width
+        right = Content.assemble(*self._right).truncate(width, ellipsis=True)
+        left = Content.assemble(*self._left)
+        room = width - right.cell_length
+        if left.cell_length > room - 2:
+            left = left.truncate(max(0, room - 2), ellipsis=True)
+        return left + Content(" " * (room - left.cell_length)) + right

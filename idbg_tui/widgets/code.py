@@ -1,0 +1,367 @@
+"""How is a text of 20,000 lines shown, so that one line of it can be read, marked, searched and copied?"""
+
+import re
+from collections.abc import Collection
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.timer import Timer
+
+from idbg_tui.messages import CopyAsked
+from idbg_tui.signs import MARKS
+from idbg_tui.widgets.lexing import Lexing
+
+# What would move the terminal's cursor or change its colours; a tab has been expanded before
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_TAB = 4
+_AHEAD = 200  # lines below the screen whose colours are made before they are asked for
+_FIRST_SLICE, _SLICE, _PAUSE = 0.012, 0.004, 0.02  # seconds: at loading, then at each tick, and between ticks
+_STEP = 8  # columns that one key scrolls sideways
+
+
+class CodeView(ScrollView, can_focus=True):
+    """Numbered lines with one cursor line, marked lines and colours that are made as they are needed.
+
+    Lines are 1-based here, and counted from `first`. It repaints the lines that change and no others, but for a scroll.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "code--number",
+        "code--mark",
+        "code--cursor",
+        "code--found",
+        # numbers have no colour here: they are the most frequent, and two changes of style take 80 bytes each
+        *(f"code--look-{look}" for look in ("keyword", "string", "number", "comment", "name")),
+    }
+    DEFAULT_CSS = """
+    CodeView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; background: $background; }
+    CodeView .code--number { color: $foreground 40%; }
+    CodeView .code--mark { color: $primary; text-style: bold; }
+    CodeView .code--cursor { background: $foreground 8%; }
+    CodeView:focus .code--cursor { background: $foreground 18%; }
+    CodeView .code--found { text-style: underline bold; }
+    CodeView .code--look-keyword { color: $text-primary; }
+    CodeView .code--look-string { color: $text-secondary; }
+    CodeView .code--look-comment { color: $foreground 55%; }
+    CodeView .code--look-name { text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "step(-1)", show=False),
+        Binding("down,j", "step(1)", show=False),
+        Binding("shift+up", "step(-1, True)", show=False),
+        Binding("shift+down", "step(1, True)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("ctrl+u", "page(-0.5)", show=False),
+        Binding("ctrl+d", "page(0.5)", show=False),
+        Binding("g,home", "edge(-1)", show=False),
+        Binding("G,end", "edge(1)", show=False),
+        Binding("left,h", "sideways(-1)", show=False),
+        Binding("right,l", "sideways(1)", show=False),
+        Binding("slash", "search", show=False),
+        Binding("n", "find_next(1)", show=False),
+        Binding("N", "find_next(-1)", show=False),
+        Binding("escape", "forget", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    class Moved(Message):
+        """The user moved the cursor to `line`; never posted for a move by the program."""
+
+        def __init__(self, view: "CodeView", line: int) -> None:
+            super().__init__()
+            self.view = view
+            self.line = line
+
+    class SearchAsked(Message):
+        pass
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._text, self._language, self._first = "", "", 1
+        self._source: list[str] = []
+        self._lines: list[str] = []
+        self._lexing = Lexing("", "")
+        self._marks: frozenset[int] = frozenset()
+        self._cursor = 0
+        self._anchor: int | None = None
+        self._needle: re.Pattern[str] | None = None
+        self._timer: Timer | None = None
+        self._styles: dict[str, Style] = {}
+        self._centre: int | None = None
+
+    # what is shown
+
+    @property
+    def line(self) -> int:
+        """The cursor's line."""
+        return self._cursor + self._first
+
+    @property
+    def line_count(self) -> int:
+        return len(self._lines)
+
+    def load(self, text: str, language: str = "", *, first: int = 1) -> bool:
+        """Show another text from its top; the same text again changes nothing. True if it was another one."""
+        if (text, language, first) == (self._text, self._language, self._first):
+            return False
+        self._text, self._language, self._first = text, language, first
+        self._source = text.removesuffix("\n").split("\n") if text else []
+        shown = _CONTROL.sub("�", text.replace("\r\n", "\n").expandtabs(_TAB))
+        self._lines = shown.removesuffix("\n").split("\n") if text else []
+        self._lexing = Lexing(shown, language)
+        self._marks, self._cursor, self._anchor = frozenset(), 0, None
+        self._lexing.advance(self._bottom, _FIRST_SLICE)
+        widest = max(self._lines, key=len, default="")
+        width = len(widest) if shown.isascii() else max(map(cell_len, self._lines), default=0)
+        self.virtual_size = Size(self._gutter + width + 1, len(self._lines))
+        self._scroll(0, 0)
+        self.refresh()
+        return True
+
+    def mark(self, lines: Collection[int]) -> None:
+        """Put a bar before these lines, and before no others."""
+        marks = frozenset(line - self._first for line in lines)
+        for index in marks ^ self._marks:
+            self._refresh_index(index)
+        self._marks = marks
+
+    def go(self, line: int) -> None:
+        """Put the cursor on a line without telling anybody, centred if it was out of sight."""
+        self._anchor = None
+        self._place(line - self._first)
+        self._centre_on(self._cursor)
+
+    def find(self, text: str) -> int:
+        """Look for `text` (case counts only where it has capitals) and mark it; the number of lines that have it.
+
+        The cursor goes to the first such line at or below it.
+        """
+        flags = re.NOFLAG if any(map(str.isupper, text)) else re.IGNORECASE
+        self._needle = re.compile(re.escape(text), flags) if text else None
+        self.refresh()
+        if (needle := self._needle) is None:
+            return 0
+        hits = [index for index, line in enumerate(self._lines) if needle.search(line)]
+        if hits:
+            self.go(next((hit for hit in hits if hit >= self._cursor), hits[0]) + self._first)
+        return len(hits)
+
+    # how it is drawn
+
+    @property
+    def _gutter(self) -> int:
+        return len(str(self._first + len(self._lines))) + 4
+
+    @property
+    def _bottom(self) -> int:
+        return self.scroll_offset.y + max(self.size.height, 1)
+
+    def render_line(self, y: int) -> Strip:
+        scroll_x, scroll_y = self.scroll_offset
+        index = scroll_y + y
+        width = self.scrollable_content_region.width
+        base = self.rich_style
+        if index >= len(self._lines):
+            return Strip.blank(width, base)
+        if index >= self._lexing.done:
+            self._lex_soon()
+        if self._is_chosen(index):
+            base += self._look("cursor")
+        number = f"{index + self._first:>{self._gutter - 3}}  "
+        dim = base + self._look("number")
+        if index in self._marks:
+            gutter = [Segment(MARKS["bar"], base + self._look("mark")), Segment(number, dim)]
+        else:
+            gutter = [Segment(" " + number, dim)]
+        room = max(width - self._gutter, 0)
+        whole = Strip(self._segments(index, base, scroll_x + room + 1))
+        text = whole.crop(scroll_x, scroll_x + room)
+        if whole.cell_length > scroll_x + room > scroll_x:
+            text = Strip([*text.crop(0, room - 1), Segment(MARKS["ellipsis"], dim)], room)
+        room -= text.cell_length
+        return Strip(_joined([*gutter, *text, Segment(" " * room, base)]), width)
+
+    def _segments(self, index: int, base: Style, end: int) -> list[Segment]:
+        """The coloured pieces of a line, up to column `end`: a line may have a million."""
+        text = self._lines[index][:end]
+        spans: list[tuple[int, int, str]] = [(a, b, f"look-{look}") for a, b, look in self._lexing.spans(index)]
+        if self._needle:
+            spans = _over(spans, [(*found.span(), "found") for found in self._needle.finditer(text)])
+        segments, column = [], 0
+        for start, stop, name in spans:
+            segments.append(Segment(text[column:start], base))
+            segments.append(Segment(text[start:stop], base + self._look(name)))
+            column = stop
+        segments.append(Segment(text[column:], base))
+        return segments
+
+    def _look(self, name: str) -> Style:
+        """The style of one kind of piece, to be added to that of its line: only the cursor has a background."""
+        if (style := self._styles.get(name)) is None:
+            whole = self.get_component_rich_style(f"code--{name}")
+            if name == "cursor":
+                style = Style(bgcolor=whole.bgcolor)
+            else:
+                style = Style(color=whole.color, bold=whole.bold, underline=whole.underline)
+            self._styles[name] = style
+        return style
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+
+    def on_focus(self) -> None:
+        self._styles.clear()
+        self._refresh_index(self._cursor)
+
+    def on_blur(self) -> None:
+        self._styles.clear()
+        self._refresh_index(self._cursor)
+
+    def _is_chosen(self, index: int) -> bool:
+        anchor = self._cursor if self._anchor is None else self._anchor
+        return min(anchor, self._cursor) <= index <= max(anchor, self._cursor)
+
+    def _lex_soon(self) -> None:
+        if self._timer is None:
+            self._timer = self.set_interval(_PAUSE, self._lex_on)
+
+    def _lex_on(self) -> None:
+        before = self._lexing.done
+        if not self._lexing.advance(self._bottom + _AHEAD, _SLICE) and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if before < self._bottom and self._lexing.done > self.scroll_offset.y:
+            self.refresh_lines(before, self._lexing.done - before)
+
+    # how it moves
+
+    def _place(self, index: int) -> None:
+        """Move the cursor line, and repaint the two lines that it concerns."""
+        index = max(0, min(index, len(self._lines) - 1))
+        if index != self._cursor:
+            self._refresh_index(self._cursor)
+            self._cursor = index
+            self._refresh_index(index)
+
+    def _refresh_index(self, index: int) -> None:
+        if 0 <= index - self.scroll_offset.y < self.size.height:
+            self.refresh(Region(0, index - self.scroll_offset.y, self.size.width, 1))
+
+    def _centre_on(self, index: int) -> None:
+        """Scroll so that a line that is out of sight, or at its very edge, stands in the middle."""
+        height = self.scrollable_content_region.height
+        if not height:
+            self._centre = index  # not laid out yet: see on_resize
+            return
+        self._centre = None
+        if not 1 <= index - self.scroll_offset.y < height - 1:
+            self._scroll(0, index - height // 2)
+
+    def _scroll(self, x: int | None, y: int | None) -> None:
+        # forced: a text that was loaded just now has not got its scroll bar yet, and would not be scrolled without one
+        self.scroll_to(x, y, animate=False, immediate=True, force=True)
+
+    def on_resize(self) -> None:
+        if self._centre is not None:
+            self._centre_on(self._centre)
+
+    def _user_moves(self, index: int, *, extend: bool = False) -> None:
+        if extend and self._anchor is None:
+            self._anchor = self._cursor
+        elif not extend and self._anchor is not None:
+            self._anchor = None
+            self.refresh()
+        before = self._cursor
+        self._place(index)
+        height = self.scrollable_content_region.height
+        top = self.scroll_offset.y
+        if self._cursor < top:
+            self._scroll(None, self._cursor)
+        elif self._cursor >= top + height:
+            self._scroll(None, self._cursor - height + 1)
+        if self._cursor != before:
+            self.post_message(self.Moved(self, self.line))
+
+    def action_step(self, step: int, extend: bool = False) -> None:
+        self._user_moves(self._cursor + step, extend=extend)
+
+    def action_page(self, pages: float) -> None:
+        self._user_moves(self._cursor + round(pages * max(self.scrollable_content_region.height - 1, 1)))
+
+    def action_edge(self, side: int) -> None:
+        self._user_moves(0 if side < 0 else len(self._lines) - 1)
+
+    def action_sideways(self, side: int) -> None:
+        self._scroll(self.scroll_offset.x + side * _STEP, None)
+
+    def action_search(self) -> None:
+        self.post_message(self.SearchAsked())
+
+    def action_find_next(self, side: int) -> None:
+        count = len(self._lines)
+        for step in range(1, count + 1) if self._needle else ():
+            index = (self._cursor + side * step) % count
+            if self._needle and self._needle.search(self._lines[index]):
+                self._user_moves(index)
+                return
+
+    def action_forget(self) -> None:
+        """End the search and the selection."""
+        self._anchor = None
+        self.find("")
+
+    def action_copy(self) -> None:
+        anchor = self._cursor if self._anchor is None else self._anchor
+        chosen = self._source[min(anchor, self._cursor) : max(anchor, self._cursor) + 1]
+        if chosen:
+            what = "1 line" if len(chosen) == 1 else f"{len(chosen)} lines"
+            self.post_message(CopyAsked("\n".join(chosen), what))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """`n` and escape mean something here only while there is a search (or a selection) to go on with or to end."""
+        if action == "find_next":
+            return self._needle is not None
+        if action == "forget":
+            return self._needle is not None or self._anchor is not None
+        return True
+
+    def on_click(self, event: events.Click) -> None:
+        if (offset := event.get_content_offset(self)) is not None:
+            self._user_moves(self.scroll_offset.y + offset.y, extend=event.shift)
+
+
+def _joined(segments: list[Segment]) -> list[Segment]:
+    """The same, with blanks drawn in the style before them: each change of style is 40 bytes on the wire."""
+    joined: list[Segment] = []
+    for text, style, _ in segments:
+        if joined and (not text.strip(" ") or style == joined[-1].style):
+            before, last, _ = joined[-1]
+            if last is None or not last.underline or style == last:
+                joined[-1] = Segment(before + text, last)
+                continue
+        joined.append(Segment(text, style))
+    return joined
+
+
+def _over(under: list[tuple[int, int, str]], over: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Spans of `over` laid on those of `under`, which are cut where they are covered."""
+    result = list(over)
+    for start, end, name in under:
+        for first, last, _ in over:
+            if first < end and last > start:
+                if start < first:
+                    result.append((start, first, name))
+                start = last
+        if start < end:
+            result.append((start, end, name))
+    return sorted(result)

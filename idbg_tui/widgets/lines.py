@@ -1,0 +1,250 @@
+"""How is a list of 100,000 rows shown so that a cursor key costs two lines of repaint?"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from idbg_tui.widgets.thrifty import Thrifty
+
+Row = Sequence[tuple[str, str]]
+"""Pieces of one line: (text, name of a style, "" for the plain one); the names are those of COMPONENT_CLASSES."""
+
+
+class Lines(Thrifty, can_focus=True):
+    """Rows made on demand by `row`, with a cursor; subclasses give `row_count` and `row`.
+
+    Only the cells that change are repainted: `cursor` is no Textual reactive, which would repaint the whole widget.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "lines--cursor",
+        "lines--strong",
+        "lines--dim",
+        "lines--accent",
+        "lines--match",
+        "lines--reject",
+        "lines--fallback",
+        "lines--pad",
+        "lines--tile",
+        "lines--slow",
+        "lines--clean",
+    }
+    DEFAULT_CSS = """
+    Lines {
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        & > .lines--cursor { background: $foreground 8%; }
+        &:focus > .lines--cursor { background: $primary 32%; }
+        & > .lines--strong { text-style: bold; }
+        & > .lines--dim { color: $foreground 55%; }
+        & > .lines--accent { color: $text-primary; }
+        & > .lines--match { background: $warning 40%; }
+        & > .lines--reject { color: $text-error; }
+        & > .lines--fallback { color: $text-warning; }
+        & > .lines--pad { color: $text-accent; }
+        & > .lines--tile { color: $text-secondary; }
+        & > .lines--slow { color: $foreground 75%; }
+        & > .lines--clean { color: $text-success; }
+        &:ansi {
+            & > .lines--dim { text-style: dim; }
+            & > .lines--cursor { background: ansi_default; text-style: underline; }
+            &:focus > .lines--cursor { background: ansi_default; text-style: reverse; }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("pagedown,ctrl+f", "move_page(2)", "Page down", show=False),
+        Binding("pageup,ctrl+b", "move_page(-2)", "Page up", show=False),
+        Binding("ctrl+d", "move_page(1)", "Half a page down", show=False),
+        Binding("ctrl+u", "move_page(-1)", "Half a page up", show=False),
+        Binding("home,g", "move_to(0)", "Top", show=False),
+        Binding("end,G", "move_to(-1)", "Bottom", show=False),
+        Binding("enter", "open", "Go", show=False),
+    ]
+
+    class Moved(Message):
+        """The user moved the cursor to a row."""
+
+        def __init__(self, lines: "Lines", index: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.index = index
+
+    class Opened(Message):
+        """The user pressed enter, or clicked twice, on a row."""
+
+        def __init__(self, lines: "Lines", index: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.index = index
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.cursor = 0
+        self._styles: dict[str, Style] = {}
+
+    # ---------------------------------------------------------------- what a subclass gives
+
+    @property
+    def row_count(self) -> int:
+        raise NotImplementedError
+
+    def row(self, index: int, width: int) -> Row:
+        """The pieces of row `index`, made to fit `width` cells."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- drawing
+
+    def rows_changed(self) -> None:
+        """The number or the content of the rows changed: keep the cursor in range and repaint."""
+        self.cursor = max(0, min(self.cursor, self.row_count - 1))
+        self._set_height()
+        self.repaint_changes()
+        self.call_after_refresh(self.show_cursor)
+
+    def _set_height(self) -> None:
+        # assigning `virtual_size` lays the whole screen out again and repaints every scrollbar on it; the room that this
+        # widget takes does not depend on its rows, so its own scrollbar is told, and nobody else
+        self.set_reactive(Lines.virtual_size, Size(self.size.width, self.row_count))
+        self.vertical_scrollbar.window_virtual_size = self.row_count
+        self.scroll_y = min(self.scroll_y, self.max_scroll_y)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+
+    def style(self, name: str) -> Style:
+        """The style of one kind of piece in the present theme."""
+        if name not in self._styles:
+            self._styles[name] = self._made_style(name) if name else Style()
+        return self._styles[name]
+
+    def _made_style(self, name: str) -> Style:
+        # the whole style has its colours blended with what is behind; only the cursor and matches have a background
+        whole = self.get_component_rich_style(f"lines--{name}")
+        part = self.get_component_rich_style(f"lines--{name}", partial=True)
+        colour = whole.color if part.color is not None else None
+        background = whole.bgcolor if part.bgcolor is not None else None
+        colours = Style(color=colour, bgcolor=background)
+        return colours + Style(bold=part.bold, dim=part.dim, reverse=part.reverse, underline=part.underline)
+
+    def line(self, y: int) -> Strip:
+        index = y + self.scroll_offset.y
+        width = self.line_width
+        if index >= self.row_count:
+            return Strip.blank(width, self.rich_style)
+        pieces = self.row(index, width)
+        if index != self.cursor:
+            return _strip([(text, self.style(name)) for text, name in pieces], width).apply_style(self.rich_style)
+        cursor = self.style("cursor")
+        if cursor.reverse:
+            # in 16 colours: reversed pieces of several colours cannot be read
+            return _strip([(text, cursor) for text, _ in pieces], width, cursor).apply_style(self.rich_style)
+        # under the pieces' own styles: they keep their colours, and the cursor gives the background
+        line = _strip([(text, self.style(name)) for text, name in pieces], width)
+        return line.apply_style(cursor).apply_style(self.rich_style)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._set_height()
+        self.vertical_scrollbar.window_size = event.size.height
+        self.call_after_refresh(self.show_cursor)
+
+    def on_focus(self) -> None:
+        self._styles.clear()
+        self.repaint_rows((self.cursor,))
+
+    def on_blur(self) -> None:
+        self._styles.clear()
+        self.repaint_rows((self.cursor,))
+
+    def repaint_rows(self, rows: Iterable[int]) -> None:
+        """Repaint some rows, those that can be seen."""
+        top = self.scroll_offset.y
+        self.repaint_changes(row - top for row in rows)
+
+    # ---------------------------------------------------------------- moving
+
+    def place_cursor(self, index: int) -> None:
+        """Put the cursor on a row without telling anybody."""
+        index = max(0, min(index, self.row_count - 1))
+        if index != self.cursor:
+            before, self.cursor = self.cursor, index
+            self.repaint_rows((before, index))
+        self.show_cursor()
+
+    def show_cursor(self) -> None:
+        """Scroll until the cursor can be seen, by half the height: one key in a dozen costs a repaint, not every one."""
+        height = self.size.height
+        top = self.scroll_offset.y
+        if height <= 0 or top <= self.cursor < top + height:
+            return
+        target = self.cursor - height // 2
+        self.scroll_to(y=max(0, min(target, self.row_count - height)), animate=False)
+
+    def go(self, index: int) -> None:
+        """Put the cursor on a row, as a user does."""
+        before = self.cursor
+        self.place_cursor(index)
+        if self.cursor != before:
+            self.post_message(self.Moved(self, self.cursor))
+
+    def action_move(self, step: int) -> None:
+        self.go(self.cursor + step)
+
+    def action_move_page(self, halves: int) -> None:
+        self.go(self.cursor + halves * max(1, (self.size.height - 1) // 2))
+
+    def action_move_to(self, index: int) -> None:
+        self.go(index if index >= 0 else self.row_count + index)
+
+    def action_open(self) -> None:
+        if self.row_count:
+            self.post_message(self.Opened(self, self.cursor))
+
+    async def on_click(self, event: events.Click) -> None:
+        index = event.y + self.scroll_offset.y
+        if index >= self.row_count:
+            return
+        self.go(index)
+        if event.chain > 1:
+            self.action_open()
+
+
+def _strip(pieces: Sequence[tuple[str, Style]], width: int, rest: Style | None = None) -> Strip:
+    segments = [Segment(text, style) for text, style in pieces if text]
+    return Strip(segments).adjust_cell_length(width, rest)
+
+
+def cut(text: str, width: int, ellipsis: str = "…") -> str:
+    """`text` in at most `width` cells, cut in its middle: both ends of a name tell it apart."""
+    if len(text) <= width and cell_len(text) <= width:
+        return text
+    if width <= len(ellipsis):
+        return ellipsis[:width] if width > 0 else ""
+    room = width - len(ellipsis)
+    tail = room // 2
+    return text[: room - tail] + ellipsis + (text[-tail:] if tail else "")
+
+
+def fit(text: str, width: int, ellipsis: str = "…") -> str:
+    """`text` in exactly `width` cells: cut in its middle, or padded on the right."""
+    text = cut(text, width, ellipsis)
+    return text + " " * (width - cell_len(text))
+
+
+def clip(text: str, width: int, ellipsis: str = "…") -> str:
+    """A sentence in at most `width` cells, cut at its end: its beginning says most."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - len(ellipsis))) + ellipsis[: max(0, width)]

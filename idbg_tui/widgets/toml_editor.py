@@ -1,0 +1,196 @@
+"""How is a TOML text edited in place, without taking the app's keys while nobody edits?"""
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from idbg_tui import rule_steps
+from idbg_tui.messages import CopyAsked
+from idbg_tui.rule_steps import Change
+from idbg_tui.widgets.lexing import Lexing
+
+_READING = {"edit", "walk", "edge", "switch", "take", "external"}
+_ANY_TIME = {"bump", "save", "undo", "redo", "copy_line"}
+
+
+class TomlEditor(TextArea):
+    """A text area with two modes, as in vim: reading, where single letters are the app's keys, and editing.
+
+    While reading, keys change a value as a whole: + and - double and halve it, space switches its rule off and on.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "editor--wrong",
+        *(f"editor--look-{look}" for look in ("keyword", "string", "number", "comment", "name")),
+    }
+    DEFAULT_CSS = """
+    TomlEditor { border: none; padding: 0; background: $background; }
+    TomlEditor { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
+    TomlEditor:focus { border: none; }
+    TomlEditor .editor--wrong { background: $error 30%; }
+    TomlEditor .text-area--gutter { color: $foreground 40%; background: $background; }
+    TomlEditor .text-area--cursor-line { background: $foreground 8%; }
+    TomlEditor:focus .text-area--cursor-line { background: $foreground 18%; }
+    TomlEditor.-at-error .text-area--cursor-line { background: $error 40%; }
+    TomlEditor.-read-only .text-area--cursor { background: $foreground 18%; color: $foreground; }
+    TomlEditor .editor--look-keyword { color: $text-primary; }
+    TomlEditor .editor--look-string { color: $text-secondary; }
+    TomlEditor .editor--look-number { color: $text-accent; }
+    TomlEditor .editor--look-comment { color: $foreground 55%; }
+    TomlEditor .editor--look-name { text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,i", "edit", show=False),
+        Binding("escape", "stop", show=False),
+        Binding("j", "walk(1)", show=False),
+        Binding("k", "walk(-1)", show=False),
+        Binding("g", "edge(-1)", show=False),
+        Binding("G", "edge(1)", show=False),
+        Binding("plus,ctrl+up", "bump(True)", show=False),
+        Binding("minus,ctrl+down", "bump(False)", show=False),
+        Binding("space", "switch", show=False),
+        Binding("t", "take", show=False),
+        Binding("e", "external", show=False),
+        Binding("ctrl+s", "save", show=False),
+        Binding("y", "copy_line", show=False),
+    ]
+
+    class ModeChanged(Message):
+        """Editing began or ended."""
+
+    class SaveAsked(Message):
+        pass
+
+    class TakeAsked(Message):
+        """The user wants the text that another program wrote."""
+
+    class ExternalAsked(Message):
+        """The user wants the text in their own editor, at `line` (1-based)."""
+
+        def __init__(self, line: int) -> None:
+            super().__init__()
+            self.line = line
+
+    def __init__(self) -> None:
+        super().__init__(read_only=True, show_line_numbers=True, soft_wrap=False, highlight_cursor_line=True)
+        self.cursor_blink = False
+        self.match_cursor_bracket = False
+        self._wrong = 0
+        self._lexed = "", Lexing("", "")
+
+    @property
+    def editing(self) -> bool:
+        return not self.read_only
+
+    def take(self, text: str) -> None:
+        """Show another text, with the cursor and the scroll where they were; ctrl+z brings the one before back."""
+        if text == self.text:
+            return
+        scroll, cursor = self.scroll_offset, self.cursor_location
+        self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
+        self.history.checkpoint()
+        self.move_cursor(self.clamp_visitable(cursor))
+        self.scroll_to(scroll.x, scroll.y, animate=False, immediate=True)
+
+    def start_at(self, line: str) -> None:
+        """Put the cursor on the first such line, and that line at the top: what stands above it is known."""
+        lines = self.text.split("\n")
+        if line in lines:
+            self.move_cursor((lines.index(line), 0))
+            self.scroll_to(0, lines.index(line), animate=False, immediate=True, force=True)
+
+    def mark_wrong(self, line: int) -> None:
+        """Mark the 1-based line of an error; 0 marks none."""
+        if line != self._wrong:
+            self._wrong = line
+            self.notify_style_update()  # the public way to drop lines that were drawn before
+            self.refresh()
+            self._note_place()
+
+    def _note_place(self) -> None:
+        """The cursor's line has a background of its own, which would hide that of an error."""
+        self.set_class(self.cursor_location[0] + 1 == self._wrong, "-at-error")
+
+    def on_text_area_selection_changed(self) -> None:
+        self._note_place()
+
+    def get_line(self, line_index: int) -> Text:
+        text = super().get_line(line_index)
+        if self._lexed[0] != self.text:
+            self._lexed = self.text, Lexing(self.text, "toml")
+            self._lexed[1].advance(self.document.line_count, 1.0)
+        for start, end, look in self._lexed[1].spans(line_index):
+            style = self.get_component_rich_style(f"editor--look-{look}")
+            text.stylize(Style(color=style.color, bold=style.bold), start, end)
+        if line_index + 1 == self._wrong:
+            text.stylize(Style(bgcolor=self.get_component_rich_style("editor--wrong").bgcolor))
+        return text
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While reading, what edits or copies is not ours, so that those keys reach the app."""
+        if action in _ANY_TIME:
+            return action != "bump" or self._step(*parameters) is not None
+        if action in _READING:
+            return self.read_only
+        if action == "stop":
+            return self.editing
+        moves = action.startswith(("cursor_", "select_", "scroll_", "page_"))
+        return moves or self.editing or not action.startswith(("delete_", "cut", "copy", "paste"))
+
+    def action_edit(self) -> None:
+        self._set_mode(editing=True)
+
+    def action_stop(self) -> None:
+        self._set_mode(editing=False)
+
+    def _set_mode(self, *, editing: bool) -> None:
+        self.read_only = not editing
+        self.history.checkpoint()
+        self.post_message(self.ModeChanged())
+
+    def action_walk(self, step: int) -> None:
+        self.move_cursor_relative(rows=step)
+
+    def action_edge(self, side: int) -> None:
+        self.move_cursor((0, 0) if side < 0 else (self.document.line_count - 1, 0))
+
+    def action_bump(self, up: bool) -> None:
+        self._apply(self._step(up))
+
+    def action_switch(self) -> None:
+        self._apply(rule_steps.toggle(self.text, self.cursor_location[0] + 1))
+
+    def action_take(self) -> None:
+        self.post_message(self.TakeAsked())
+
+    def action_external(self) -> None:
+        self.post_message(self.ExternalAsked(self.cursor_location[0] + 1))
+
+    def action_save(self) -> None:
+        self.post_message(self.SaveAsked())
+
+    def action_copy_line(self) -> None:
+        self.post_message(CopyAsked(self.document.get_line(self.cursor_location[0]), "1 line"))
+
+    def _step(self, up: object) -> Change | None:
+        return rule_steps.step(self.text, self.cursor_location[0] + 1, up=bool(up))
+
+    def _apply(self, change: Change | None) -> None:
+        """Make the change as one step of the undo history, with the cursor where it was."""
+        if change is None:
+            return
+        row, column = self.cursor_location
+        start, end = _location(self.text, change.start), _location(self.text, change.end)
+        self.history.checkpoint()
+        self.replace(change.text, start, end, maintain_selection_offset=False)
+        self.history.checkpoint()
+        self.move_cursor(self.clamp_visitable((row, column)))
+
+
+def _location(text: str, index: int) -> tuple[int, int]:
+    """Row and column of a place in the text, both 0-based."""
+    return text.count("\n", 0, index), index - text.rfind("\n", 0, index) - 1

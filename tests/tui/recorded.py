@@ -1,0 +1,55 @@
+"""Sessions recorded from real compiles (tests/recordings), as states and as apps."""
+
+import shutil
+from pathlib import Path
+
+from idbg import events
+from idbg.events import SessionEvent
+from idbg.records import Graph, GraphId, Node, TensorMeta
+from idbg.session import Session
+from idbg.settings import Settings
+from idbg_tui.app import IdbgApp
+from idbg_tui.state import State
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+INFERENCE = GraphId("0/0", "inference")
+
+
+def log(name: str) -> list[SessionEvent]:
+    with (RECORDINGS / f"{name}.jsonl").open("rb") as file:
+        return list(events.decode_all(file))
+
+
+def state_of(name: str) -> State:
+    """The state after everything that was recorded."""
+    state = State(live=False)
+    state.apply(log(name))
+    return state
+
+
+def app_of(name: str, folder: Path, settings: Settings | None = None) -> IdbgApp:
+    """The app over a saved session made of a recording."""
+    saved = folder / name
+    saved.mkdir()
+    shutil.copy(RECORDINGS / f"{name}.jsonl", saved / "events.jsonl")
+    return IdbgApp(Session.open(saved), settings or Settings())
+
+
+def chain(count: int, module: str = "") -> Graph:
+    """A graph of `count` relus, one after the other."""
+    tensor = TensorMeta("float32", (4, 8), (8, 1), "cpu")
+    nodes = tuple(
+        Node(
+            name=f"relu_{index}",
+            op="call_function",
+            target="aten.relu.default",
+            inputs=(f"relu_{index - 1}",) if index else (),
+            tensors=(tensor,),
+            module=module.format(index=index),
+            file="model.py",
+            line=index + 1,
+            code=f"x = relu(x)  # {index}",
+        )
+        for index in range(count)
+    )
+    return Graph(INFERENCE, nodes)

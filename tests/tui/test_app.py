@@ -1,0 +1,481 @@
+"""Does the whole screen work over sessions that were recorded from real compiles?"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from recorded import INFERENCE, app_of, chain
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from idbg import events
+from idbg.errors import BadInput
+from idbg.events import SessionEvent
+from idbg.records import Failure, NodeId, Program, Target
+from idbg.settings import Settings
+from idbg_tui.app import IdbgApp
+from idbg_tui.help import Help
+from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.violations import ViolationsPane
+from idbg_tui.widgets.picker import Picker
+
+WIDE, SMALL = (160, 45), (80, 24)
+
+
+def texts(app: IdbgApp, number: int) -> list[str]:
+    """What the rows of a pane say, those that can be seen."""
+    lines = app.body.panes[number].lines  # type: ignore[attr-defined]
+    return [lines.line(y).text.rstrip() for y in range(lines.size.height)]
+
+
+def bar(app: IdbgApp, name: str) -> str:
+    return app.query_one(f"#{name}").render().plain  # type: ignore[union-attr]
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until the panes have followed the selection."""
+    await pilot.pause(0.12)
+
+
+async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdict(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert "saved session" in bar(app, "header") and "18 kernels" in bar(app, "header")
+        assert f"{app.state.counts['reject']} reject" in bar(app, "header")
+        assert any("convolution" in row and "✘ op" in row for row in texts(app, 1))
+        assert "unsupported_ops" in "".join(texts(app, 4))
+        assert app.focused is not None and app.body.current == 1
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+async def test_the_cursor_selects_and_every_pane_follows(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        before = app.state.selected
+        await pilot.press("j")
+        await settle(pilot)
+        assert app.state.selected != before and app.state.selected is not None
+        assert app.state.selected.name in (app.body.panes[3].border_title or "")
+
+
+async def test_a_filter_narrows_the_rows_selects_a_match_and_escape_takes_it_back(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("slash", *"addmm")
+        await settle(pilot)
+        assert app.state.selected == NodeId(INFERENCE, "addmm")
+        assert "1 of 435" in (app.body.panes[1].border_title or "")
+        await pilot.press("enter", "escape")
+        await settle(pilot)
+        assert "435 nodes" in (app.body.panes[1].border_title or "")
+        assert app.state.selected == NodeId(INFERENCE, "addmm")
+        assert any(row.lstrip("▌↑↓ ").startswith("addmm") for row in texts(app, 1))
+
+
+async def test_n_goes_through_matches_and_without_a_filter_through_violations(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("n")
+        await settle(pilot)
+        assert app.state.selected == NodeId(INFERENCE, "convolution_1")
+        await pilot.press("slash", *"relu", "enter", "n", "n")
+        await settle(pilot)
+        assert app.state.selected is not None and app.state.selected.name.startswith("relu")
+
+
+async def test_a_node_that_another_pane_chose_is_shown_in_spite_of_a_filter(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("slash", *"relu", "enter")
+        await pilot.press("v")
+        await settle(pilot)
+        assert app.state.selected is not None and app.state.selected.name.startswith("convolution")
+        assert "435 nodes" in (app.body.panes[1].border_title or "")
+
+
+async def test_space_folds_a_module_and_a_jump_into_it_unfolds_it(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("f")
+        await settle(pilot)
+        rows = [row for row in texts(app, 1) if row]
+        assert len(rows) < 30 and any(row.lstrip().startswith("▸") for row in rows)
+        await pilot.press("v")
+        await settle(pilot)
+        assert app.state.node is not None
+        assert any(app.state.node.name in row.split() for row in texts(app, 1))
+
+
+async def test_brackets_step_through_the_stages_and_the_same_computation_stays_selected(tmp_path: Path) -> None:
+    app = app_of("mlp_train", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        title = app.body.panes[1]
+        assert "forward" in (title.border_title or "")
+        stages = []
+        for _ in range(5):
+            await pilot.press("left_square_bracket")
+            assert app.state.graph_id is not None
+            stages.append(app.state.graph_id.stage)
+        assert stages[:2] == ["joint", "dynamo"] and stages[-1] == "dynamo"
+        assert "no further stage" in bar(app, "footer")
+
+
+async def test_walking_and_back_returns_to_where_one_was(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        start = app.state.selected
+        await pilot.press("u", "u")
+        assert app.state.selected != start
+        await pilot.press("backspace", "ctrl+o")
+        assert app.state.selected == start
+
+
+async def test_enter_on_a_violation_goes_to_its_nodes_one_after_the_other(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("4", "j", "j", "j")
+        seen = []
+        for _ in range(3):
+            await pilot.press("enter")
+            await pilot.pause()
+            seen.append(app.state.selected.name if app.state.selected else "")
+        assert len(set(seen)) == 3 and all(name.startswith("convolution") for name in seen)
+        assert app.body.current == 4
+
+
+DENY = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["convolution"]\n'
+PAD = '[[rules]]\nkind = "alignment"\nmultiple = 64\nseverity = "pad"\n'
+
+
+async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules(PAD + DENY)
+        await pilot.pause(0.3)
+        await pilot.press("4", "g", "j", "j")
+        lines = app.query_one(ViolationsPane).lines
+        key = lines.items[lines.cursor].key
+        app.session.edit_rules('name = "free"\n' + DENY)
+        await pilot.pause(0.3)
+        assert lines.items[lines.cursor].key == key
+        assert any("gone" in row for row in texts(app, 4))
+        assert "20 reject" in bar(app, "header") and "free" in bar(app, "header")
+
+
+async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules('name = "free"\n')
+        await pilot.pause(0.3)
+        assert "no rule broken" in bar(app, "header")
+        app.session.edit_rules('name = "free2"\n')
+        await pilot.pause(0.3)
+        assert "no rule of free2 is broken" in "".join(texts(app, 4))
+
+
+async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        for number in range(1, 9):
+            await pilot.press(str(number))
+            await pilot.pause()
+            shown = [pane.NUMBER for pane in app.body.panes.values() if pane.region.area]
+            assert shown == [number]
+        assert len(app.body.query_one("TabLine").render().plain) <= 80  # type: ignore[union-attr]
+
+
+async def test_the_layout_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert len([pane for pane in app.body.panes.values() if pane.region.area]) == 5
+        await pilot.resize_terminal(*SMALL)
+        await settle(pilot)
+        assert len([pane for pane in app.body.panes.values() if pane.region.area]) == 1
+        await pilot.resize_terminal(*WIDE)
+        await settle(pilot)
+        assert len([pane for pane in app.body.panes.values() if pane.region.area]) == 5
+
+
+async def test_zoom_shows_one_pane_and_all_again(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("z")
+        await settle(pilot)
+        assert [pane.NUMBER for pane in app.body.panes.values() if pane.region.area] == [1]
+        await pilot.press("z")
+        await settle(pilot)
+        assert app.query_one(GraphPane).region.width < 100
+
+
+async def test_growing_and_shrinking_move_the_border(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        width = app.query_one(GraphPane).region.width
+        await pilot.press("equals_sign")
+        await settle(pilot)
+        assert app.query_one(GraphPane).region.width > width
+        await pilot.press("underscore")
+        await settle(pilot)
+        assert app.query_one(GraphPane).region.width == width
+
+
+async def test_tab_goes_round_the_panes_that_can_be_seen(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        seen = []
+        for _ in range(5):
+            seen.append(app.body.current)
+            await pilot.press("tab")
+        assert seen == [1, 2, 3, 4, 8]
+        assert app.body.current == 1
+
+
+async def test_a_saved_session_refuses_to_run_in_one_sentence(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("r")
+        assert "read from disk" in bar(app, "footer")
+        await pilot.press("j")
+        assert "read from disk" not in bar(app, "footer")
+
+
+async def test_the_help_lists_keys_and_filters_them(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("question_mark", *"strict")
+        await pilot.pause()
+        assert isinstance(app.screen, Help)
+        rows = [app.screen._lines.line(y).text.split() for y in range(2)]
+        assert rows[0] == ["Compile"] and rows[1][0] == "s"
+        await pilot.press("escape")
+        assert not isinstance(app.screen, Help)
+
+
+async def test_the_accelerator_is_picked_from_a_list(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules('name = "free"\n')
+        await pilot.pause(0.3)
+        await pilot.press("a")
+        await pilot.pause()
+        assert isinstance(app.screen, Picker)
+        await pilot.press("enter")
+        await pilot.pause(0.3)
+        assert "mock" in bar(app, "header") and "reject" in bar(app, "header")
+
+
+async def test_the_palette_finds_actions_and_nodes(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("ctrl+p", *"convolution_17")
+        await pilot.pause(0.6)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.state.selected == NodeId(INFERENCE, "convolution_17")
+
+
+async def test_a_key_of_the_settings_file_takes_the_place_of_ours(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path, Settings(keys={"zoom": "Z"}))
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("z")
+        assert not app.body.zoomed
+        await pilot.press("Z")
+        assert app.body.zoomed
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [(Settings(theme="nope"), 'no theme "nope"'), (Settings(keys={"zom": "Z"}), "did you mean zoom?")],
+)
+async def test_a_wrong_setting_is_said_and_the_program_starts(tmp_path: Path, settings: Settings, words: str) -> None:
+    app = app_of("resnet", tmp_path, settings)
+    async with app.run_test(size=(200, 45)) as pilot:
+        await settle(pilot)
+        assert words in bar(app, "footer")
+
+
+async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for number in ("5", "6"):
+            await pilot.press(number)
+            sentence = app.body.panes[int(number)].query_one("Static").render().plain  # type: ignore[union-attr]
+            assert sentence.startswith("not measured") and not any(letter.isdigit() for letter in sentence)
+
+
+# ---------------------------------------------------------------- a session that lives
+
+
+class FakeSession:
+    """A live session without a worker: what the app calls is remembered, and `emit` makes things happen."""
+
+    def __init__(self) -> None:
+        self.events: list[SessionEvent] = []
+        self.live = True
+        self.target = Target(rules='[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n')
+        self.folder = Path("/nowhere")
+        self.calls: list[str] = []
+        self.listener: Callable[[SessionEvent], None] = self.events.append
+        self.runs = 0
+
+    def subscribe(self, listener: Callable[[SessionEvent], None]) -> Callable[[], None]:
+        self.listener = listener
+        return lambda: None
+
+    def emit(self, event: SessionEvent) -> None:
+        self.events.append(event)
+        self.listener(event)
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def run(self, target: Target | None = None) -> int:
+        self.target = target or self.target
+        self.runs += 1
+        self.calls.append(f"run {self.target.backend} {'strict' if self.target.strict else 'warn'}")
+        self.emit(events.RunStarted(run=self.runs, program=Program("m.py"), target=self.target))
+        return self.runs
+
+    def cancel(self) -> None:
+        self.calls.append("cancel")
+
+    def edit_rules(self, text: str, origin: str = "editor") -> object:
+        self.emit(events.RulesEdited(text=text, origin=origin))
+        return object()
+
+    def export_repro(self, node: NodeId | None, rule: str = "") -> None:
+        self.calls.append(f"repro {node} {rule}")
+        if node is None:
+            raise BadInput("nothing to reproduce", hint="run it")
+
+
+def living() -> tuple[IdbgApp, FakeSession]:
+    session = FakeSession()
+    return IdbgApp(session, Settings()), session  # type: ignore[arg-type]
+
+
+async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown_as_it_comes() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        assert session.calls == ["start", "run aot warn"]
+        assert "compiling" in "".join(texts(app, 1)) and "compiling" in "".join(texts(app, 4))
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await pilot.pause(0.2)
+        assert "relu_2" in "".join(texts(app, 1))
+        assert "3 reject" in bar(app, "header")
+
+
+async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        shown = []
+        app.show, show = lambda: shown.append(show()), app.show  # type: ignore[method-assign]
+        for number in range(500):
+            session.emit(events.PhaseChanged(run=1, phase=f"phase {number}"))
+        await pilot.pause(0.3)
+        assert 1 <= len(shown) < 10
+        assert "phase 499" in bar(app, "footer")
+
+
+async def test_strict_and_backend_are_one_key_and_run_again() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        await pilot.press("s")
+        assert session.calls[-1] == "run aot strict"
+        await pilot.press("b")
+        await pilot.pause()
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        assert session.calls[-1] == "run mock strict"
+
+
+async def test_control_c_cancels_and_a_second_one_quits() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        await pilot.press("ctrl+c")
+        assert session.calls[-1] == "cancel" and app.is_running
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert app._exit
+
+
+async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        failure = Failure(kind="user", type="SyntaxError", message="invalid syntax (m.py, line 3)")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=failure))
+        await pilot.pause(0.2)
+        assert "invalid syntax (m.py, line 3)" in bar(app, "footer")
+        assert "SyntaxError" in bar(app, "header")
+        assert "7 Log says why" in "".join(texts(app, 1))
+        await pilot.press("r")
+        assert session.calls[-1] == "run aot warn"
+
+
+async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idbg_tui.app.RECOMPILE", 0.2)
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        for multiple in (2, 4, 8):
+            session.edit_rules(f'[[rules]]\nkind = "alignment"\nmultiple = {multiple}\n')
+            await pilot.pause(0.06)
+        assert session.runs == 1
+        await pilot.pause(0.4)
+        assert session.runs == 2
+
+
+async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await pilot.pause(0.2)
+        await pilot.press("x")
+        await pilot.pause()
+        assert session.calls[-1] == "repro relu_0 unsupported_ops"
+        session.emit(events.ReproEnded(run=1, path="/tmp/repro.py", reproduced=True, status=1))
+        await pilot.pause(0.2)
+        assert "reproduced in a fresh process (exit 1): /tmp/repro.py" in bar(app, "footer")
+
+
+async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause(0.1)
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await pilot.pause(0.2)
+        await pilot.press("slash", *"qsrz8")
+        assert app.is_running and session.runs == 1 and not app.body.zoomed
+        assert app.query_one(GraphPane).query_one(Input).value == "qsrz8"

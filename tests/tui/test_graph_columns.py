@@ -1,0 +1,104 @@
+"""Does a node read as one line whose columns stay put and fit?"""
+
+import pytest
+from recorded import state_of
+
+from idbg.records import Kernel, Node, TensorMeta
+from idbg_tui.outline import Heading
+from idbg_tui.panes.graph_columns import (
+    Columns,
+    Facts,
+    Totals,
+    heading_row,
+    kernel_mark,
+    measure,
+    node_row,
+    op_of,
+    shape_of,
+)
+from idbg_tui.widgets.lines import Row
+
+
+def text(row: Row) -> str:
+    return "".join(piece for piece, _ in row)
+
+
+def node(name: str = "relu_1", target: str = "aten.relu.default", op: str = "call_function") -> Node:
+    tensor = TensorMeta("float32", (1, 64), (64, 1))
+    return Node(name=name, op=op, target=target, tensors=(tensor,), line=143, file="m.py")  # type: ignore[arg-type]
+
+
+def kernel(name: str, source: str = "text") -> Kernel:
+    return Kernel(frame="0/0", part="inference", name=name, language="cpp", source=source)
+
+
+@pytest.mark.parametrize(
+    ("target", "op", "words"),
+    [
+        ("aten.convolution.default", "call_function", "convolution"),
+        ("aten.add.Tensor", "call_function", "add.Tensor"),
+        ("torch.nn.functional.relu", "call_function", "relu"),
+        ("view", "call_method", "view"),
+        ("weight", "get_attr", "get_attr"),
+        ("output", "output", "output"),
+    ],
+)
+def test_an_op_is_called_by_its_short_name(target: str, op: str, words: str) -> None:
+    assert op_of(node(target=target, op=op)) == words
+
+
+def test_a_shape_says_how_many_more_there_are() -> None:
+    tensor = TensorMeta("float32", (8,))
+    two = Node(name="n", op="call_function", target="aten.var_mean.correction", tensors=(tensor, tensor))
+    assert shape_of(two) == "f32[8] +1"
+    assert shape_of(Node(name="n", op="output", target="output")) == ""
+
+
+@pytest.mark.parametrize(
+    ("kernels", "mark"),
+    [
+        ([], ""),
+        ([kernel("cpp_fused_relu_12")], "k12"),
+        ([kernel("cpp_fused_relu_1"), kernel("cpp_fused_sum_2")], "k1+"),
+        ([kernel("cpp_fused_relu_1"), kernel("cpp_fused_relu_1")], "k1"),
+        ([kernel("extern_kernels.mm", "")], "ext"),
+    ],
+)
+def test_a_kernel_is_marked_by_its_number(kernels: list[Kernel], mark: str) -> None:
+    assert kernel_mark(kernels) == mark
+
+
+def test_a_violation_has_a_sign_and_a_word_beside_its_colour() -> None:
+    row = node_row(node(), 0, Facts(severity="pad", words="align"), Columns())
+    assert ("◇ align", "pad") in [(piece.strip(), style) for piece, style in row]
+
+
+def test_inputs_and_users_of_the_selected_node_are_marked_in_the_gutter() -> None:
+    assert text(node_row(node(), 0, Facts(relation="input"), Columns())).startswith(" ↑relu")
+    assert text(node_row(node(), 0, Facts(relation="user", marked=True), Columns())).startswith("▌↓")
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 78, 100, 158])
+def test_every_row_of_a_real_graph_fits_and_its_columns_are_in_line(width: int) -> None:
+    graph = state_of("resnet").graph
+    assert graph is not None
+    columns = measure(graph.nodes, [3] * len(graph.nodes)).within(width)
+    rows = [text(node_row(one, 3, Facts("", False, "reject", "align+1", "k12+"), columns)) for one in graph.nodes]
+    assert max(map(len, rows)) <= width
+    if columns.verdict > 2:
+        assert len({row.index("✘") for row in rows}) == 1
+
+
+def test_a_shape_is_never_cut_while_a_name_can_give_way() -> None:
+    columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
+    assert columns.within(80).shape == 20
+    assert columns.within(80).name < 40
+
+
+def test_a_folded_heading_says_how_many_nodes_and_violations_it_hides() -> None:
+    heading = Heading("layers.1", "1", "Block", 1, 10, 1210, 0, twin="0")
+    row = text(heading_row(heading, Totals({"reject": 2, "pad": 1}), Columns(24, 12, 16), folded=True))
+    assert "▸ 1" in row and "same as 0" in row and "1,200 nodes" in row and "✘ 3" in row
+    assert "▾" in text(heading_row(heading, Totals({}), Columns(24, 12, 16), folded=False))
+
+

@@ -1,0 +1,23 @@
+"""Do sizes stay within bounds, and do tabs name what is there?"""
+
+import pytest
+
+from idbg_tui.layout import Sizes
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_growing_and_shrinking_back_gives_the_same_sizes(number: int) -> None:
+    assert Sizes().grown(number, 1).grown(number, -1) == Sizes()
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_no_pane_can_grow_another_away(number: int) -> None:
+    sizes = Sizes()
+    for _ in range(50):
+        sizes = sizes.grown(number, 1)
+    assert all(20 <= share <= 80 for share in (sizes.graph, sizes.top, sizes.source, sizes.tabs))
+
+
+def test_the_graph_grows_at_the_cost_of_what_is_beside_and_below_it() -> None:
+    grown = Sizes().grown(1, 1)
+    assert grown.graph > Sizes().graph and grown.top > Sizes().top

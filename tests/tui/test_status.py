@@ -1,0 +1,109 @@
+"""Do the header and the footer say what is so, in words, and fit?"""
+
+import pytest
+from recorded import chain, state_of
+
+from idbg import events
+from idbg.events import SessionEvent
+from idbg.records import Failure, Program, Target
+from idbg_tui import keymap, status
+from idbg_tui.state import State
+from idbg_tui.widgets.bars import Piece
+
+KEYS = keymap.in_force({})
+
+
+def words(pieces: list[Piece]) -> str:
+    return "".join(text for text, _ in pieces)
+
+
+def live(*more: SessionEvent, live: bool = True) -> State:
+    state = State(live=live, target=Target(strict=True))
+    state.apply([events.RunStarted(run=1, program=Program("m.py"), target=Target()), *more])
+    return state
+
+
+def test_the_header_names_program_target_and_result() -> None:
+    left, right = status.header(state_of("resnet"), 160)
+    assert words(left).startswith("idbg  examples/resnet.py   aot · cpu · mock (warn)")
+    assert "kernels · aot took" in words(right)
+
+
+def test_a_narrow_header_keeps_the_counts_and_leaves_out_the_target() -> None:
+    left, right = status.header(state_of("resnet"), 78)
+    assert "reject" in words(left) and "mock" not in words(left)
+    assert len(words(left)) + len(words(right)) < 78
+
+
+def test_strict_is_said() -> None:
+    assert "(strict)" in words(status.header(live(), 160)[0])
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Failure(kind="user", type="ValueError", message="x"), "the program raised ValueError"),
+        (Failure(kind="cancelled", message="x"), "cancelled"),
+        (Failure(kind="torch", message="x"), "torch could not compile it"),
+        (Failure(kind="constraints", message="x"), "stopped by the rules"),
+    ],
+)
+def test_a_failed_run_says_whose_failure_it_is(failure: Failure, said: str) -> None:
+    state = live(events.RunEnded(run=1, verdict="failed", seconds=1.5, failure=failure))
+    assert said + " after 1.5 s" in words(status.header(state, 160)[1])
+
+
+def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> None:
+    state = live(
+        events.RunEnded(run=1, verdict="clean", seconds=18.4),
+        events.RunStarted(run=2, program=Program("m.py"), target=Target()),
+        events.PhaseChanged(run=2, phase="codegen"),
+    )
+    said = words(status.footer_progress(state))
+    assert said.startswith("codegen") and said.endswith("last time 18 s")
+
+
+def test_no_time_is_given_that_was_not_measured() -> None:
+    assert "last time" not in words(status.footer_progress(live()))
+
+
+def test_no_kernels_are_counted_where_none_were_made() -> None:
+    state = live(events.GraphCaptured(run=1, graph=chain(2)), events.RunEnded(run=1, verdict="clean", seconds=1.0))
+    assert "no kernels" in words(status.header(state, 160)[1])
+
+
+def test_a_saved_run_that_was_not_finished_says_so() -> None:
+    assert "not finished" in words(status.header(live(live=False), 160)[1])
+
+
+@pytest.mark.parametrize("width", [20, 40, 78, 158])
+def test_the_footers_keys_fit_and_the_panes_own_come_first(width: int) -> None:
+    said = words(status.footer_keys((("space", "fold"),), KEYS, live(), width))
+    assert len(said) <= width
+    assert said.startswith("space fold")
+
+
+def test_cancel_is_offered_while_something_runs_and_running_is_not_offered_for_a_saved_session() -> None:
+    assert "c cancel" in words(status.footer_keys((), KEYS, live(), 200))
+    saved = words(status.footer_keys((), KEYS, live(live=False), 200))
+    assert "cancel" not in saved and "r run" not in saved and "repro" not in saved
+
+
+@pytest.mark.parametrize(
+    ("event", "said", "level"),
+    [
+        (events.WorkerDied(cause="killed by SIGSEGV"), "killed by SIGSEGV", "error"),
+        (events.ReproEnded(run=1, path="/x/r.py", reproduced=True, status=1), "reproduced in a fresh process", "info"),
+        (events.ReproEnded(run=1, path="/x/r.py", reproduced=False, status=0), "NOT reproduce", "warning"),
+        (events.ReproEnded(run=1, path="/x/r.py"), "not tried", "warning"),
+        (events.Noted(level="warning", text="the disk is full"), "the disk is full", "warning"),
+    ],
+)
+def test_what_happens_once_is_said_once(event: SessionEvent, said: str, level: str) -> None:
+    flash = status.flash(event)
+    assert flash is not None and said in flash[0] and flash[1] == level
+
+
+def test_a_cancelled_run_needs_no_message() -> None:
+    failure = Failure(kind="cancelled", message="cancelled")
+    assert status.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure)) is None

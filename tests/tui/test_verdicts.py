@@ -1,0 +1,71 @@
+"""Is what an edit changed known, also for the graph that a recompile brings?"""
+
+from recorded import chain
+
+from idbg.accelerator import parse
+from idbg.constraints import Constraint
+from idbg_tui.verdicts import Tally, Verdicts, first_broken, totals
+
+
+def rules(multiple: int = 1, deny: str = "tanh") -> tuple[Constraint, ...]:
+    text = f'[[rules]]\nkind = "alignment"\nmultiple = {multiple}\nseverity = "pad"\n'
+    return parse(text + f'[[rules]]\nkind = "unsupported_ops"\ndeny = ["{deny}"]\n').rules
+
+
+def test_an_edit_says_what_appeared_and_what_went() -> None:
+    graph, verdicts = chain(5), Verdicts()
+    verdicts.set_rules(rules())
+    assert len(verdicts.of(graph)) == 0
+    verdicts.set_rules(rules(multiple=16))
+    assert [group.count for group in verdicts.change(graph).appeared] == [5]
+    verdicts.set_rules(rules(deny="relu"))
+    change = verdicts.change(graph)
+    assert [(group.rule.name, group.count) for group in change.appeared] == [("unsupported_ops", 5)]
+    assert [(group.rule.name, group.count) for group in change.went] == [("alignment", 5)]
+
+
+def test_the_first_rules_change_nothing() -> None:
+    verdicts = Verdicts()
+    verdicts.set_rules(rules(multiple=16))
+    assert verdicts.change(chain(3)).appeared == []
+
+
+def test_quick_edits_are_one_change() -> None:
+    graph, verdicts = chain(5), Verdicts()
+    verdicts.set_rules(rules())
+    verdicts.set_rules(rules(multiple=16))
+    verdicts.set_rules(rules(multiple=32), again=True)
+    assert [group.count for group in verdicts.change(graph).appeared] == [5]
+
+
+def test_a_recompiled_graph_keeps_its_marks() -> None:
+    verdicts = Verdicts()
+    verdicts.set_rules(rules())
+    verdicts.of(chain(5))
+    verdicts.set_rules(rules(deny="relu"))
+    again = chain(5)
+    assert len(verdicts.of(again)) == 5
+    assert [group.count for group in verdicts.change(again).appeared] == [5]
+
+
+def test_a_recompiled_graph_is_checked_itself() -> None:
+    verdicts = Verdicts()
+    verdicts.set_rules(rules(deny="relu"))
+    assert len(verdicts.of(chain(5))) == 5
+    assert len(verdicts.of(chain(3))) == 3
+
+
+def test_a_range_of_nodes_is_tallied_by_severity() -> None:
+    graph, verdicts = chain(10), Verdicts()
+    verdicts.set_rules(rules(multiple=16, deny="relu"))
+    tally = Tally(verdicts.of(graph))
+    assert list(tally.within(2, 5).items()) == [("reject", 3), ("pad", 3)]
+    assert tally.within(5, 5) == {}
+
+
+def test_totals_are_over_all_graphs_the_severest_first() -> None:
+    verdicts = Verdicts()
+    verdicts.set_rules(rules(multiple=16, deny="relu"))
+    found = verdicts.of(chain(4))
+    assert list(totals([found, found]).items()) == [("reject", 8), ("pad", 8)]
+    assert first_broken(found.graph, found) == "relu_0"

@@ -1,0 +1,66 @@
+"""Are violations grouped by rule and by the user's line, severest first, with what is new and what is gone?"""
+
+from recorded import chain, state_of
+
+from idbg.accelerator import parse
+from idbg_tui.verdicts import Verdicts
+from idbg_tui.violation_list import MOST, Gone, Heading, Line, Rest, violation_list
+
+RELU = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n'
+PAD = '[[rules]]\nkind = "alignment"\nmultiple = 16\nseverity = "pad"\n'
+
+
+def checked(*texts: str, count: int = 4) -> Verdicts:
+    verdicts = Verdicts()
+    for text in texts:
+        verdicts.set_rules(parse(text).rules)
+    return verdicts
+
+
+def test_the_severest_rule_comes_first_whatever_its_place_in_the_file() -> None:
+    graph, verdicts = chain(4), checked(PAD + RELU)
+    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    assert [item.rule.name for item in items if isinstance(item, Heading)] == ["unsupported_ops", "alignment"]
+
+
+def test_nodes_of_one_line_are_one_row() -> None:
+    state = state_of("resnet")
+    items = violation_list([(state.findings(graph), state.verdicts.change(graph)) for graph in state.level])
+    lines = [item for item in items if isinstance(item, Line) and item.rule.name == "unsupported_ops"]
+    assert sum(len(line.nodes) for line in lines) == 20
+    assert len({(line.file, line.line) for line in lines}) == len(lines) < 20
+
+
+def test_the_heading_says_what_all_its_lines_share_and_a_line_the_rest() -> None:
+    graph, verdicts = chain(4), checked(RELU)
+    heading, *lines = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    assert isinstance(heading, Heading) and "relu is denied" in heading.says
+    assert all(isinstance(line, Line) and line.says == "" and line.code for line in lines)
+
+
+def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:
+    graph, verdicts = chain(4), checked(PAD, RELU)
+    verdicts.of(graph)
+    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    new = [item for item in items if isinstance(item, Line)]
+    gone = [item for item in items if isinstance(item, Gone)]
+    assert new and all(line.new for line in new)
+    assert [(item.rule.name, item.count) for item in gone] == [("alignment", 4)]
+    heading = next(item for item in items if isinstance(item, Heading) and item.rule.name == "alignment")
+    assert (heading.count, heading.says) == (0, "no longer broken")
+
+
+def test_a_rule_that_everything_breaks_is_cut_and_says_so() -> None:
+    graph, verdicts = chain(MOST + 500), checked(RELU)
+    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    rest = items[-1]
+    assert isinstance(rest, Rest) and rest.count == 500
+    assert isinstance(items[0], Heading) and items[0].count == MOST + 500
+
+
+def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:
+    state = state_of("attention")
+    found = [(state.findings(graph), state.verdicts.change(graph)) for graph in state.level]
+    first, second = ([item.key for item in violation_list(found)] for _ in range(2))
+    assert first == second
+    assert len(set(first)) == len(first)
