@@ -181,10 +181,6 @@ class IdbgApp(Actions):
         self.state.choose(message.node, jump=message.jump)
         self.show_selection()
 
-    def on_graph_chosen(self, message: messages.GraphChosen) -> None:
-        self.state.choose_graph(message.graph)
-        self.show()
-
     def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
         self.state.choose_kernel(message.frame, message.part, message.name)
         self.show()
@@ -195,9 +191,6 @@ class IdbgApp(Actions):
 
     def on_rules_changed(self, message: messages.RulesChanged) -> None:
         self.session.edit_rules(message.text, message.origin)
-
-    def on_recompile_asked(self, message: messages.RecompileAsked) -> None:
-        self.action_run()
 
     def on_repro_asked(self, message: messages.ReproAsked) -> None:
         self.attempt(lambda: self.session.export_repro(message.node, message.rule))

@@ -4,7 +4,7 @@ from typing import Literal
 
 from textual.message import Message
 
-from idbg.records import GraphId, NodeId, Part
+from idbg.records import NodeId, Part
 
 
 class NodeChosen(Message):
@@ -15,14 +15,6 @@ class NodeChosen(Message):
         super().__init__()
         self.node = node
         self.jump = jump
-
-
-class GraphChosen(Message):
-    """The user asked for another graph: a stage or a frame."""
-
-    def __init__(self, graph: GraphId) -> None:
-        super().__init__()
-        self.graph = graph
 
 
 class KernelChosen(Message):
@@ -51,10 +43,6 @@ class RulesChanged(Message):
         super().__init__()
         self.text = text
         self.origin = origin
-
-
-class RecompileAsked(Message):
-    """The user wants the program compiled again with the rules in force."""
 
 
 class ReproAsked(Message):

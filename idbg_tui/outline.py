@@ -1,9 +1,9 @@
 """In which order, and under which headings, do a graph's nodes stand on the screen?
 
-Nodes keep the graph's order; a heading stands where the user's module changes, so each covers a range of nodes. A row is one integer: a node's index, or, negative, `~heading`. Building costs about 0.1 s for 100,000 nodes.
+Nodes keep the graph's order; a heading stands where the user's module changes, so each covers a range of nodes. A row
+is one integer: a node's index, or, negative, `~heading`. Building costs about 0.1 s for 100,000 nodes.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -37,10 +37,6 @@ class Outline:
     headings: list[Heading]
     owner: list[int]
     folded: set[str]
-    _starts: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._starts = [heading.first for heading in self.headings]
 
     def rows(self) -> list[int]:
         """Every row that is not hidden by a fold."""
@@ -77,10 +73,6 @@ class Outline:
             return self.headings[~row].depth
         owner = self.owner[row]
         return 0 if owner < 0 else self.headings[owner].depth + 1
-
-    def heading_at(self, index: int) -> int:
-        """The last heading that begins at or before node `index`, or -1."""
-        return bisect_right(self._starts, index) - 1
 
 
 def outline(graph: Graph, folded: set[str] | None = None) -> Outline:

@@ -54,7 +54,7 @@ def wants_ascii(environ: Mapping[str, str]) -> bool:
 
 
 def use_ascii() -> None:
-    """Replace every sign by an ASCII one, for a terminal that cannot show the others. Call it before the first paint."""
+    """Replace every sign by an ASCII one, for a terminal that cannot show the others. Call before the first paint."""
     SEVERITY_SIGNS.update(_ASCII_SEVERITIES)
     VERDICT_SIGNS.update(_ASCII_VERDICTS)
     MARKS.update(_ASCII_MARKS)

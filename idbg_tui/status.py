@@ -137,7 +137,9 @@ def flash(event: SessionEvent) -> tuple[str, str] | None:
     match event:
         case events.WorkerDied():
             return f"the worker died: {event.cause}; 7 Log has its last output, r starts another", "error"
-        case events.RunEnded(failure=failure) if failure is not None and failure.kind != "cancelled":
+        case events.RunEnded(failure=failure) if failure is not None and failure.kind == "cancelled":
+            return "cancelled: r runs again", "info"
+        case events.RunEnded(failure=failure) if failure is not None:
             first = failure.message.strip().partition("\n")[0].rstrip(":")
             where = "4 lists them, x writes a repro" if failure.kind == "constraints" else "7 Log has the rest"
             return f"{first}: {where}", "error"

@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pyte
 
-KEYS = {"enter": "\r", "esc": "\x1b", "tab": "\t", "down": "\x1b[B", "up": "\x1b[A", "ctrl+c": "\x03", "backspace": "\x7f"}
+KEYS = {
+    "enter": "\r",
+    "esc": "\x1b",
+    "tab": "\t",
+    "down": "\x1b[B",
+    "up": "\x1b[A",
+    "ctrl+c": "\x03",
+    "backspace": "\x7f",
+}
 LEFT_ALTERNATE_SCREEN = b"\x1b[?1049l"
 
 

@@ -5,6 +5,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+
 from idbg import accelerator, plugins
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype

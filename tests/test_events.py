@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from idbg import events
 from idbg.records import (
     Failure,

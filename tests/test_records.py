@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+
 from idbg.records import (
     DTYPE_OF_SHORT,
     DTYPES,

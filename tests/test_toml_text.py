@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+
 from idbg import toml_text
 
 TEXT = """# a comment with = and [[rules]]

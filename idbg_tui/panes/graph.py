@@ -124,7 +124,7 @@ class GraphPane(Pane):
         self.set_title(title)
 
     def _heading(self, between: str) -> Content:
-        """Stages with the shown one in brackets, then how many nodes, which frame, and which run if it is not the last."""
+        """Stages, the shown one in brackets, then how many nodes, which frame, and which run if it is not the last."""
         state, graph = self._state, self._state.graph
         title = f"{self.NUMBER} {self.LABEL}"
         if graph is None:

@@ -96,7 +96,7 @@ def shape_of(node: Node) -> str:
 
 
 def kernel_mark(kernels: Sequence[Kernel]) -> str:
-    """Which kernels compute a node: "k3" for a generated one that ends in _3, "ext" for an extern one, "k3+" for more."""
+    """Which kernels compute a node: "k3" for a generated one that ends in _3, "ext" for an extern one, "+" for more."""
     if not kernels:
         return ""
     number = _NUMBER.search(kernels[0].name)
@@ -137,16 +137,8 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
     ]
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What is under a heading, all told."""
-
-    broken: Mapping[Severity, int]
-    kernels: int | None = None
-
-
-def heading_row(heading: Heading, totals: Totals, columns: Columns, *, folded: bool) -> Row:
-    """One module: fold sign, name and class, how many nodes, how many break a rule, how many kernels."""
+def heading_row(heading: Heading, broken: Mapping[Severity, int], columns: Columns, *, folded: bool) -> Row:
+    """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign."""
     dots = MARKS["ellipsis"]
     start = _indent(heading.depth) + MARKS["closed" if folded else "open"] + " "
     room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
@@ -155,15 +147,14 @@ def heading_row(heading: Heading, totals: Totals, columns: Columns, *, folded: b
     kind = cut(kind, max(0, room - len(title) - 2), dots)
     count = heading.last - heading.first
     nodes = f"{count:,} node" + ("" if count == 1 else "s")
-    worst = next(iter(totals.broken), None)
-    broken = f"{SEVERITY_SIGNS[worst]} {sum(totals.broken.values()):,}" if worst else ""
+    worst = next(iter(broken), None)
+    verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
     return [
         (" " * GUTTER + start, "dim"),
         (title, "strong"),
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
         (_cell(nodes, columns.shape), "dim"),
-        (_cell(broken, columns.verdict), worst or ""),
-        (f"k {totals.kernels}" if totals.kernels and columns.kernel else "", "dim"),
+        (_cell(verdict, columns.verdict), worst or ""),
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from idbg.constraints import Findings
 from idbg.records import Graph
 from idbg_tui.outline import Outline, outline
-from idbg_tui.panes.graph_columns import Columns, Facts, Totals, heading_row, kernel_mark, measure, node_row
+from idbg_tui.panes.graph_columns import Columns, Facts, heading_row, kernel_mark, measure, node_row
 from idbg_tui.state import State
 from idbg_tui.verdicts import Tally
 from idbg_tui.widgets.lines import Lines, Row
@@ -119,7 +119,7 @@ class GraphLines(Lines):
         if row < 0:
             heading = self.outline.headings[~row]
             broken = self._tally.within(heading.first, heading.last) if self._tally else {}
-            return heading_row(heading, Totals(broken), columns, folded=heading.key in self.outline.folded)
+            return heading_row(heading, broken, columns, folded=heading.key in self.outline.folded)
         assert self.graph is not None
         depth = self.outline.depth(row) if self._matches is None else 0
         return node_row(self.graph.nodes[row], depth, self._facts(self.graph, row), columns)

@@ -48,9 +48,7 @@ class Pane(Widget):
             self.border_title = title
             self._titling = False
 
-    def refresh(
-        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
-    ) -> Self:
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if self._titling and self.is_mounted:
             # a new title repaints the whole pane, with all that is in it, where its first line is enough
             left, top = self.content_offset

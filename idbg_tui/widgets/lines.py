@@ -114,8 +114,8 @@ class Lines(Thrifty, can_focus=True):
         self.call_after_refresh(self.show_cursor)
 
     def _set_height(self) -> None:
-        # assigning `virtual_size` lays the whole screen out again and repaints every scrollbar on it; the room that this
-        # widget takes does not depend on its rows, so its own scrollbar is told, and nobody else
+        # assigning `virtual_size` lays the whole screen out again and repaints every scrollbar on it; the room that
+        # this widget takes does not depend on its rows, so its own scrollbar is told, and nobody else
         self.set_reactive(Lines.virtual_size, Size(self.size.width, self.row_count))
         self.vertical_scrollbar.window_virtual_size = self.row_count
         self.scroll_y = min(self.scroll_y, self.max_scroll_y)
@@ -184,7 +184,7 @@ class Lines(Thrifty, can_focus=True):
         self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Scroll until the cursor can be seen, by half the height: one key in a dozen costs a repaint, not every one."""
+        """Scroll until the cursor can be seen, by half the height: a key in a dozen costs a repaint, not every one."""
         height = self.size.height
         top = self.scroll_offset.y
         if height <= 0 or top <= self.cursor < top + height:

@@ -1,7 +1,7 @@
 """Which cells of a line-API widget have to be written to the terminal again?
 
-Textual writes whole regions. Over SSH that is felt: a page of rows is 10 kB, a changed mark in one of them 50 bytes. So the
-lines are remembered as they were painted, and only the span of a line that differs is refreshed.
+Textual writes whole regions. Over SSH that is felt: a page of rows is 10 kB, a changed mark in one of them 50 bytes.
+So the lines are remembered as they were painted, and only the span of a line that differs is refreshed.
 """
 
 from collections.abc import Iterable, Iterator

@@ -4,6 +4,7 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+
 from idbg import events
 from idbg.analysis.provenance import Provenance
 from idbg.records import (

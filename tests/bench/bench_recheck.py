@@ -12,6 +12,7 @@ from statistics import median
 from time import perf_counter
 
 import msgspec
+
 from idbg import accelerator
 from idbg.constraints import Checker, Constraint
 from idbg.constraints.alignment import Alignment

@@ -1,6 +1,7 @@
 """Sizes are multiples of what the hardware wants."""
 
 import pytest
+
 from idbg.constraints import BadValue
 from idbg.constraints.alignment import Alignment
 from idbg.records import Dim, Node, Sym, TensorMeta

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
+
 from idbg import accelerator
 from idbg.constraints import Checker, Constraint, Finding, check
 from idbg.constraints.alignment import Alignment

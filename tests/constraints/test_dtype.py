@@ -1,6 +1,7 @@
 """Tensors hold what the hardware can hold."""
 
 import pytest
+
 from idbg.constraints import BadValue, Finding
 from idbg.constraints.dtype import Dtype
 from idbg.records import DTYPES, Node, TensorMeta

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import pytest
+
 from idbg import accelerator, constraints, plugins
 from idbg.constraints import Constraint, Finding
 from idbg.errors import AcceleratorError

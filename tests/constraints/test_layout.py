@@ -1,6 +1,7 @@
 """Tensors lie in memory as the hardware reads them."""
 
 import pytest
+
 from idbg.constraints import BadValue
 from idbg.constraints.layout import Layout, is_laid_out
 from idbg.records import Dim, Node, Sym, TensorMeta

@@ -3,6 +3,7 @@
 from math import inf, nan
 
 import pytest
+
 from idbg.constraints import BadValue
 from idbg.constraints.memory import Memory, stored_bytes
 from idbg.records import Dim, Node, Sym, TensorMeta

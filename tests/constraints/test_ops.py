@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+
 from idbg.constraints import ops
 from idbg.records import Node, TensorMeta
 

@@ -4,6 +4,7 @@ The numbers are those of the parity list; the same verdicts through torch.compil
 """
 
 import pytest
+
 from idbg.accelerator import Accelerator, find, parse
 from idbg.constraints import Constraint, check
 from idbg.constraints.alignment import Alignment

@@ -1,6 +1,7 @@
 """Operations that the hardware cannot run are found at every stage."""
 
 import pytest
+
 from idbg import accelerator
 from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.records import Node, TensorMeta

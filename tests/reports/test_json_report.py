@@ -6,6 +6,7 @@ from math import inf, nan
 from pathlib import Path
 
 import pytest
+
 from idbg import events
 from idbg.records import (
     Failure,

@@ -8,7 +8,6 @@ from idbg_tui.outline import Heading
 from idbg_tui.panes.graph_columns import (
     Columns,
     Facts,
-    Totals,
     heading_row,
     kernel_mark,
     measure,
@@ -97,8 +96,6 @@ def test_a_shape_is_never_cut_while_a_name_can_give_way() -> None:
 
 def test_a_folded_heading_says_how_many_nodes_and_violations_it_hides() -> None:
     heading = Heading("layers.1", "1", "Block", 1, 10, 1210, 0, twin="0")
-    row = text(heading_row(heading, Totals({"reject": 2, "pad": 1}), Columns(24, 12, 16), folded=True))
+    row = text(heading_row(heading, {"reject": 2, "pad": 1}, Columns(24, 12, 16), folded=True))
     assert "▸ 1" in row and "same as 0" in row and "1,200 nodes" in row and "✘ 3" in row
-    assert "▾" in text(heading_row(heading, Totals({}), Columns(24, 12, 16), folded=False))
-
-
+    assert "▾" in text(heading_row(heading, {}, Columns(24, 12, 16), folded=False))

@@ -58,7 +58,8 @@ def test_repeated_layers_are_folded_and_say_what_they_repeat() -> None:
 def _layer(number: int) -> list[Node]:
     ops = ("mm", "relu", "add", "mul")
     return [
-        Node(name=f"{op}_{number}", op="call_function", target=f"aten.{op}.default", module=f"layers.{number}") for op in ops
+        Node(name=f"{op}_{number}", op="call_function", target=f"aten.{op}.default", module=f"layers.{number}")
+        for op in ops
     ]
 
 

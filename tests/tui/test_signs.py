@@ -30,7 +30,8 @@ def test_signs_tell_severities_apart_without_colour() -> None:
 def test_plain_signs_are_ascii_and_still_apart() -> None:
     code = (
         "from idbg_tui import signs; signs.use_ascii(); "
-        "print(''.join([*signs.SEVERITY_SIGNS.values(), *signs.VERDICT_SIGNS.values(), *signs.MARKS.values()]).isascii(),"
+        "tables = signs.SEVERITY_SIGNS, signs.VERDICT_SIGNS, signs.MARKS;"
+        "print(all(sign.isascii() for table in tables for sign in table.values()),"
         " len(set(signs.SEVERITY_SIGNS.values())) == len(signs.SEVERITY_SIGNS))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

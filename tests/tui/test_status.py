@@ -104,6 +104,7 @@ def test_what_happens_once_is_said_once(event: SessionEvent, said: str, level: s
     assert flash is not None and said in flash[0] and flash[1] == level
 
 
-def test_a_cancelled_run_needs_no_message() -> None:
+def test_a_cancelled_run_says_how_to_go_on_and_is_no_error() -> None:
     failure = Failure(kind="cancelled", message="cancelled")
-    assert status.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure)) is None
+    flash = status.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
+    assert flash == ("cancelled: r runs again", "info")

@@ -123,7 +123,9 @@ def test_cancel_ends_the_run_and_its_process(host: Host) -> None:
     assert isinstance(ended, events.RunEnded) and ended.failure is not None
     assert ended.failure.kind == "cancelled"
     assert host.result(job("print", run=2)).verdict == "clean"
-    assert len({started.pid for started in host.all(events.WorkerStarted)}) == 2, "what it left in torch's caches is gone with it"
+    assert len({started.pid for started in host.all(events.WorkerStarted)}) == 2, (
+        "what it left in torch's caches is gone with it"
+    )
 
 
 def test_a_run_that_ignores_the_cancel_is_killed_after_the_grace_and_the_worker_comes_back() -> None:
