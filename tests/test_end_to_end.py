@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from terminal import LEFT_ALTERNATE_SCREEN, Terminal
 
 ROOT = Path(__file__).resolve().parents[1]
