@@ -1,0 +1,40 @@
+"""How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them anew.
+
+Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Paths are cut
+to what is the same on every machine.
+"""
+
+import os
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from idbg.program_args import parse_program
+from idbg.records import Target
+from idbg.session import Session
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+NAMES = ("mlp_train", "resnet", "attention")
+
+
+def record(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
+        program = parse_program(f"examples/{name}.py", module=False, argv=(), cwd=str(ROOT))
+        with Session(program, Target(), output=Path(folder)) as session:
+            session.start()
+            session.run()
+            assert session.wait(600)
+            text = (session.folder / "events.jsonl").read_text()
+        for path, short in ((sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")):
+            text = text.replace(path, short)
+        (HERE / f"{name}.jsonl").write_text(text)
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    for chosen in sys.argv[1:] or NAMES:
+        record(chosen)
+        print(chosen, (HERE / f"{chosen}.jsonl").stat().st_size)
