@@ -125,11 +125,11 @@ def footer_progress(state: State) -> list[Piece]:
 
 
 def _short(label: str) -> str:
-    """A path from here if that is shorter than from the root."""
+    """A path from here if it lies below, else as it is."""
     if not os.path.isabs(label):
         return label
     relative = os.path.relpath(label)
-    return relative if len(relative) < len(label) else label
+    return label if relative.startswith(os.pardir) else relative
 
 
 def flash(event: SessionEvent) -> tuple[str, str] | None:

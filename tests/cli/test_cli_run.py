@@ -19,8 +19,9 @@ from idbg.session import Session
 
 FAKE_CHILD = Path(__file__).parents[1] / "worker" / "fake_child.py"
 MAIN = f"""
-import functools, sys, idbg.cli.run
+import functools, signal, sys, idbg.cli.run
 from idbg import cli
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored from the start, and then stays so
 from idbg.session import Session
 idbg.cli.run.Session = functools.partial(Session, command=(sys.executable, {str(FAKE_CHILD)!r}))
 sys.exit(cli.main())

@@ -99,8 +99,8 @@ def test_a_repro_whose_cause_is_gone_exits_zero(bench: Bench):
 def test_a_failed_compile_reproduces_with_its_backward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CXX", "/bin/false")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "/bin/false"))
-    bench = Bench(tmp_path, BLOCK)
+    with torch._inductor.config.patch({"cpp.cxx": (None, "/bin/false")}):
+        bench = Bench(tmp_path, BLOCK)
     assert bench.ended.verdict == "failed"
     assert bench.ended.failure.kind == "torch"
     ended = bench.repro()

@@ -83,6 +83,11 @@ class TargetBackend:
     rules: str = ""
     last: RunCapture | None = None
 
+    @property
+    def __name__(self) -> str:
+        """What torch calls the backend in its messages."""
+        return f"idbg {self.backend.name}"
+
     def with_options(self, options: dict[str, object]) -> "TargetBackend":
         return replace(self, options=options)
 
