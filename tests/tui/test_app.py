@@ -37,6 +37,16 @@ async def settle(pilot: Pilot[None]) -> None:
     await pilot.pause(0.12)
 
 
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait for what comes when the machine lets it, a few seconds at most."""
+    for _ in range(200):
+        if holds():
+            break
+        await pilot.pause(0.03)
+    assert holds()
+    await pilot.pause()
+
+
 async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdict(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
@@ -383,7 +393,7 @@ def living() -> tuple[IdbgApp, FakeSession]:
 async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown_as_it_comes() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         assert session.calls == ["start", "run aot warn"]
         assert "compiling" in "".join(texts(app, 1)) and "compiling" in "".join(texts(app, 4))
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
@@ -395,7 +405,7 @@ async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown
 async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         shown = []
         app.show, show = lambda: shown.append(show()), app.show  # type: ignore[method-assign]
         for number in range(500):
@@ -408,7 +418,7 @@ async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
 async def test_strict_and_backend_are_one_key_and_run_again() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         await pilot.press("s")
         assert session.calls[-1] == "run aot strict"
         await pilot.press("b")
@@ -421,7 +431,7 @@ async def test_strict_and_backend_are_one_key_and_run_again() -> None:
 async def test_control_c_cancels_and_a_second_one_quits() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         await pilot.press("ctrl+c")
         assert session.calls[-1] == "cancel" and app.is_running
         await pilot.press("ctrl+c")
@@ -432,7 +442,7 @@ async def test_control_c_cancels_and_a_second_one_quits() -> None:
 async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         failure = Failure(kind="user", type="SyntaxError", message="invalid syntax (m.py, line 3)")
         session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=failure))
         await pilot.pause(0.2)
@@ -447,7 +457,7 @@ async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("idbg_tui.app.RECOMPILE", 0.2)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         for multiple in (2, 4, 8):
             session.edit_rules(f'[[rules]]\nkind = "alignment"\nmultiple = {multiple}\n')
             await pilot.pause(0.06)
@@ -459,7 +469,7 @@ async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyP
 async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
         await pilot.pause(0.2)
         await pilot.press("x")
@@ -473,7 +483,7 @@ async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() 
 async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.pause(0.1)
+        await until(pilot, lambda app=app: app.state.running)
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
         await pilot.pause(0.2)
         await pilot.press("slash", *"qsrz8")
