@@ -17,7 +17,6 @@ Role = Literal["input", "weight", "buffer", "tangent", "saved", "intermediate", 
 Severity = Literal["reject", "fallback", "pad", "tile", "slow"]
 Verdict = Literal["clean", "violations", "failed"]
 
-STAGES: tuple[Stage, ...] = ("dynamo", "joint", "forward", "backward", "inference", "post_grad")
 SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow")
 
 # dtype -> (the short name that torch prints in graphs, bytes an element takes)

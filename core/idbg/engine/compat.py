@@ -5,7 +5,7 @@ symbols' ranges were there, under the same names, in both.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from logging import Logger
 from typing import Any, cast
@@ -19,6 +19,7 @@ import torch._inductor.config
 import torch._inductor.exc
 import torch._logging._internal
 import torch._logging.structured
+import torch.compiler.config
 from torch.fx import GraphModule, Node
 
 from idbg.records import Dim, Sym, TensorMeta
@@ -55,18 +56,29 @@ def current_frame() -> str:
 def observed() -> Iterator[None]:
     """Torch's settings under which every graph and its provenance can be seen; restored on leaving.
 
-    The AOTAutograd cache skips the inner compile on a hit, and with it every check: off. The FX graph cache stays on.
+    Enter it in the thread that compiles: in 2.15 overrides are local to it. The AOTAutograd cache skips the inner
+    compile on a hit, and with it every check: off. The FX graph cache stays on.
     """
     with ExitStack() as stack:
         stack.enter_context(torch._inductor.config.patch({"trace.provenance_tracking_level": 1}))
+        # 2.11 leaves provenance out of the cache's key: what was compiled without it must not be found
+        stack.enter_context(torch.compiler.config.patch(cache_key_tag="idbg"))  # type: ignore[attr-defined]
         stack.enter_context(
             torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
         )
         yield
 
 
-def config_patch(options: Mapping[str, object]) -> AbstractContextManager[object]:
-    return cast("AbstractContextManager[object]", torch._inductor.config.patch(dict(options)))
+def is_compiled(model: object) -> bool:
+    """Whether torch.compile made it."""
+    return isinstance(model, torch._dynamo.OptimizedModule) or hasattr(model, "_torchdynamo_orig_callable")
+
+
+def python_ops() -> set[str]:
+    """Custom ops ("my::op") that Python code of this process defined."""
+    from torch._library.custom_ops import OPDEFS
+
+    return {str(name) for name in OPDEFS}
 
 
 def inductor_options() -> set[str]:
@@ -161,7 +173,15 @@ def real_inputs(gm: GraphModule) -> list[object]:
     tensors.
     """
     arguments = (node.meta.get("grapharg") for node in gm.graph.nodes if node.op == "placeholder")
-    return [argument.example if argument is not None else None for argument in arguments]
+    values = (argument.example if argument is not None else None for argument in arguments)
+    return [concrete(value) for value in values]
+
+
+def concrete(value: object) -> object:
+    """A symbolic number as the one that it was traced with; anything else as it is."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return value.node.hint if value.node.has_hint() else None
+    return value
 
 
 def origins(node: Node) -> set[str]:
@@ -205,6 +225,8 @@ def _bounds(size: torch.SymInt) -> tuple[int | None, int | None]:
     if (environment := size.node.shape_env) is None:
         return None, None
     ranges = environment.bound_sympy(size.node.expr)
+    if ranges is None:  # a nested tensor's ragged size has none
+        return None, None
     low, high = (
         int(end) if end.is_Integer and abs(int(end)) < _NO_BOUND else None for end in (ranges.lower, ranges.upper)
     )

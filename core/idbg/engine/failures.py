@@ -1,5 +1,7 @@
 """Whose is this exception, and what should the user be told?"""
 
+import re
+import sysconfig
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,8 @@ _NO_CUDA = (
     "No CUDA GPUs are available",
     "no CUDA-capable device",
 )
+_BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
+_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 
@@ -34,13 +38,18 @@ def failure_of(error: BaseException, program: Program) -> Failure:
         )
     text = _traceback(error)
     file, line = _place(error)
-    message = str(error).strip() or type(error).__name__
+    message = _BY_BACKEND.sub("", str(error).strip()) or type(error).__name__
     for link in chain:
         if compat.is_torch_error(link):
             return Failure(
-                kind="torch", type=type(link).__name__, message=message, traceback=text, file=file, line=line,
-                hint="torch.compile raised this: a repro of it shows it alone (x on the screen)",
-            )  # fmt: skip
+                kind="torch",
+                type=type(link).__name__,
+                message=message,
+                hint="torch.compile raised this: a repro shows it alone, if Dynamo had a graph",
+                traceback=text,
+                file=file,
+                line=line,
+            )
     return Failure(
         kind="user",
         type=type(error).__name__,
@@ -109,6 +118,6 @@ def _place(error: BaseException) -> tuple[str, int]:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if "site-packages" not in frame.filename and not frame.filename.startswith((_OURS, "<"))
+        if not frame.filename.startswith((_OURS, "<")) and not any(folder in frame.filename for folder in _LIBRARIES)
     ]
     return (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)

@@ -1,30 +1,28 @@
-"""How is the user's program loaded and run, under the target that the session chose?
+"""How is the user's program loaded and run?
 
-A program is a file or module with a function `program()`, or any script that calls torch.compile. Either runs as it
-would by itself: its own `sys.argv`, `__main__`, working folder and import path; torch's and Python's global state
-is put back afterwards.
+A program is a file or module with a function `program()`, or any script that calls torch.compile.
 """
 
 import ast
+import importlib
 import importlib.util
-import linecache
+import io
 import os
-import random
 import runpy
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat
-from idbg.engine.backends.base import TargetBackend
 from idbg.engine.capture.run import RunCapture, phase
+from idbg.engine.world import Calls, as_main, state_restored, torch_compile_replaced
 from idbg.errors import ProgramError
 from idbg.records import Program, Target
 
@@ -42,7 +40,11 @@ class Workload:
 
 
 class Programs:
-    """Runs programs, and holds the last `program()`'s model and inputs for as long as none of its files changes."""
+    """Runs one program, and holds a `program()`'s model and inputs for as long as none of its files changes.
+
+    What a program does to its process (imports, registrations, torch's settings) cannot be undone: anything but the
+    program that is held needs a fresh one (`is_spent`).
+    """
 
     def __init__(self) -> None:
         self._program: Program | None = None
@@ -50,58 +52,59 @@ class Programs:
         self._workload: Workload | None = None
         self._files: dict[str, int] = {}
 
-    def run(self, program: Program, target: Target, backend: TargetBackend, capture: RunCapture) -> None:
+    def is_spent(self, program: Program, device: str) -> bool:
+        """Whether this process has run something that this program must not meet."""
+        return self._program is not None and not self._holds(program, device)
+
+    def run(self, program: Program, target: Target, capture: RunCapture) -> None:
         """Run the program once for the target. Raises what the program raises, or ProgramError."""
-        calls = _Calls()
-        with _as_main(program) as loaded, _state_restored(), _torch_compile_replaced(target, backend, calls):
+        calls = Calls()
+        with as_main(program), state_restored(), torch_compile_replaced(target, calls):
             torch._dynamo.reset()
             if _defines_function(program):
                 with phase(capture, "program"):
-                    workload = self._load(program, target.device, loaded)
+                    workload = self._load(program, target.device)
                 with phase(capture, "run"):
                     _run(workload, target)
             else:
+                self._program, self._workload = program, None
                 _run_script(program, capture)
         if not capture.frames:
             raise _compiled_nothing(program, calls.count)
 
-    def _load(self, program: Program, device: str, loaded: "LoadedFiles") -> Workload:
-        held = self._workload
-        if (
-            held is not None
-            and (program, device) == (self._program, self._device)
-            and self._files == _stamps(self._files)
-        ):
-            return held
-        self._workload = None  # let the old model go before the new one is built
+    def _holds(self, program: Program, device: str) -> bool:
+        same = (program, device) == (self._program, self._device)
+        return self._workload is not None and same and self._files == _stamps(self._files)
+
+    def _load(self, program: Program, device: str) -> Workload:
+        if self._workload is not None and self._holds(program, device):
+            return self._workload
+        self._program, self._device = program, device
+        before = set(sys.modules)
         with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
             workload = _workload(program)
+        new = {getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
+        self._files = _stamps({str(_file_of(program) or ""), *new})
         self._workload = workload = _on_device(workload, device)
-        self._program, self._device, self._files = program, device, _stamps(loaded())
         return workload
 
 
-@dataclass
-class _Calls:
-    count: int = 0
+def _stamps(files: Iterable[str]) -> dict[str, int]:
+    """When each file was last changed, in nanoseconds; 0 for one that is gone."""
+    return {file: os.stat(file).st_mtime_ns if os.path.exists(file) else 0 for file in files}
 
 
 # A file with a program() function
 
 
 def _defines_function(program: Program) -> bool:
-    name = program.name or "program"
+    if program.name:
+        return True
     path = _file_of(program)
     if path is None:
-        return bool(program.name)
+        return False
     tree = ast.parse(path.read_bytes(), filename=str(path))
-    found = any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name for node in tree.body)
-    if program.name and not found:
-        defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-        raise ProgramError(
-            f"{path.name} defines no function {program.name!r}", hint=f"it defines {', '.join(defined) or 'none'}"
-        )
-    return found
+    return any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
 
 
 def _file_of(program: Program) -> Path | None:
@@ -110,19 +113,29 @@ def _file_of(program: Program) -> Path | None:
     try:
         spec = importlib.util.find_spec(program.path)
     except (ModuleNotFoundError, ValueError) as error:
-        raise ProgramError(
-            f"there is no module {program.path}: {error}", hint="run from the folder that holds the package"
-        ) from error
+        raise _no_module(program.path, f": {error}") from error
     if spec is None or spec.origin is None:
-        raise ProgramError(f"there is no module {program.path}", hint="run from the folder that holds the package")
+        raise _no_module(program.path)
     return Path(spec.origin) if spec.origin.endswith(".py") else None
+
+
+def _no_module(name: str, why: str = "") -> ProgramError:
+    return ProgramError(f"there is no module {name}{why}", hint="run from the folder that holds the package")
 
 
 def _workload(program: Program) -> Workload:
     """Import the program and call its function."""
-    name = program.name or "program"
-    function = getattr(_imported(program), name)
-    return _checked(function(), f"{name}() of {Path(program.path).name}")
+    name, file = program.name or "program", Path(program.path).name
+    module = _imported(program)
+    function = getattr(module, name, None)
+    if not callable(function):
+        there = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        raise ProgramError(f"{file} defines no function {name!r}", hint=f"it has {', '.join(there) or 'none'}")
+    try:
+        returned = function()
+    except SystemExit as error:
+        raise _ended_itself(f"{name}() of {file}", error) from error
+    return _checked(returned, f"{name}() of {file}")
 
 
 def _imported(program: Program) -> ModuleType:
@@ -137,6 +150,8 @@ def _imported(program: Program) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
+    except SystemExit as error:
+        raise _ended_itself(path.name, error) from error
     finally:
         if before is not None:
             sys.modules[path.stem] = before
@@ -164,8 +179,7 @@ def _checked(returned: object, where: str) -> Workload:
         raise ProgramError(
             f"{where} returned {_described(rest[-1])} where keyword arguments or a loss belong", hint=hint
         )
-    original: Model = getattr(model, "_orig_mod", None) or model
-    return Workload(original, tuple(args), kwargs, loss)
+    return Workload(model, tuple(args), kwargs, loss)
 
 
 def _described(value: object) -> str:
@@ -185,18 +199,22 @@ def _on_device(workload: Workload, device: str) -> Workload:
 
 def _run(workload: Workload, target: Target) -> None:
     """One step: forward without gradients, or forward, loss and backward where there is a loss."""
-    compiled = torch.compile(workload.model, dynamic=target.dynamic)
-    parameters = list(workload.model.parameters()) if isinstance(workload.model, torch.nn.Module) else []
+    compiled = workload.model
+    if not compat.is_compiled(compiled):
+        compiled = torch.compile(compiled, dynamic=target.dynamic)
+    leaves = [leaf for leaf in tree_leaves((workload.args, workload.kwargs)) if isinstance(leaf, torch.Tensor)]
+    if isinstance(workload.model, torch.nn.Module):
+        leaves += workload.model.parameters()
+    # the program is held: a second run must not add to the first's gradients
+    before = [(leaf, leaf.grad) for leaf in leaves if leaf.is_leaf]
     with torch.set_grad_enabled(workload.loss is not None):
-        output = compiled(*workload.args, **workload.kwargs)
-        if workload.loss is None:
-            return
-        before = {parameter: parameter.grad for parameter in parameters}
         try:
-            workload.loss(output).backward()
+            output = compiled(*workload.args, **workload.kwargs)
+            if workload.loss is not None:
+                workload.loss(output).backward()
         finally:
-            for parameter, gradient in before.items():
-                parameter.grad = gradient  # the program is held: a second run must not add to the first's gradients
+            for leaf, gradient in before:
+                leaf.grad = gradient
 
 
 # A script
@@ -208,13 +226,28 @@ def _run_script(program: Program, capture: RunCapture) -> None:
             if program.module:
                 runpy.run_module(program.path, run_name="__main__", alter_sys=True)
             else:
-                runpy.run_path(program.path, run_name="__main__")
+                _run_file(program.path)
         except SystemExit as error:
             if error.code not in (None, 0):
-                raise ProgramError(
-                    f"the program ended itself with sys.exit({error.code!r})",
-                    hint="see what it printed; arguments for it go after --",
-                ) from error
+                raise _ended_itself("the program", error) from error
+
+
+def _run_file(path: str) -> None:
+    """As `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
+    full = os.path.abspath(path)
+    with io.open_code(full) as file:
+        code = compile(file.read(), full, "exec")
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=full, __builtins__=__builtins__, __cached__=None, __package__=None)
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+
+
+def _ended_itself(what: str, error: SystemExit) -> ProgramError:
+    return ProgramError(
+        f"{what} ended itself with sys.exit({error.code!r})",
+        hint="see what it printed; arguments for it go after --",
+    )
 
 
 def _compiled_nothing(program: Program, calls: int) -> ProgramError:
@@ -228,105 +261,3 @@ def _compiled_nothing(program: Program, calls: int) -> ProgramError:
         f"{name} ran to its end, but never called torch.compile",
         hint="define program() that returns a model and its inputs, or call torch.compile in it",
     )
-
-
-# The world the program runs in
-
-
-LoadedFiles = Callable[[], Iterable[str]]
-
-
-def _stamps(files: Iterable[str]) -> dict[str, int]:
-    """When each file was last changed, in nanoseconds; 0 for one that is gone."""
-    return {file: os.stat(file).st_mtime_ns if os.path.exists(file) else 0 for file in files}
-
-
-@contextmanager
-def _as_main(program: Program) -> Iterator[LoadedFiles]:
-    """argv, working folder and import path as the program expects them; its own modules are loaded anew each time.
-
-    Yields a function that tells the files of the user's own that were loaded so far.
-    """
-    argv, path, folder, modules = sys.argv, list(sys.path), os.getcwd(), dict(sys.modules)
-    cwd = program.cwd or folder
-    os.chdir(cwd)
-    sys.argv = [program.path, *program.argv]
-    sys.path[:0] = [cwd if program.module else str(Path(program.path).resolve().parent)]
-    linecache.checkcache()
-    importlib.invalidate_caches()
-
-    def new() -> dict[str, str]:
-        folders = (Path(cwd), Path(program.path).resolve().parent)
-        found = {
-            name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in modules
-        }
-        return {name: file for name, file in found.items() if _is_the_users(file, *folders)}
-
-    try:
-        yield lambda: [str(_file_of(program) or ""), *new().values()]
-    finally:
-        sys.argv, sys.path[:] = argv, path
-        os.chdir(folder)
-        for name in new():
-            del sys.modules[name]
-        sys.modules["__main__"] = modules["__main__"]
-
-
-def _is_the_users(file: str, *folders: Path) -> bool:
-    return bool(file) and "site-packages" not in file and any(Path(file).is_relative_to(folder) for folder in folders)
-
-
-@contextmanager
-def _state_restored() -> Iterator[None]:
-    """Random generators, default dtype, grad mode and matmul precision as they were."""
-    python, torch_state = random.getstate(), torch.get_rng_state()
-    cuda = torch.cuda.get_rng_state_all() if compat.cuda_in_use() else None
-    dtype, grad, precision = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_float32_matmul_precision()
-    numpy = sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(torch_state)
-        if cuda is not None:
-            torch.cuda.set_rng_state_all(cuda)
-        if numpy is not None and numpy_state is not None:
-            numpy.random.set_state(numpy_state)
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(grad)
-        torch.set_float32_matmul_precision(precision)
-
-
-@contextmanager
-def _torch_compile_replaced(target: Target, backend: TargetBackend, calls: _Calls) -> Iterator[None]:
-    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
-
-    Its mode and options still hold where the target lowers through Inductor.
-    """
-    original = torch.compile
-    known = compat.inductor_options()
-    made: dict[str, TargetBackend] = {}
-
-    def compile_for_target(model: Any = None, *, disable: bool = False, **kwargs: Any) -> Any:
-        if model is None:
-            return lambda function: compile_for_target(function, disable=disable, **kwargs)
-        if disable:
-            return original(model, disable=True, **kwargs)
-        calls.count += 1
-        dynamic = target.dynamic if target.dynamic is not None else kwargs.pop("dynamic", None)
-        kwargs.pop("dynamic", None)
-        kwargs.pop("backend", None)
-        asked = compat.mode_options(kwargs.pop("mode", None), dynamic) | dict(kwargs.pop("options", None) or {})
-        options = {name.replace("-", "_"): value for name, value in asked.items() if name in known} | target.options
-        key = repr(sorted(options.items()))
-        chosen = made.setdefault(
-            key, backend.with_options(options)
-        )  # one object for equal options, or Dynamo compiles again
-        return original(model, backend=chosen, dynamic=dynamic, **kwargs)
-
-    torch.compile = compile_for_target
-    try:
-        yield
-    finally:
-        torch.compile = original

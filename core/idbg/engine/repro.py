@@ -16,6 +16,7 @@ from torch.fx import Interpreter
 from torch.fx import Node as FxNode
 
 from idbg import __version__
+from idbg.engine import compat
 from idbg.engine.capture.run import Held, RunCapture
 from idbg.engine.repro_script import Input, render
 from idbg.errors import OutputError
@@ -39,10 +40,13 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
     """
     graph = _graph(capture, violation.node)
     node = graph.by_name[violation.node.name]
-    inputs = [graph.by_name[name] for name in node.inputs] if node.op.startswith("call") else [node]
+    steps = _steps(graph, node) if node.op.startswith("call") else []
+    inside = {step.name for step in steps}
+    names = dict.fromkeys(name for step in steps for name in step.inputs if name not in inside)
+    inputs = [graph.by_name[name] for name in names] if steps else [node]
     values = _values(capture, graph, inputs)
-    statements = [_statement(node)] if node.op.startswith("call") else [f"result = {_IDENTITY}({_name(node.name)})"]
-    result = _name(node.name) if node.op.startswith("call") else "result"
+    statements = [_statement(step) for step in steps] or [f"result = {_IDENTITY}({_name(node.name)})"]
+    result = _name(node.name) if steps else "result"
     place = _new_folder(folder, f"{violation.rule}-{node.name}")
     tensors, arguments = _arguments(inputs, values)
     script = render(
@@ -96,6 +100,16 @@ def _graph(capture: RunCapture, node: NodeId) -> Graph:
     return graph
 
 
+def _steps(graph: Graph, node: Node) -> list[Node]:
+    """The node, after those that make the tuples it takes from: a tuple is no argument that could be stored."""
+    before: list[Node] = []
+    for name in node.inputs:
+        source = graph.by_name[name]
+        if source.op.startswith("call") and len(source.tensors) > 1:
+            before += [step for step in _steps(graph, source) if step not in before]
+    return [*before, node]
+
+
 def _last_dynamo(capture: RunCapture) -> Graph | None:
     graphs = [
         graph for frame in capture.frames.values() for graph in frame.graphs.values() if graph.id.stage == "dynamo"
@@ -107,7 +121,8 @@ def _last_dynamo(capture: RunCapture) -> Graph | None:
 
 
 def _name(name: str) -> str:
-    return re.sub(r"\W", "_", name)
+    """A node's name as Python's; of a node inside of another ("true_graph_0.sin") its own part."""
+    return re.sub(r"\W", "_", name.rpartition(".")[2])
 
 
 def _statement(node: Node) -> str:
@@ -120,6 +135,9 @@ def _statement(node: Node) -> str:
             f"{node.name} calls {node.target}, which needs its graph module: it cannot stand alone in a script"
         )
     target = node.target if node.target.startswith(_ROOTS) else f"torch.ops.{node.target}"
+    op = "::".join(node.target.removeprefix("torch.ops.").split(".")[:2])
+    if op in compat.python_ops():
+        raise ValueError(f"{node.name} calls {op}, a custom op of the program's own, which a script without it has not")
     args = re.sub(r"<built-in function (\w+)>", r"operator.\1", node.args)
     return f"{_name(node.name)} = {target}({args})"
 
@@ -166,7 +184,7 @@ class _Ancestors(Interpreter):
     def run_node(self, n: FxNode) -> object:
         if n.op != "placeholder" and n not in self.needed:
             return None
-        value = super().run_node(n)
+        value = compat.concrete(super().run_node(n))
         if n.name in self.wanted:
             self.found[n.name] = (
                 value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
@@ -203,15 +221,19 @@ def _random(inputs: Iterable[Node]) -> dict[str, object]:
 
 
 def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor:
-    shape = [hint_of(dim) or 0 for dim in meta.shape]
-    stride = [hint_of(dim) or 0 for dim in meta.stride] or None
+    shape, stride = ([hint_of(dim) or 0 for dim in dims] for dims in (meta.shape, meta.stride))
+    if len(stride) != len(shape):
+        raise ValueError(f"the strides of a {meta} were not recorded")
     dtype: torch.dtype = getattr(torch, meta.dtype)
-    room = 1 + sum((size - 1) * step for size, step in zip(shape, stride or (), strict=False)) if all(shape) else 0
+    room = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
     flat = torch.randn(max(room, 1), generator=generator)
-    flat = (
-        (flat > 0) if dtype == torch.bool else flat.mul(4).to(dtype) if not dtype.is_floating_point else flat.to(dtype)
-    )
-    return flat.as_strided(shape, stride) if stride is not None else flat[:1].expand(shape).contiguous()
+    if dtype == torch.bool:
+        flat = flat > 0
+    elif dtype.is_floating_point or dtype.is_complex:
+        flat = flat.to(dtype)
+    else:
+        flat = torch.zeros_like(flat, dtype=dtype)  # 0 is an index into anything
+    return flat.as_strided(shape, stride)
 
 
 def _trained(capture: RunCapture, graph: Graph) -> set[str]:

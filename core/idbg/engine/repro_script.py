@@ -70,7 +70,10 @@ def inputs():
 def main():
 {%- if rule %}
     backend = idbg.backend("mock", strict=False, accelerator=HERE / "rules.toml")
-    torch.compile(program, backend=backend)(*inputs())
+    try:
+        torch.compile(program, backend=backend)(*inputs())
+    except Exception:
+        traceback.print_exc()  # the rules were checked before it ran
     found = [violation for violation in backend.violations if violation.rule == {{ rule | pprint }}]
     for violation in found:
         print(f"REPRODUCED {violation}")

@@ -12,12 +12,14 @@ from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.failures import failure_of, innermost, is_refusal
 from idbg.engine.program import Programs
 from idbg.engine.repro import compile_repro, violation_repro
+from idbg.engine.target import check_target
 from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Verdict, Violation
 from idbg.worker.protocol import Compile, WriteRepro
 
 REPRO_SECONDS = 300
+OUTPUT_KEPT = 20_000  # characters of what a repro printed
 
 
 class Jobs:
@@ -47,6 +49,7 @@ class Jobs:
 
     def _compile(self, request: Compile) -> None:
         target = request.target
+        check_target(target)
         rules = accelerator.parse(target.rules)
         self.last = capture = RunCapture(request.run, self.emit, rules)
         backend = backends.TargetBackend(
@@ -56,8 +59,13 @@ class Jobs:
             repros=Path(request.folder),
             rules=target.rules,
         )
+        capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
         with capturing(capture):
-            self.programs.run(request.program, target, backend, capture)
+            self.programs.run(request.program, target, capture)
+
+    def is_spent(self, request: Compile) -> bool:
+        """Whether the request needs a process in which no other program has run."""
+        return self.programs.is_spent(request.program, request.target.device)
 
     def write_repro(self, request: WriteRepro) -> events.ReproEnded:
         """Write the repro and run it once in a fresh process."""
@@ -65,25 +73,15 @@ class Jobs:
         try:
             path = self._write(request)
             status, output = _tried(path)
-        except (IdbgError, ValueError, KeyboardInterrupt) as error:
-            failure = (
-                error.failure()
-                if isinstance(error, IdbgError)
-                else Failure(kind="idbg", message=str(error) or "cancelled")
-            )
-            return events.ReproEnded(run=request.run, path="", failure=failure, seconds=time.monotonic() - began)
-        except Exception as error:  # the worker's border: a repro that cannot be written must not end the session
-            failure = Failure(
-                kind="idbg", type=type(error).__name__, message=f"the repro could not be written: {error}"
-            )
-            return events.ReproEnded(run=request.run, path="", failure=failure, seconds=time.monotonic() - began)
-        reproduced = status == 1 and "REPRODUCED" in output
+        except (Exception, KeyboardInterrupt) as error:  # the worker's border: no repro may end the session
+            seconds = time.monotonic() - began
+            return events.ReproEnded(run=request.run, path="", failure=_no_repro(error), seconds=seconds)
         return events.ReproEnded(
             run=request.run,
             path=str(path),
-            reproduced=reproduced,
+            reproduced=status == 1 and "REPRODUCED" in output,
             status=status,
-            output=output,
+            output=output[-OUTPUT_KEPT:],
             seconds=time.monotonic() - began,
         )
 
@@ -112,6 +110,14 @@ class Jobs:
         )
 
 
+def _no_repro(error: BaseException) -> Failure:
+    if isinstance(error, IdbgError):
+        return error.failure()
+    if isinstance(error, KeyboardInterrupt):
+        return Failure(kind="cancelled", message="cancelled", hint="ask for the repro again")
+    return Failure(kind="idbg", type=type(error).__name__, message=f"no repro can be written: {error}")
+
+
 def _tried(path: Path) -> tuple[int, str]:
     """Exit status and output of the repro in a fresh process."""
     try:
@@ -127,4 +133,4 @@ def _tried(path: Path) -> tuple[int, str]:
         raise OutputError(
             f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)
         ) from error
-    return done.returncode, (done.stdout + done.stderr)[-20_000:]
+    return done.returncode, done.stdout + done.stderr

@@ -43,13 +43,17 @@ class Pipe:
 
 def main() -> None:
     began = time.monotonic()
+    environment = dict(os.environ)
     request_fd, event_fd = map(int, sys.argv[1:3])
     for fd in (request_fd, event_fd):
         os.set_inheritable(fd, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # between jobs there is nothing to cancel
-    os.nice(int(os.environ.get("IDBG_NICE", "10")))
+    if len(sys.argv) == 3:  # not begun again: niceness would add up
+        os.nice(int(os.environ.get("IDBG_NICE", "10")))
     pipe = Pipe(event_fd)
     requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    if len(sys.argv) > 3:
+        requests.put(protocol.decode(sys.argv[3].encode()))
     threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
 
     import torch
@@ -69,7 +73,19 @@ def main() -> None:
         import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it
     jobs = Jobs(pipe.emit)
     while True:
-        _run(requests.get(), jobs, pipe.emit)
+        request = requests.get()
+        if isinstance(request, Compile) and jobs.is_spent(request):
+            _begin_again(request, (request_fd, event_fd), environment)
+        _run(request, jobs, pipe.emit)
+
+
+def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, str]) -> NoReturn:
+    """Do the request in a process image in which nothing has run yet: same process, same pipes, torch imported anew."""
+    for fd in fds:
+        os.set_inheritable(fd, True)
+    _flush()
+    command = [sys.executable, "-P", "-m", "idbg.worker.main", *map(str, fds), protocol.encode(request).decode()]
+    os.execve(sys.executable, command, environment)
 
 
 def _run(request: Request, jobs: "Jobs", emit: Emit) -> None:

@@ -6,12 +6,13 @@ A backend is one file here with one class (`name`, `checks`, `compile`), or a th
 
 import os
 from collections.abc import Iterable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
+from typing import cast
 
 from torch.fx import GraphModule
 
 from idbg import accelerator as accelerators
+from idbg import plugins
 from idbg.accelerator import Accelerator
 from idbg.constraints import Constraint
 from idbg.engine import compat
@@ -43,9 +44,13 @@ def find(name: str) -> Backend:
     """The backend of this name: ours, a plug-in's, or torch's. Raises BadInput with the names that there are."""
     if name in OURS:
         return OURS[name]()
-    for plugin in entry_points(group="idbg.backends", name=name):
-        loaded: type[Backend] = plugin.load()
-        return loaded()
+    loaded = plugins.load("idbg.backends")
+    if name in loaded.broken:
+        raise BadInput(
+            f"the backend {name} cannot be used: {loaded.broken[name]}", hint="mend or uninstall its package"
+        )
+    if name in loaded.found:
+        return cast("type[Backend]", loaded.found[name])()
     if name not in compat.backend_names():
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
     return Named(name)
@@ -53,8 +58,7 @@ def find(name: str) -> Backend:
 
 def names() -> list[str]:
     """Ours first, then plug-ins', then torch's."""
-    plugins = [plugin.name for plugin in entry_points(group="idbg.backends")]
-    ours = [*OURS, *plugins]
+    ours = [*OURS, *plugins.names("idbg.backends")]
     return ours + [name for name in compat.backend_names() if name not in ours and not name.startswith("idbg_")]
 
 
@@ -95,5 +99,8 @@ aot_mock_backend = aot_backend  # the name that users of the earlier system know
 
 
 def mock_backend(gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
-    """The mock accelerator as a plain backend: `torch.compile(model, backend=mock_backend)`, configured by MOCK_*."""
+    """The mock accelerator as a plain backend: `torch.compile(model, backend=mock_backend)`, configured by MOCK_*.
+
+    With MOCK_STRICT=0 violations are logged as warnings of the logger "idbg".
+    """
     return backend("mock")(gm, inputs)

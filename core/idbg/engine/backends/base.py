@@ -1,6 +1,7 @@
 """What does every backend do with a compiled frame: capture, check, then lower or refuse?"""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, cast
@@ -16,7 +17,7 @@ from idbg.engine.repro import violation_repro
 from idbg.errors import ConstraintViolation, OutputError
 from idbg.records import Part, Violation
 
-Compile = Callable[[GraphModule, list[object]], Compiled]
+_log = logging.getLogger("idbg")
 
 
 class Backend(Protocol):
@@ -73,7 +74,10 @@ class Job:
 
 @dataclass(eq=False)
 class TargetBackend:
-    """What torch.compile is given: in a session it reports to it, in a user's own process it keeps `last`."""
+    """One backend with its rules: what a session lowers through, and what a user's own torch.compile is given.
+
+    Outside of a session it keeps all that it finds in `violations`, and logs it where it does not refuse.
+    """
 
     backend: Backend
     accelerator: Accelerator
@@ -81,7 +85,7 @@ class TargetBackend:
     options: dict[str, object] = field(default_factory=dict)
     repros: Path = Path("debug_artifacts/repros")
     rules: str = ""
-    last: RunCapture | None = None
+    capture: RunCapture | None = None
 
     @property
     def __name__(self) -> str:
@@ -94,21 +98,30 @@ class TargetBackend:
     def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
         if (capture := current()) is not None:
             return self._compile(capture, gm, inputs)
-        self.last = RunCapture(0, lambda event: None, self.accelerator)
-        with capturing(self.last) as capture:
-            return self._compile(capture, gm, inputs)
+        if self.capture is None:
+            self.capture = RunCapture(0, lambda event: None, self.accelerator)
+        known = len(self.violations)
+        with capturing(self.capture) as capture:
+            compiled = self._compile(capture, gm, inputs)
+        for violation in self.violations[known:]:
+            _log.warning("%s", violation)
+        return compiled
+
+    def __repr__(self) -> str:
+        return self.__name__
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What the last compile outside of a session found."""
-        return tuple(self.last.violations) if self.last else ()
+        """What was found outside of a session, over all compiles."""
+        return tuple(self.capture.violations) if self.capture else ()
 
     def _compile(self, capture: RunCapture, gm: GraphModule, inputs: list[object]) -> Compiled:
         frame = capture.frame(compat.current_frame())
         job = Job(gm, inputs, compat.real_inputs(gm), self.options, self.backend.checks, self.strict, capture, frame)
         try:
-            job.check_dynamo()
-            compiled = self.backend.compile(job)
+            with compat.observed():
+                job.check_dynamo()
+                compiled = self.backend.compile(job)
         finally:
             frame.finish()
         if job.refused:
@@ -119,5 +132,6 @@ class TargetBackend:
         violation = next(found for found in job.violations if found.severity == "reject")
         try:
             return str(violation_repro(job.capture, violation, rules=self.rules, folder=self.repros))
-        except (OutputError, ValueError):
-            return ""  # the violations matter more than a repro that cannot be written
+        except (OutputError, ValueError, TypeError, RuntimeError, LookupError) as error:
+            _log.warning("no repro was written: %s", error)  # the violations matter more
+            return ""

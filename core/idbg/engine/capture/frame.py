@@ -42,7 +42,7 @@ class Piece:
 
 
 class FrameCapture:
-    """One compiled frame. `emit` takes its events; `live` keeps copies of the graph modules for repros."""
+    """One compiled frame; `emit` takes its events."""
 
     def __init__(self, frame: str, run: int, emit: Emit) -> None:
         self.frame = frame
@@ -53,7 +53,7 @@ class FrameCapture:
         self.pieces: list[Piece] = []
         self.trail: dict[Stage, links.Pairs] = {}
         self._trail: links.Trail | None = None
-        self._finished = False
+        self.finished = False
 
     # What the trace says
 
@@ -100,9 +100,9 @@ class FrameCapture:
 
     def finish(self) -> None:
         """The frame's compile ended, well or not: read what is left, and link the stages; do it once."""
-        if self._finished:
+        if self.finished:
             return
-        self._finished = True
+        self.finished = True
         for stage, text in list(self.printed.items()):
             if GraphId(self.frame, stage) not in self.graphs:
                 self._read(text, GraphId(self.frame, stage), self.graphs.values())
@@ -165,7 +165,7 @@ class FrameCapture:
             if joint is not None:
                 self._linked(links.same_names(joint, graph))
                 to_joint += [pair for pair in pairs or () if pair[1] in joint.by_name]
-            elif dynamo is not None:
+            if dynamo is not None:  # also where there is a joint graph: what its passes made is not in it
                 self._linked(Links(dynamo.id, graph.id, pairs or ()))
         if dynamo is not None and joint is not None:
             self._linked(Links(dynamo.id, joint.id, tuple(dict.fromkeys(to_joint))))
@@ -181,7 +181,8 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
     def with_role(node: Node) -> Node:
         if node.op != "placeholder" or node.role == "tangent":
             return node
-        if (source := known.get(node.name)) is None or source.op != "placeholder":
+        source = known.get(node.name)
+        if source is None or (source.op != "placeholder" and source.role not in ("weight", "buffer")):
             return msgspec.structs.replace(node, role="saved" if graph.id.stage == "backward" else node.role)
         return msgspec.structs.replace(node, role=source.role, module=source.module, module_class=source.module_class)
 

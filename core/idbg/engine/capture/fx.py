@@ -1,7 +1,7 @@
 """What does a live graph module look like as a record?"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import msgspec
@@ -24,8 +24,25 @@ def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
     text = text or gm.print_readable(print_output=False, include_stride=True, include_device=True)
     lines = code_lines(text)
     outputs = {source.name for node in gm.graph.nodes if node.op == "output" for source in node.all_input_nodes}
-    nodes = tuple(_node(node, lines.get(node.name, 0), node.name in outputs) for node in gm.graph.nodes)
-    return with_weights(Graph(graph, nodes, text))
+    nodes: list[Node] = []
+    for node in gm.graph.nodes:
+        nodes += _inner_nodes(gm, node, "")
+        nodes.append(_node(node, lines.get(node.name, 0), node.name in outputs))
+    return with_weights(Graph(graph, tuple(nodes), text))
+
+
+def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str) -> Iterator[Node]:
+    """The nodes of a graph that this node holds, as a torch.cond its branches: "true_graph_0.sin", told before it."""
+    inner = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
+    if not isinstance(inner, GraphModule):
+        return
+    prefix = f"{prefix}{node.name}."
+    for below in inner.graph.nodes:
+        yield from _inner_nodes(inner, below, prefix)
+        if below.op != "output":
+            record = _node(below, 0, False)
+            inputs = tuple(prefix + name for name in record.inputs)
+            yield msgspec.structs.replace(record, name=prefix + record.name, inputs=inputs)
 
 
 def with_weights(graph: Graph) -> Graph:

@@ -4,7 +4,7 @@ The one place in which a compile, wherever in the program it starts, finds its s
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,10 +14,13 @@ from torch.fx import GraphModule
 from idbg import events
 from idbg.accelerator import Accelerator
 from idbg.constraints import check
-from idbg.engine import compat
 from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.trace import Listener, listening
+from idbg.engine.compat import Compiled
 from idbg.records import Frame, Graph, GraphBreak, GraphId, Violation
+
+# how the run's backend lowers a Dynamo graph: (graph module, inputs, Inductor options)
+Lower = Callable[[GraphModule, list[object], dict[str, object]], Compiled]
 
 
 @dataclass
@@ -41,14 +44,17 @@ class RunCapture(Listener):
         self.frames: dict[str, FrameCapture] = {}
         self.violations: list[Violation] = []
         self.held: dict[GraphId, Held] = {}
-        self.runnables: list[str] = []
+        self.lower: Lower | None = None
+        self._ids: dict[str, str] = {}
         self._breaks: set[tuple[str, int, str]] = set()
         self._began: dict[tuple[str, str], list[float]] = {}
 
     def frame(self, frame: str) -> FrameCapture:
-        if frame not in self.frames:
-            self.frames[frame] = FrameCapture(frame, self.run, self.emit)
-        return self.frames[frame]
+        """The frame with torch's compile id `frame`; of several (Dynamo was reset) the last."""
+        name = self._ids.setdefault(frame, frame)
+        if name not in self.frames:
+            self.frames[name] = FrameCapture(name, self.run, self.emit)
+        return self.frames[name]
 
     def check(self, graph: Graph) -> list[Violation]:
         """The graph's violations of the run's accelerator, told and kept."""
@@ -68,9 +74,20 @@ class RunCapture(Listener):
 
     # What the trace says
 
-    def frame_started(self, frame: Frame) -> None:
+    def frame_started(self, frame: Frame, attempt: int) -> None:
+        """A compile begins, or begins again: torch may find only while lowering that it must trace anew (`attempt`).
+
+        After torch._dynamo.reset() the ids start again from 0/0: the frame is another then, and called 0/0#2.
+        """
+        name = self._ids.get(frame.id, frame.id)
+        if name in self.frames and self.frames[name].finished:
+            if attempt == 0:
+                number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
+                name = f"{frame.id}#{number}"
+            self._ids[frame.id] = name
+            self.frames[name] = FrameCapture(name, self.run, self.emit)
         self.frame(frame.id)
-        self.emit(events.FrameStarted(run=self.run, frame=frame))
+        self.emit(events.FrameStarted(run=self.run, frame=Frame(name, frame.function, frame.file, frame.line)))
 
     def graph_printed(self, frame: str, kind: str, text: str) -> None:
         self.frame(frame).graph_printed(kind, text)
@@ -80,9 +97,6 @@ class RunCapture(Listener):
 
     def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
         self.frame(frame).nodes_mapped(mapping)
-
-    def runnable_written(self, frame: str, text: str) -> None:
-        self.runnables.append(text)
 
     def graph_broke(self, graph_break: GraphBreak) -> None:
         key = (graph_break.file, graph_break.line, graph_break.reason)
@@ -128,11 +142,11 @@ def current() -> RunCapture | None:
 
 @contextmanager
 def capturing(capture: RunCapture) -> Iterator[RunCapture]:
-    """Make `capture` the current one, hear the trace, have torch show everything; restored on leaving."""
+    """Make `capture` the current one and hear the trace; restored on leaving."""
     global _current
     before, _current = _current, capture
     try:
-        with listening(capture), compat.observed():
+        with listening(capture):
             yield capture
     finally:
         _current = before

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from idbg.engine import compat
 from idbg.records import Frame, GraphBreak
@@ -35,14 +36,13 @@ PHASES = {
 class Listener:
     """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id."""
 
-    def frame_started(self, frame: Frame) -> None: ...
+    def frame_started(self, frame: Frame, attempt: int) -> None: ...
     def graph_printed(self, frame: str, kind: str, text: str) -> None: ...
     def code_written(self, frame: str, text: str) -> None: ...
     def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None: ...
     def graph_broke(self, graph_break: GraphBreak) -> None: ...
     def recompiled(self, frame: str, reason: str) -> None: ...
     def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None: ...
-    def runnable_written(self, frame: str, text: str) -> None: ...
 
 
 class _Tap(logging.Handler):
@@ -60,7 +60,8 @@ class _Tap(logging.Handler):
         text = payload if isinstance(payload, str) else ""
         match kind:
             case "dynamo_start":
-                self.listener.frame_started(_frame(frame, metadata[kind]))
+                attempt = metadata.get("attempt", 0)
+                self.listener.frame_started(_frame(frame, metadata[kind]), attempt if isinstance(attempt, int) else 0)
             case "chromium_event":
                 self._phase(frame, text)
             case "dynamo_output_graph" | "inductor_post_grad_graph":
@@ -79,18 +80,16 @@ class _Tap(logging.Handler):
             case "inductor_post_grad_graph":
                 self.listener.graph_printed(frame, name, text)
             case "inductor_provenance_tracking_node_mappings":
-                self.listener.nodes_mapped(frame, json.loads(text))
+                self.listener.nodes_mapped(frame, _read(text))
             case "dynamo_graph_break_reason":
                 self.listener.graph_broke(_graph_break(frame, text))
             case "recompile_reasons":
                 self.listener.recompiled(frame, _reasons(text))
-            case "fx_graph_runnable":
-                self.listener.runnable_written(frame, text)
             case _:
                 pass
 
     def _phase(self, frame: str, text: str) -> None:
-        event = json.loads(text) if text else {}
+        event = _read(text)
         phase = PHASES.get(event.get("name", ""))
         if phase and event.get("ph") in ("B", "E"):
             self.listener.phase_changed(frame, phase, event["ts"] / 1e6, event["ph"] == "B")
@@ -106,6 +105,15 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(tap)
+
+
+def _read(text: str) -> dict[str, Any]:
+    """A JSON payload; {} for an empty one, which a cache entry made without provenance has."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _name(metadata: object) -> str:

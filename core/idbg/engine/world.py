@@ -1,0 +1,115 @@
+"""What does the world look like to the program that runs here? As if it ran by itself, but for torch.compile."""
+
+import importlib
+import linecache
+import os
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from idbg.engine import compat
+from idbg.engine.capture.run import current
+from idbg.engine.compat import Compiled
+from idbg.records import Program, Target
+
+
+@contextmanager
+def as_main(program: Program) -> Iterator[None]:
+    """argv, working folder and import path as the program expects them."""
+    argv, path, folder, main = sys.argv, list(sys.path), os.getcwd(), sys.modules["__main__"]
+    cwd = program.cwd or folder
+    os.chdir(cwd)
+    sys.argv = [program.path, *program.argv]
+    sys.path.insert(0, cwd if program.module else str(Path(program.path).resolve().parent))
+    linecache.checkcache()
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"] = argv, path, main
+        os.chdir(folder)
+
+
+@contextmanager
+def state_restored() -> Iterator[None]:
+    """Random generators, default dtype and device, grad mode and matmul precision as they were."""
+    python, torch_state = random.getstate(), torch.get_rng_state()
+    cuda = torch.cuda.get_rng_state_all() if compat.cuda_in_use() else None
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    grad, precision = torch.is_grad_enabled(), torch.get_float32_matmul_precision()
+    numpy = sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
+        if numpy is not None and numpy_state is not None:
+            numpy.random.set_state(numpy_state)
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)
+        torch.set_grad_enabled(grad)
+        torch.set_float32_matmul_precision(precision)
+
+
+@dataclass
+class Calls:
+    """How often the program called torch.compile."""
+
+    count: int = 0
+
+
+class BackendInForce:
+    """What a program's torch.compile is given: the backend of the run in hand, also if an earlier run called it."""
+
+    __name__ = "idbg"
+
+    def __init__(self, options: dict[str, object]) -> None:
+        self.options = options
+
+    def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
+        capture = current()
+        return capture.lower(gm, inputs, self.options) if capture and capture.lower else gm.forward
+
+
+@contextmanager
+def torch_compile_replaced(target: Target, calls: Calls) -> Iterator[None]:
+    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
+
+    Its mode and options still hold where the target lowers through Inductor.
+    """
+    original = torch.compile
+    known = compat.inductor_options()
+    made: dict[str, BackendInForce] = {}
+
+    def compile_for_target(model: Any = None, *, disable: bool = False, **kwargs: Any) -> Any:
+        if model is None:
+            return lambda function: compile_for_target(function, disable=disable, **kwargs)
+        if disable:
+            return original(model, disable=True, **kwargs)
+        calls.count += 1
+        dynamic = target.dynamic if target.dynamic is not None else kwargs.pop("dynamic", None)
+        kwargs.pop("dynamic", None)
+        kwargs.pop("backend", None)
+        asked = compat.mode_options(kwargs.pop("mode", None), dynamic) | dict(kwargs.pop("options", None) or {})
+        options = {name.replace("-", "_"): value for name, value in asked.items()}
+        options = {name: value for name, value in options.items() if name in known} | target.options
+        # one object for equal options, or Dynamo compiles again
+        chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
+        return original(model, backend=chosen, dynamic=dynamic, **kwargs)
+
+    torch.compile = compile_for_target
+    try:
+        yield
+    finally:
+        torch.compile = original
