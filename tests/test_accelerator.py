@@ -48,7 +48,7 @@ def test_every_key_of_the_mock_accelerator_is_commented() -> None:
     keys = [
         index for index, line in enumerate(lines) if "=" in line and line[:1].isalpha() and not line.startswith("kind")
     ]
-    assert all("#" in lines[index] or lines[index].startswith(("description", "deny")) for index in keys)
+    assert all(lines[index - 1].startswith("#") or lines[index].startswith(("description", "deny")) for index in keys)
     tables = [index for index, line in enumerate(lines) if line == "[[rules]]"]
     assert all(lines[index - 1].startswith("#") for index in tables)
 
@@ -131,8 +131,12 @@ def test_an_edited_value_leaves_everything_else_as_it_was() -> None:
     edited = accelerator.with_value(MOCK, "alignment", "multiple", 16)
     before, after = MOCK.splitlines(), edited.splitlines()
     changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
-    assert [new.partition("#")[0].strip() for _, new in changed] == ["multiple = 16"]
-    assert changed[0][0].index("#") == changed[0][1].index("#")
+    assert changed == [("multiple = 1", "multiple = 16")]
+
+
+def test_a_comment_behind_an_edited_value_keeps_its_column() -> None:
+    text = '[[rules]]\nkind = "alignment"\nmultiple = 1    # elements\n'
+    assert "multiple = 16   # elements" in accelerator.with_value(text, "alignment", "multiple", 16)
 
 
 def test_a_list_over_several_lines_is_replaced_whole() -> None:
@@ -195,7 +199,7 @@ def test_an_unknown_name_lists_the_names_there_are() -> None:
 def test_what_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    for path, words in [(tmp_path / "none.toml", "no file"), (binary, "not a text file"), (tmp_path, "cannot be read")]:
+    for path, words in [(tmp_path / "none.toml", "no file"), (binary, "not UTF-8 text"), (tmp_path, "cannot be read")]:
         with pytest.raises(AcceleratorError, match=words):
             accelerator.find(f"{path}/" if path == tmp_path else str(path))
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from idbg.errors import BadInput, ProgramError, SettingsError
-from idbg.program_args import Asked, add_arguments, parse_option, parse_program, settle, split
+from idbg.program_args import Asked, add_arguments, check_device, parse_option, parse_program, settle, split
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "model.py").write_text("")
+    (tmp_path / "model.py").write_text("def make(): ...\n")
     return tmp_path
 
 
@@ -38,9 +38,67 @@ def test_a_module_is_found_where_the_user_stands_and_is_not_imported(folder: Pat
 
 
 def test_a_file_whose_own_name_has_a_colon(folder: Path) -> None:
-    (folder / "a:b.py").write_text("")
+    (folder / "a:b.py").write_text("make = None")
     assert ask(folder, "a:b.py").program.path == "a:b.py"
     assert ask(folder, "a:b.py:make").program.name == "make"
+
+
+def test_m_and_the_module_may_be_one_word_but_not_in_the_programs_own_arguments(folder: Path) -> None:
+    (folder / "mod.py").write_text("")
+    program = ask(folder, "-mmod", "--", "-mx").program
+    assert (program.path, program.module, program.argv) == ("mod", True, ("-mx",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def build(): ...",
+        "class build: ...",
+        "build = lambda: 1",
+        "other, (build, x) = 1, (2, 3)",
+        "from models import make as build",
+        "if True:\n    def build(): ...",
+        "try:\n    from a import build\nexcept ImportError:\n    build = None",
+        "from models import *",
+        "globals()['build'] = 1",
+        "def __getattr__(name): ...",
+        "def make():\n    global build\n    build = 1",
+        "match 1:\n    case build: ...",
+        "this is no Python (",
+    ],
+)
+def test_a_name_that_the_file_may_define_is_taken(folder: Path, text: str) -> None:
+    (folder / "file.py").write_text(text)
+    assert parse_program("file.py:build", cwd=str(folder)).name == "build"
+
+
+@pytest.mark.parametrize("text", ["", "def outer():\n    build = 1", "x = [build for build in ()]", "print(build)"])
+def test_a_name_that_the_file_does_not_define_is_refused(folder: Path, text: str) -> None:
+    (folder / "file.py").write_text(text)
+    with pytest.raises(ProgramError, match="defines no 'build'"):
+        parse_program("file.py:build", cwd=str(folder))
+
+
+def test_the_names_there_are_given_for_one_that_is_not_and_only_a_near_one_is_meant(folder: Path) -> None:
+    (folder / "file.py").write_text("def program(): ...\ndef other(): ...")
+    for name, hint in [("progam", "did you mean program?"), ("xyz", "it has program, other")]:
+        with pytest.raises(ProgramError) as caught:
+            parse_program(f"file.py:{name}", cwd=str(folder))
+        assert caught.value.hint == hint
+    with pytest.raises(ProgramError) as caught:
+        parse_program("bench.py", cwd=str(folder))
+    assert "did you mean" not in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["", "cpu", "cuda", "cuda:1", "mps", "privateuseone:0"])
+def test_a_device_that_torch_may_have_is_taken(name: str) -> None:
+    check_device(name)
+
+
+@pytest.mark.parametrize("name", ["banana", "cuda:", "cuda:x", "CPU", ":0"])
+def test_a_device_that_torch_cannot_have_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="there is no device"):
+        check_device(name)
 
 
 def test_the_target_is_what_the_flags_say(folder: Path) -> None:

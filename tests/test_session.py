@@ -14,7 +14,7 @@ from idbg.errors import AcceleratorError, BadInput, OutputError
 from idbg.events import SessionEvent
 from idbg.records import GraphId, NodeId, Program, Target
 from idbg.session import Session
-from idbg.store import load
+from idbg.store import Store, load
 
 FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
 RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
@@ -228,6 +228,46 @@ def test_rules_that_another_program_changes_are_taken(opened: Open, tmp_path: Pa
     os.replace(replaced, file)
     until(lambda: "RulesRefused" in kinds(session))
     assert "multiple = 32" in session.target.rules
+
+
+def test_a_file_that_is_not_utf8_is_refused_at_its_line_and_a_marked_one_is_read(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + RULES.encode())
+    session = opened(rules_path=file)
+    assert session.target.rules == RULES
+    session.start()
+    file.write_bytes(RULES.encode() + b"# \xe9\n")
+    until(lambda: "RulesRefused" in kinds(session))
+    refused = session.events[-1]
+    assert isinstance(refused, events.RulesRefused) and "UTF-8" in refused.message
+    assert refused.line == RULES.count("\n") + 1
+    file.write_bytes(b"\xef\xbb\xbf" + RULES.encode())
+    until(lambda: "RulesEdited" in kinds(session))
+    assert session.target.rules == RULES
+
+
+def test_a_slow_disk_holds_up_nobody_and_all_of_it_is_written_in_order(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, free = Store.append, threading.Event()
+
+    def slow(store: Store, event: SessionEvent) -> None:
+        if isinstance(event, events.PhaseChanged):
+            free.wait(20)
+        append(store, event)
+
+    session = opened()
+    monkeypatch.setattr("idbg.store.Store.append", slow)
+    session.run()
+    until(lambda: "RunEnded" in kinds(session))
+    began = time.monotonic()
+    session.edit_rules(RULES)
+    assert session.run() == 2
+    assert time.monotonic() - began < 5
+    assert not session.wait(0.1), "not idle before it is on disk"
+    free.set()
+    assert session.wait(20)
+    assert load(session.folder) == session.events
 
 
 def test_a_file_that_nobody_changed_does_not_undo_an_edit(opened: Open, tmp_path: Path) -> None:

@@ -75,6 +75,14 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
         settings.load({"IDBG_SETTINGS": str(tmp_path / "gone.toml")})
 
 
+@pytest.mark.parametrize(("text", "strict"), [("", None), (" ", None), ("off", False), ("1", True)])
+def test_mock_strict_is_a_yes_or_a_no_or_left_open(text: str, strict: bool | None) -> None:
+    assert settings.strict_from({"MOCK_STRICT": text}) is strict
+    assert settings.strict_from({}) is None
+    with pytest.raises(SettingsError):
+        settings.strict_from({"MOCK_STRICT": "2"})
+
+
 @pytest.mark.parametrize("variable", ["MOCK_STRICT", "IDBG_STRICT", "IDBG_DYNAMIC"])
 def test_a_variable_that_is_neither_true_nor_false_is_refused(variable: str) -> None:
     with pytest.raises(SettingsError, match=f"{variable} is 'maybe'"):

@@ -145,13 +145,22 @@ def _number(variable: str, value: str, *, least: int) -> int:
     return number
 
 
+def decode(data: bytes) -> str:
+    """The text of an accelerator file. Raises AcceleratorError, with the line that is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise AcceleratorError("this is not UTF-8 text", hint="save the file as UTF-8", line=line) from None
+
+
 def _read(path: Path) -> tuple[str, str]:
     try:
-        return path.read_text(encoding="utf-8-sig"), str(path)
+        return decode(path.read_bytes()), str(path)
+    except AcceleratorError as error:
+        raise AcceleratorError(f"{path}:{error.line}: {error.message}", hint=error.hint, line=error.line) from None
     except FileNotFoundError:
         raise AcceleratorError(f"there is no file {path}", hint=f"presets are: {', '.join(names())}") from None
-    except UnicodeDecodeError:
-        raise AcceleratorError(f"{path} is not a text file", hint="an accelerator is TOML in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AcceleratorError(f"{path} cannot be read: {reason}", hint="give the path of a .toml file") from None

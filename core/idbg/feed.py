@@ -15,7 +15,10 @@ _log = logging.getLogger("idbg")
 
 
 class Feed:
-    """Every event so far; each new one is folded and written to disk at once, then passed on by a thread of its own."""
+    """Every event so far; each new one is folded at once, then written to disk and passed on by a thread of its own.
+
+    Who emits never waits for the disk.
+    """
 
     def __init__(self, store: Store | None = None, past: Iterable[SessionEvent] = ()) -> None:
         self.store = store
@@ -51,14 +54,9 @@ class Feed:
             self.history.apply(event)
             self._waiting += 1
             self._deliveries.put((event, self._listeners))  # who comes later does not hear it
-            try:
-                if self.store is not None:
-                    self.store.append(event)
-            except OSError as error:
-                self._lose_store(error)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until the listeners have had every event; a listener that calls this does not wait for itself."""
+        """Wait until every event is on disk and was delivered; a listener that calls this does not wait for itself."""
         if threading.current_thread() is self._thread:
             return True
         with self._changed:
@@ -69,21 +67,24 @@ class Feed:
         self._deliveries.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        with self._changed:
-            if self.store is not None:
-                self.store.close()
-                self.store = None
 
-    def _lose_store(self, error: OSError) -> None:
-        lost, self.store = self.store, None
-        if lost is not None:
-            lost.close()
-            where = f"{lost.folder}: {error.strerror or error}"
-            self.emit(Noted(level="error", text=f"cannot write to {where}; from here on nothing is saved"))
+    def _write(self, event: SessionEvent) -> None:
+        store = self.store
+        if store is None:
+            return
+        try:
+            store.append(event)
+        except (OSError, ValueError) as error:  # ValueError: what no encoder takes, or a log closed under us
+            self.store = None
+            store.close()
+            why = getattr(error, "strerror", None) or error
+            note = f"cannot write to {store.folder}: {why}; from here on nothing is saved"
+            self.emit(Noted(level="error", text=note))
 
     def _deliver(self) -> None:
         while (delivery := self._deliveries.get()) is not None:
             event, listeners = delivery
+            self._write(event)
             for listener in listeners:
                 if listener not in self._listeners:
                     continue  # it has unsubscribed since
@@ -95,3 +96,6 @@ class Feed:
             with self._changed:
                 self._waiting -= 1
                 self._changed.notify_all()
+        if self.store is not None:
+            self.store.close()
+            self.store = None

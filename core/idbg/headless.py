@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from idbg.program_args import parse_program
+from idbg.program_args import check_device, parse_program
 from idbg.records import Target
 from idbg.run import Run
 from idbg.session import Session
@@ -29,6 +29,7 @@ def run_program(
     (ProgramError, AcceleratorError, OutputError) where there is nothing to run.
     """
     found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
+    check_device(device)
     target = Target(
         backend=backend,
         device=device,

@@ -14,7 +14,7 @@ class Loaded:
             try:
                 self.found[point.name] = point.load()
             # Broad on purpose: a plug-in is code of others, and any failure of it must stop nothing else.
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.broken[point.name] = f"{type(error).__name__}: {error}"
 
 

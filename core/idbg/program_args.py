@@ -5,15 +5,21 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
-from idbg import settings
+import msgspec
+
+from idbg import plugins, settings
 from idbg.errors import BadInput, ProgramError
 from idbg.records import Program, Target
 from idbg.settings import Settings
+from idbg.source_names import top_level_names
+
+# torch's own, which `torch.device` takes; a package of the group torch.backends may add another (npu, mlu)
+DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "ipu", "maia", "vulkan", "lazy", "privateuseone")
 
 OptionValue = bool | int | float | str
 
@@ -27,12 +33,12 @@ class Asked(NamedTuple):
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Our arguments, and the program's own, which stand after the first `--`."""
-    ours = list(argv)
-    if "--" not in ours:
-        return ours, ()
-    at = ours.index("--")
-    return ours[:at], tuple(ours[at + 1 :])
+    """Our arguments, and the program's own, which stand after the first `--`. As in Python, `-mNAME` is `-m NAME`."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    ours: list[str] = []
+    for text in argv[:at]:
+        ours += ["-m", text[2:]] if re.match(r"-m[^=]", text) else [text]
+    return ours, tuple(argv[at + 1 :])
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -79,6 +85,8 @@ def settle(
     cwd = cwd or os.getcwd()
     named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
     chosen = settings.load(environ, {name: value for name, value in named.items() if value is not None})
+    _check_utf8([text for text in (*msgspec.structs.astuple(chosen), *args.option) if isinstance(text, str)])
+    check_device(chosen.device)
     options = chosen.options | dict(parse_option(text) for text in args.option)
     target = Target(
         backend=chosen.backend,
@@ -93,16 +101,17 @@ def settle(
 
 def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = (), cwd: str) -> Program:
     """The program that `text` names, relative to `cwd`; raises ProgramError if there is no such thing there."""
-    try:
-        "\0".join((text, cwd, *argv)).encode()
-    except UnicodeEncodeError as error:
-        raise ProgramError(f"the name {text!r} is not UTF-8", hint="rename the file or the folder") from error
+    _check_utf8((text, cwd, *argv))
+    if not text.strip():
+        raise ProgramError("no program is named", hint="name a Python file, or with -m a module")
     whole_exists = not module and os.path.exists(os.path.join(cwd, text))
     path, _, name = (text, "", "") if whole_exists else _split_name(text)
     if module:
         _check_module(path, cwd)
     else:
         _check_file(path, Path(cwd))
+        if name:
+            _check_name(Path(cwd, path), path, name)
     return Program(path=path, name=name, module=module, argv=argv, cwd=cwd)
 
 
@@ -119,6 +128,25 @@ def parse_option(text: str) -> tuple[str, OptionValue]:
         except ValueError:
             continue
     return name, value
+
+
+def check_device(name: str) -> None:
+    """Raises BadInput if torch can have no such device. Whether this machine has it is found by torch."""
+    kind, colon, index = name.partition(":")
+    is_known = not name or kind in DEVICES or plugins.names("torch.backends")
+    if is_known and (not colon or index.isdecimal()):
+        return
+    near = difflib.get_close_matches(kind, DEVICES, 1)
+    hint = f"did you mean {near[0]}?" if near and kind not in DEVICES else "for example cpu, cuda, cuda:1 or xpu"
+    raise BadInput(f"there is no device {name!r}", hint=hint)
+
+
+def _check_utf8(texts: Iterable[str]) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ProgramError(f"the name {text!r} is not UTF-8", hint="rename the file or the folder") from error
 
 
 def _split_name(text: str) -> tuple[str, str, str]:
@@ -142,6 +170,17 @@ def _check_file(text: str, cwd: Path) -> None:
         raise ProgramError(f"{text} cannot be read", hint="check its permissions")
 
 
+def _check_name(file: Path, path: str, name: str) -> None:
+    """Refuse a name that the file surely does not define; where it cannot be told, the worker finds out."""
+    defined = top_level_names(file.read_bytes())
+    if defined is None or name in defined:
+        return
+    near = difflib.get_close_matches(name, defined, 1)
+    there = ", ".join([known for known in defined if not known.startswith("_")][:8])
+    hint = f"did you mean {near[0]}?" if near else f"it has {there}" if there else "it defines nothing"
+    raise ProgramError(f"{path} defines no {name!r}", hint=hint)
+
+
 def _check_module(name: str, cwd: str) -> None:
     if name.endswith(".py") or not re.fullmatch(r"\w+(\.\w+)*", name):
         raise ProgramError(
@@ -162,5 +201,5 @@ def _nearest(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix == ".py"]
     except OSError:
         return f"there is no folder {path.parent}"
-    near = difflib.get_close_matches(path.name, names, 1, cutoff=0.5)
-    return f"did you mean {path.parent.joinpath(near[0]).name}?" if near else ""
+    near = difflib.get_close_matches(path.stem, [name.removesuffix(".py") for name in names], 1)
+    return f"did you mean {near[0]}.py?" if near else ""

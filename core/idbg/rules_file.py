@@ -36,10 +36,15 @@ def rules_for(target: Target) -> tuple[str, Path | None]:
 
 
 class RulesFile:
-    """Watches one file by its size and time. `changed` gets its path and new text on a thread of our own."""
+    """Watches one file by its size and time.
 
-    def __init__(self, changed: Callable[[Path, str], None]) -> None:
-        self._changed = changed
+    On a thread of our own, `changed` gets its path and new text, or `refused` those and why it is not text.
+    """
+
+    def __init__(
+        self, changed: Callable[[Path, str], None], refused: Callable[[Path, str, AcceleratorError], None]
+    ) -> None:
+        self._changed, self._refused = changed, refused
         self._path: Path | None = None
         self._text = ""
         self._stamp: Stamp | None = None
@@ -73,14 +78,23 @@ class RulesFile:
         while not self._stop.wait(SETTLE_SECONDS) and stamp != (latest := _stamp(path)):
             stamp = latest
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            data = path.read_bytes()
+        except OSError:
             return  # between two writes of an editor; the next look sees what came of it
         if path == self._path:
             self._stamp = stamp
-            if text != self._text:
-                self._text = text
-                self._changed(path, text)
+            self._tell(path, data)
+
+    def _tell(self, path: Path, data: bytes) -> None:
+        try:
+            text = accelerator.decode(data)
+        except AcceleratorError as error:
+            self._text = data.decode(errors="replace")
+            self._refused(path, self._text, error)
+            return
+        if text != self._text:
+            self._text = text
+            self._changed(path, text)
 
 
 def _stamp(path: Path | None) -> Stamp | None:

@@ -73,12 +73,13 @@ class Session:
 
     def _prepare(self, program: Program, target: Target, folder: Path, feed: Feed) -> None:
         self.program, self.target, self.folder, self._feed = program, target, folder, feed
-        self._rules_file = RulesFile(self._rules_file_changed)
+        self._rules_file = RulesFile(self._rules_file_changed, self._rules_file_refused)
         self._changed = threading.Condition()
         self._in_hand: Request | None = None
         self._queue: list[Request] = []
         self._stopping = False  # the job in hand was cancelled; asking again means: kill it
         self._closed = False
+        self._refused = False  # the last edit
         self._runs = 0
 
     # ------------------------------------------------------------- what happened
@@ -149,11 +150,10 @@ class Session:
         try:
             valid = accelerator.parse(text)
         except AcceleratorError as error:
-            message = f"{error.message}; {error.hint}" if error.hint else error.message
-            self._feed.emit(events.RulesRefused(text=text, origin=origin, message=message, line=error.line))
+            self._refuse(text, origin, error)
             return None
         with self._changed:
-            self.target = replace(self.target, rules=text)
+            self.target, self._refused = replace(self.target, rules=text), False
             self._feed.emit(events.RulesEdited(text=text, origin=origin))
         return valid
 
@@ -190,7 +190,7 @@ class Session:
         if self._worker is None:
             raise BadInput(
                 "this session was read from disk: nothing can be run in it",
-                hint=f"to run the program again: idbg-tui {self.program.label}",
+                hint=f"idbg-tui {self.program.label} runs the program again",
             )
         if self._closed:
             raise BadInput("this session is closed", hint="open a new one")
@@ -221,8 +221,9 @@ class Session:
     def _repro_folder(self) -> str:
         """Where the worker writes repros: the session's folder, or a temporary one where the disk refuses that."""
         try:
-            if self._feed.store is not None:
-                return str(self._feed.store.repro_folder())
+            kept = self._feed.store
+            if kept is not None:
+                return str(kept.repro_folder())
         except OSError as error:
             self._feed.emit(events.Noted(level="warning", text=f"{error}; repros go to a temporary folder"))
         return tempfile.mkdtemp(prefix="idbg-")
@@ -237,5 +238,13 @@ class Session:
                 self._changed.notify_all()
 
     def _rules_file_changed(self, path: Path, text: str) -> None:
-        if text != self.target.rules:
+        if text != self.target.rules or self._refused:
             self.edit_rules(text, origin=str(path))
+
+    def _rules_file_refused(self, path: Path, text: str, error: AcceleratorError) -> None:
+        self._refuse(text, str(path), error)
+
+    def _refuse(self, text: str, origin: str, error: AcceleratorError) -> None:
+        self._refused = True
+        message = f"{error.message}; {error.hint}" if error.hint else error.message
+        self._feed.emit(events.RulesRefused(text=text, origin=origin, message=message, line=error.line))

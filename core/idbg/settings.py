@@ -62,8 +62,8 @@ def load(environ: Mapping[str, str], chosen: Mapping[str, object] | None = None)
     Raises SettingsError, with the file and line or the variable.
     """
     values: dict[str, object] = {}
-    if environ.get("MOCK_STRICT"):
-        values["strict"] = _boolean("MOCK_STRICT", environ["MOCK_STRICT"])
+    if (strict := strict_from(environ)) is not None:
+        values["strict"] = strict
     values |= _from_file(path(environ), must_exist=bool(environ.get("IDBG_SETTINGS")))
     for variable, name in VARIABLES.items():
         text = environ.get(variable)
@@ -73,9 +73,15 @@ def load(environ: Mapping[str, str], chosen: Mapping[str, object] | None = None)
     return msgspec.convert(values, Settings)
 
 
+def strict_from(environ: Mapping[str, str]) -> bool | None:
+    """What MOCK_STRICT says; None where it is not set or empty. Raises SettingsError where it is no yes or no."""
+    text = environ.get("MOCK_STRICT", "").strip()
+    return _boolean("MOCK_STRICT", text) if text else None
+
+
 def _from_file(file: Path, *, must_exist: bool) -> dict[str, object]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         if not must_exist:
             return {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg import cli
+from idbg import cli, constraints, plugins
 
 
 def test_help_lists_every_command_in_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,6 +35,30 @@ def test_info_names_versions_and_every_path(
     assert "sessions" in info["missing"] and "presets" not in info["missing"]
     assert cli.main(["info"]) == 0
     assert "not there yet" in capsys.readouterr().out
+
+
+def test_a_plug_in_that_does_not_work_is_named_with_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = ("constraints", "accelerators", "backends")
+    (tmp_path / "other-1.0.dist-info").mkdir()
+    (tmp_path / "other-1.0.dist-info" / "entry_points.txt").write_text(
+        "".join(f"[idbg.{group}]\nbad-{group} = no_such_module_of_others\n" for group in groups)
+    )
+    (tmp_path / "other-1.0.dist-info" / "METADATA").write_text("Name: other\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    cached = (plugins.load, plugins.names, constraints.kinds)
+    try:
+        for function in cached:
+            function.cache_clear()
+        assert cli.main(["info"]) == 0
+    finally:
+        for function in cached:
+            function.cache_clear()
+    written = capsys.readouterr().out
+    for group in groups:
+        line = next(line for line in written.splitlines() if f"idbg.{group}: bad-{group}" in line)
+        assert "No module named 'no_such_module_of_others'" in line
 
 
 def test_a_command_is_required(capsys: pytest.CaptureFixture[str]) -> None:

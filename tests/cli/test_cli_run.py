@@ -70,10 +70,11 @@ PATH = os.pathsep.join([str(Path(idbg.cli.__file__).parents[2]), os.environ.get(
         ("fail", ["--warn"], 1),
         ("segfault", ["--warn"], 1),
         ("misuse", [], 1),
+        ("no backend", [], 2),
     ],
 )
 def test_the_exit_status_says_what_came_of_the_run(folder: Path, how: str, flags: list[str], status: int) -> None:
-    assert cli.main(["run", program(folder, how), *flags]) == status
+    assert cli.main(["run", program(folder, how.replace(" ", "_")), *flags]) == status
 
 
 def test_mock_strict_off_means_warn_and_the_command_line_wins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +107,12 @@ def test_text_is_for_people_and_says_where_the_session_is(folder: Path, capfd: p
     [
         (["nope.py"], "no file nope.py"),
         (["prnit.py"], "did you mean print.py?"),
+        ([""], "no program is named"),
+        (["-m", ""], "no program is named"),
+        (["print.py:nope"], "print.py defines no 'nope'"),
+        (["print.py", "--device", "banana"], "there is no device 'banana'"),
+        (["print.py", "--device", "cudaa:0"], "did you mean cuda?"),
+        (["print.py", "--accelerator", "\udcff.toml"], "is not UTF-8"),
         (["."], ". is a folder"),
         (["notes.txt"], "is not a Python file"),
         (["print.py:no-name"], "is not the name of a function"),
@@ -128,6 +135,18 @@ def test_what_cannot_be_run_is_said_in_a_sentence_and_a_hint(
     assert written.out == ""
     assert said in written.err
     assert "Traceback" not in written.err
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_full_disk_behind_stdout_is_one_sentence(folder: Path, flags: list[str]) -> None:
+    command = [sys.executable, "-c", MAIN, "run", program(folder, "print_megabytes"), *flags]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, text=True, stdout=full, stderr=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=PATH)
+        )
+    assert done.returncode == 1
+    assert "idbg: cannot write to stdout: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
 def test_strict_and_warn_exclude_each_other(folder: Path) -> None:

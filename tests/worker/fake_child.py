@@ -13,6 +13,7 @@ from idbg.worker import protocol
 
 FAILURES = {
     "fail": Failure(kind="user", type="ValueError", message="the program raised"),
+    "no backend": Failure(kind="input", type="BadInput", message="there is no backend 'x'"),
     "misuse": Failure(kind="input", type="ProgramError", message="no such function"),
 }
 
@@ -40,10 +41,18 @@ def main() -> None:
             behave(how, out)
         except KeyboardInterrupt:
             failure = Failure(kind="cancelled", message="cancelled")
+            if how == "clean up":
+                say(events.PhaseChanged(run=request.run, phase="behaving", seconds=1.0))
+                time.sleep(0.05)  # the host is busy with that event, and then finds the next two together
+                os.write(2, b"cleaning up\n")
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout.flush()
         verdict = "violations" if how == "violate" else "failed" if failure else "clean"
         say(events.RunEnded(run=request.run, verdict=verdict, seconds=0.0, failure=failure))
+        if how == "end and leave":
+            os.closerange(3, 100)
+            time.sleep(1)
+            os._exit(0)
 
 
 def behave(how: str, out: int) -> None:
@@ -62,7 +71,7 @@ def behave(how: str, out: int) -> None:
             for number in range(300):
                 print(number, flush=True)
                 time.sleep(0.003)
-        case "sleep":
+        case "sleep" | "clean up":
             time.sleep(60)
         case "ignore SIGINT":
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -77,6 +86,10 @@ def behave(how: str, out: int) -> None:
         case "close everything":
             os.closerange(3, 100)
             time.sleep(60)
+        case "exit slowly":
+            os.closerange(3, 100)
+            time.sleep(1.5)
+            os._exit(3)
         case "orphan":
             print(subprocess.Popen(["sleep", "60"]).pid, flush=True)
             time.sleep(60)

@@ -21,10 +21,10 @@ FAKE = (sys.executable, str(Path(__file__).with_name("fake_child.py")))
 class Host:
     """A worker, and what it has said so far."""
 
-    def __init__(self, command: tuple[str, ...] = FAKE, grace: float = 2.0) -> None:
+    def __init__(self, command: tuple[str, ...] = FAKE, **seconds: float) -> None:
         self.said: list[SessionEvent] = []
         self._queue: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
-        self.worker = Worker(self._queue.put, command=command, grace=grace)
+        self.worker = Worker(self._queue.put, command=command, **seconds)
 
     def until(self, *kinds: type) -> SessionEvent:
         """Wait for an event of one of these kinds."""
@@ -143,6 +143,30 @@ def test_a_run_that_ignores_the_cancel_is_killed_after_the_grace_and_the_worker_
     host.worker.close()
 
 
+def test_a_run_that_still_prints_when_its_cancel_ends_leaves_the_worker_working() -> None:
+    heard: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
+
+    def listen(event: SessionEvent) -> None:
+        heard.put(event)
+        if isinstance(event, events.PhaseChanged) and event.seconds is not None:
+            time.sleep(0.3)  # so that what it prints and its end are read in one go
+
+    def until(kind: type) -> SessionEvent:
+        while not isinstance(event := heard.get(timeout=20), kind):
+            pass
+        return event
+
+    worker = Worker(listen, command=FAKE)
+    worker.submit(job("clean up"))
+    until(events.PhaseChanged)
+    worker.cancel()
+    until(events.RunEnded)
+    worker.submit(job("print", run=2))
+    ended = until(events.RunEnded)
+    assert isinstance(ended, events.RunEnded) and (ended.run, ended.verdict) == (2, "clean")
+    worker.close()
+
+
 def test_a_second_cancel_kills_at_once() -> None:
     host = Host(grace=60)
     host.worker.submit(job("ignore SIGINT"))
@@ -170,9 +194,15 @@ def test_cancel_of_nothing_does_nothing(host: Host) -> None:
 
 @pytest.mark.parametrize(
     ("how", "cause"),
-    [("segfault", "killed by SIGSEGV"), ("exit", "exited with status 3"), ("close everything", "closed its pipes")],
+    [
+        ("segfault", "killed by SIGSEGV"),
+        ("exit", "exited with status 3"),
+        ("exit slowly", "exited with status 3"),
+        ("close everything", "closed its pipes and did not exit"),
+    ],
 )
-def test_a_worker_that_dies_in_a_run_is_reported_and_comes_back_warm(host: Host, how: str, cause: str) -> None:
+def test_a_worker_that_dies_in_a_run_is_reported_and_comes_back_warm(how: str, cause: str) -> None:
+    host = Host(dying=2.5)
     ended = host.result(job(how))
     (died,) = host.all(events.WorkerDied)
     assert died.cause == cause
@@ -180,6 +210,14 @@ def test_a_worker_that_dies_in_a_run_is_reported_and_comes_back_warm(host: Host,
     assert ended.failure.kind == "worker" and cause in ended.failure.message
     assert host.until(events.WorkerStarted)
     assert host.result(job("print", run=2)).verdict == "clean"
+    host.worker.close()
+
+
+def test_a_request_that_comes_while_an_idle_worker_dies_is_for_the_next_one(host: Host) -> None:
+    assert host.result(job("end and leave")).verdict == "clean"
+    time.sleep(0.3)
+    assert host.result(job("print", run=2)).verdict == "clean"
+    assert len(host.all(events.WorkerDied)) == 1
 
 
 def test_a_death_carries_the_last_words(host: Host) -> None:

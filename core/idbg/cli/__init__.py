@@ -9,7 +9,7 @@ import io
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets its report
     try:
         status = command.run(args, programs)
-        sys.stdout.flush()
+        with printing():
+            pass
     except BrokenPipeError:
         return _quiet()
     except IdbgError as error:
@@ -68,8 +69,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextlib.contextmanager
+def printing() -> Iterator[None]:
+    """While this lasts, our output is written, all of it. Raises IdbgError if stdout cannot take it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _quiet()
+        raise IdbgError(
+            f"cannot write to stdout: {error.strerror or error}", hint="send it where there is room, and do it again"
+        ) from error
+
+
 def _quiet() -> int:
-    """Whoever read our output has gone: say nothing, also not when Python flushes at its end."""
+    """Nobody takes our output: say nothing more there, also not when Python flushes at its end."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + 13

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 
 import idbg
-from idbg import accelerator, settings
+from idbg import accelerator, plugins, settings
+from idbg.constraints import broken_kinds
+from idbg.errors import AcceleratorError
 
 HELP = "print versions, and every path that is used"
 
@@ -21,12 +23,16 @@ PACKAGES = ("torch", "triton", "textual", "rich", "plotext", "msgspec", "numpy",
 
 
 class Info(msgspec.Struct, frozen=True):
-    """`versions` has None for what is not installed; `missing` names the paths that are not there (yet)."""
+    """`versions` has None for what is not installed; `missing` names the paths that are not there (yet).
+
+    `broken` has the plug-ins of others that cannot be used ("idbg.backends: name"), and why.
+    """
 
     versions: dict[str, str | None]
     paths: dict[str, str]
     missing: tuple[str, ...]
     accelerators: tuple[str, ...]
+    broken: dict[str, str]
     settings: settings.Settings
 
 
@@ -45,6 +51,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     for name, path in info.paths.items():
         print(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
     print(f"\naccelerators   {', '.join(info.accelerators)}")
+    for plugin, why in info.broken.items():
+        print(f"broken plug-in {plugin}: {why}")
     return 0
 
 
@@ -61,8 +69,25 @@ def collect() -> Info:
         paths={name: str(path) for name, path in paths.items()},
         missing=tuple(name for name, path in paths.items() if not path.exists()),
         accelerators=tuple(accelerator.names()),
+        broken=_broken(),
         settings=chosen,
     )
+
+
+def _broken() -> dict[str, str]:
+    """The plug-ins of each group that cannot be used, imported to find out."""
+    accelerators = {}
+    for name in plugins.names("idbg.accelerators"):
+        try:
+            accelerator.parse(accelerator.find(name)[0])
+        except AcceleratorError as error:
+            accelerators[name] = error.message
+    groups = {
+        "idbg.constraints": broken_kinds(),
+        "idbg.accelerators": accelerators,
+        "idbg.backends": plugins.load("idbg.backends").broken,
+    }
+    return {f"{group}: {name}": why for group, found in groups.items() for name, why in found.items()}
 
 
 def _version(package: str) -> str | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from idbg.cli import FAILED
+from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.program_args import add_arguments as add_program_arguments
 from idbg.program_args import settle
 from idbg.progress import Progress
@@ -52,19 +52,22 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 def status(run: Run) -> int:
     """The exit status that says what came of the run."""
     if run.verdict == "failed":
-        return FAILED
+        failure = run.failure
+        never_began = failure is not None and failure.kind == "input" and failure.type == "BadInput" and not run.frames
+        return BAD_USAGE if never_began else FAILED
     return FAILED if run.verdict == "violations" and run.target.strict else 0
 
 
 def _report(run: Run, *, as_json: bool, folder: Path) -> None:
-    if as_json:
-        from idbg.reports import json
+    with printing():
+        if as_json:
+            from idbg.reports import json
 
-        sys.stdout.buffer.write(json.encode(json.run_report(run)) + b"\n")
-        return
-    from idbg.reports import text
+            sys.stdout.buffer.write(json.encode(json.run_report(run)) + b"\n")
+            return
+        from idbg.reports import text
 
-    print(text.render(text.run_report(run)))
+        print(text.render(text.run_report(run)))
     print(f"session: {folder}", file=sys.stderr)
 
 

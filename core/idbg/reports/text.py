@@ -74,6 +74,8 @@ def _failure(run: Run) -> Iterator[str]:
     yield f"{run.failure.message}{f' ({place})' if place else ''}"
     if run.failure.hint:
         yield f"  {run.failure.hint}"
+    if run.failure.kind == "torch" and run.graphs:
+        yield f"  idbg-tui {run.program.label} shows the graphs up to there, and writes a repro"
     if run.failure.traceback:
         yield from ("  " + line for line in run.failure.traceback.rstrip().splitlines())
 

@@ -129,7 +129,7 @@ class Child:
         """How it ended, in words."""
         status = self.process.returncode
         if self._forced:
-            return "closed its pipes"
+            return "closed its pipes and did not exit"
         if status < 0:
             try:
                 return f"killed by {signal.Signals(-status).name}"

@@ -26,6 +26,8 @@ from idbg.worker.protocol import Compile, Request
 
 GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
 LEAVE_SECONDS = 0.3  # for an idle child to end by itself
+DYING_SECONDS = 5.0  # for a child that closed its pipes to exit: a GPU's memory or a core file takes seconds
+EXIT_POLL_SECONDS = 0.02
 POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a pipe that a grandchild holds open
 
 Order = Request | Literal["start", "cancel", "close"]
@@ -44,17 +46,19 @@ class Worker:
         *,
         command: Sequence[str] = COMMAND,
         grace: float = GRACE_SECONDS,
+        dying: float = DYING_SECONDS,
     ) -> None:
-        self._listener, self._command, self._grace = listener, command, grace
+        self._listener, self._command, self._grace, self._dying = listener, command, grace, dying
         self._orders: deque[Order] = deque()
         self._wake_read, wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         self._wake = os.fdopen(wake_write, "wb", buffering=0)
         self._child: Child | None = None
-        self._ready = self._wanted = self._closing = self._killed = False
+        self._ready = self._wanted = self._closing = self._killed = self._spoiled = False
         self._job: Request | None = None
         self._sent_at: float | None = None
         self._deadline: float | None = None
+        self._gone_by: float | None = None  # it closed its pipes: when to end it if it has not exited by itself
         self._output = Output()
         self._selector = selectors.DefaultSelector()
         self._thread = threading.Thread(target=self._serve, name="idbg-worker", daemon=True)
@@ -96,6 +100,8 @@ class Worker:
 
     def _timeout(self) -> float | None:
         waits = [POLL_SECONDS if self._child else None, self._output.wait()]
+        if self._gone_by is not None:
+            waits.append(EXIT_POLL_SECONDS)
         if self._deadline is not None:
             waits.append(max(self._deadline - time.monotonic(), 0.0))
         return min((wait for wait in waits if wait is not None), default=None)
@@ -121,15 +127,20 @@ class Worker:
         if self._child is not None and self._deadline is not None and time.monotonic() >= self._deadline:
             self._killed = True
             self._child.end()
+        if self._child is not None and self._gone_by is not None and time.monotonic() >= self._gone_by:
+            self._child.end()
+        if self._spoiled:
+            self._replace()
         if self._child is not None and self._child.exited():
             self._bury()
         if self._child is None and not self._closing and (self._wanted or self._job is not None):
             self._spawn()
-        if self._ready and self._job is not None and self._sent_at is None:
+        if self._ready and self._gone_by is None and self._job is not None and self._sent_at is None:
             self._send(self._job)
 
     def _spawn(self) -> None:
-        self._wanted = self._ready = self._killed = False
+        self._wanted = self._ready = self._killed = self._spoiled = False
+        self._gone_by = None
         try:
             self._child = child = Child(self._command)
         except OSError as error:
@@ -176,7 +187,8 @@ class Worker:
             return
         lines = child.lines()
         if lines is None:
-            child.end(patience=1.0)  # it is dying, or a program closed the descriptor: either way it is lost
+            self._selector.unregister(child.events)  # it is dying, or a program closed the descriptor: it is lost
+            self._gone_by = time.monotonic() + self._dying
             return
         for line in lines:
             try:
@@ -202,10 +214,9 @@ class Worker:
         if dropped is not None:
             self._listener(dropped)
         self._output.restart(0)
-        cancelled = self._deadline is not None
+        # replaced in `_tick`: what is selected now may still be to read
+        self._spoiled = self._spoiled or self._deadline is not None
         self._job = self._sent_at = self._deadline = None
-        if cancelled:
-            self._replace()
         self._listener(event)
 
     def _drain_output(self) -> None:
@@ -233,14 +244,14 @@ class Worker:
         self._pass_output()
         was_ready = self._ready
         self._let_go(child)
-        if self._killed or self._deadline is not None:
+        if self._killed or self._spoiled or self._deadline is not None:
             self._wanted = True
             if self._killed:
                 self._listener(events.Noted(level="info", text="the worker did not stop when asked, and was killed"))
             self._end_job(_cancelled())
         elif was_ready:
             self._wanted = self._job is not None
-            self._lost(child.cause(), _hint(child.cause(), self._output.last()))
+            self._lost(child.cause(), _hint(child.cause(), self._output.last()), keeps_job=self._sent_at is None)
         else:
             cause = f"could not start: {child.cause()}"
             self._lost(cause, _hint(cause, self._output.last()))
@@ -250,20 +261,24 @@ class Worker:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(fd)
         child.close()
-        self._child, self._ready = None, False
+        self._child, self._ready, self._gone_by = None, False, None
 
     def _replace(self) -> None:
         """A compile stopped half-way leaves broken builds in torch's code caches, and compilers running."""
+        self._spoiled = False
         if self._child is not None:
             self._child.end()
             self._let_go(self._child)
             self._wanted = True
 
-    def _lost(self, cause: str, hint: str) -> None:
-        """The worker ended unasked. After a failed start it is not spawned again until somebody asks."""
+    def _lost(self, cause: str, hint: str, *, keeps_job: bool = False) -> None:
+        """The worker ended unasked. After a failed start it is not spawned again until somebody asks.
+
+        A job that it was not sent yet is kept for the next one.
+        """
         self._listener(events.WorkerDied(cause=cause, last_output=self._output.last()))
         message = f"the worker {'was ' if cause.startswith('killed') else ''}{cause}"
-        if self._job is None:
+        if self._job is None or keeps_job:
             self._listener(events.Noted(level="error", text=f"{message}: {hint}"))
         else:
             self._end_job(WorkerError(message, hint=hint).failure())

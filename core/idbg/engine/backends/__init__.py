@@ -24,6 +24,7 @@ from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import Named
 from idbg.engine.compat import Compiled
 from idbg.errors import BadInput
+from idbg.settings import strict_from
 
 __all__ = [
     "Backend",
@@ -75,7 +76,7 @@ def backend(
     `accelerator` is a preset's name or a TOML file; `constraints`, where given, are the rules instead (none: no
     checks). `strict` is MOCK_STRICT's (default on) where it is not given: a `reject` violation raises
     ConstraintViolation, which names them all and the repro written into `repros`. Without it they are kept in
-    `.violations` and the program runs. Raises AcceleratorError, BadInput.
+    `.violations` and the program runs. Raises AcceleratorError, SettingsError, BadInput.
     """
     text, _ = accelerators.find(str(accelerator))
     text = accelerators.from_environment(text, os.environ) if accelerator == "mock" else text
@@ -84,7 +85,7 @@ def backend(
         rules = Accelerator(name=rules.name, description="constraints given in Python", rules=tuple(constraints))
         text = accelerators.unparse(rules)
     if strict is None:
-        strict = os.environ.get("MOCK_STRICT", "1").strip().lower() not in ("0", "false", "no", "off", "")
+        strict = strict_from(os.environ) is not False
     return TargetBackend(find(name), rules, strict, repros=Path(repros), rules=text)
 
 

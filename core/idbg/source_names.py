@@ -1,0 +1,35 @@
+"""Which names does a Python file define, as far as its text tells?"""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+_OTHER_WAYS = ("globals", "vars", "locals", "exec", "setattr", "eval")
+
+
+def top_level_names(source: bytes) -> list[str] | None:
+    """Every name that the module gets, in order; None where only running it can tell, or it is not valid Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    if any(isinstance(node, ast.Name) and node.id in _OTHER_WAYS for node in ast.walk(tree)):
+        return None
+    from_functions = [name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names]
+    names = list(dict.fromkeys([*_names(tree.body), *from_functions]))
+    return None if "*" in names or "__getattr__" in names else names
+
+
+def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """What these statements bind, also in an `if` or a `try`, but not inside of a function or a class."""
+    for node in nodes:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.MatchAs(name=str(name), pattern=None):
+                yield name
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                pass
+            case _:
+                yield from _names(ast.iter_child_nodes(node))
