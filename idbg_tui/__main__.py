@@ -6,8 +6,11 @@ What is wrong with the command line, the settings or the folders is said before 
 import argparse
 import asyncio
 import os
+import select
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from idbg_tui.app import IdbgApp
 
 BAD_USAGE = 2
+HANG_UP = 0.5  # seconds after the terminal is gone, for the kernel's own signal to come first
 
 TRY = """\
 idbg-tui FILE.py[:NAME]      compile a program and look at everything that comes of it
@@ -94,8 +98,22 @@ def _show(app: "IdbgApp") -> int:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
+    threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), ended), daemon=True).start()
     app.run()
     return 128 + ended[0] if ended else app.return_code or 0
+
+
+def watch_terminal(terminal: int, ended: list[int]) -> None:
+    """Wait until the terminal is gone, and hang up ourselves if nobody has.
+
+    The kernel does it only for a controlling terminal; without, Textual would read the end of its input for ever.
+    """
+    poller = select.poll()
+    poller.register(terminal, 0)  # a hang-up is told unasked
+    if poller.poll() and not ended:
+        time.sleep(HANG_UP)
+        if not ended:
+            os.kill(os.getpid(), signal.SIGHUP)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What does each key do? The actions of the whole program; panes have their own."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from msgspec.structs import replace
@@ -11,7 +12,8 @@ from idbg.errors import AcceleratorError, IdbgError
 from idbg.records import Target
 from idbg.session import Session
 from idbg.settings import Settings
-from idbg_tui import messages
+from idbg_tui import messages, status
+from idbg_tui.accelerators import choices
 from idbg_tui.help import Help, entries
 from idbg_tui.layout import Body
 from idbg_tui.state import State
@@ -44,8 +46,8 @@ class Actions(App[None]):
         """Show a step of the cursor where it was made at once, and in the other panes when it rests."""
         raise NotImplementedError
 
-    def flash(self, text: str, level: Level = "info") -> None:
-        """Say something in the footer, until the next key."""
+    def flash(self, text: str, level: Level = "info", *, of_run: bool = False) -> None:
+        """Say something in the footer, until the next key; what is about a run, until one starts or ends too."""
         raise NotImplementedError
 
     def attempt(self, do: Callable[[], object]) -> bool:
@@ -65,15 +67,18 @@ class Actions(App[None]):
     def action_cancel(self) -> None:
         if not (self.state.running or self.state.repro_running):
             self.flash("nothing is being compiled")
-        elif self.attempt(self.session.cancel):
-            self.flash("cancelling")
+        else:
+            self._cancel("cancelling")
+
+    def _cancel(self, words: str) -> None:
+        self.state.cancelling = self.state.running
+        if self.attempt(self.session.cancel):
+            self.flash(words, of_run=True)
 
     def action_interrupt(self) -> None:
         """Ctrl+C: the first cancels a compile, the second quits."""
         if self.state.running and not self.state.cancelling:
-            self.state.cancelling = True
-            self.attempt(self.session.cancel)
-            self.flash("cancelling; ^c again quits")
+            self._cancel("cancelling; ^c again quits")
         else:
             self.exit()
 
@@ -86,12 +91,14 @@ class Actions(App[None]):
                 self._retarget(replace(self.session.target, backend=name))
 
         current = self.session.target.backend
-        choices = BACKENDS if current in dict(BACKENDS) else [*BACKENDS, (current, "as the command line said")]
-        self.push_screen(Picker("Backend", choices, current), take)
+        backends = BACKENDS if current in dict(BACKENDS) else [*BACKENDS, (current, "as the command line said")]
+        self.push_screen(Picker("Backend", backends, current), take)
 
     def action_accelerator(self) -> None:
-        choices = [(name, _description(name)) for name in accelerator.names()]
-        self.push_screen(Picker("Accelerator", choices, self.session.target.accelerator), self._take_accelerator)
+        current = self.session.target.accelerator
+        used = [current, *(run.target.accelerator for run in self.state.history.runs.values())]
+        folder = Path(self.state.program.cwd if self.state.program else "")
+        self.push_screen(Picker("Accelerator", choices(folder, used), current), self._take_accelerator)
 
     def _take_accelerator(self, name: str | None) -> None:
         if not name:
@@ -133,7 +140,10 @@ class Actions(App[None]):
         self._moved(self.state.walk(relation, turn), none)
 
     def action_broken(self, step: int) -> None:
-        self._moved(self.state.step_broken(step), "no node of this graph breaks a rule")
+        before = self.state.graph_id
+        self._moved(self.state.step_broken(step), "no node of any graph breaks a rule")
+        if self.state.graph_id != before:
+            self.flash(status.arrived(self.state))
 
     def action_jump_back(self) -> None:
         self._moved(self.state.step_jump(back=True), "no place to go back to")
@@ -148,6 +158,10 @@ class Actions(App[None]):
             self.flash(otherwise)
 
     # ---------------------------------------------------------------- panes and files
+
+    def action_copy(self) -> None:
+        """Where the pane has nothing of its own to copy."""
+        self.flash(f"there is nothing to copy in {self.body.panes[self.body.current].LABEL}")
 
     def action_edit(self) -> None:
         node = self.state.node
@@ -172,10 +186,3 @@ class Actions(App[None]):
 
     def action_help(self) -> None:
         self.push_screen(Help(entries(self.keys, list(self.body.panes.values()))))
-
-
-def _description(name: str) -> str:
-    try:
-        return accelerator.parse(accelerator.find(name)[0]).description
-    except AcceleratorError as error:
-        return error.message

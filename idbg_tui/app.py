@@ -31,6 +31,7 @@ from idbg_tui.panes.source import SourcePane
 from idbg_tui.panes.violations import ViolationsPane
 from idbg_tui.state import State
 from idbg_tui.widgets.bars import Bar
+from idbg_tui.widgets.plain import use_plain
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
 RECOMPILE = 1.0  # seconds after the last edit of the rules
@@ -40,7 +41,14 @@ class IdbgApp(Actions):
     """The screen over one session. The session is started here, and closed by whoever made it."""
 
     TITLE = "idbg"
-    CSS = "CommandPalette LoadingIndicator, CommandPalette SearchIcon { display: none; } Screen { overflow: hidden; }"
+    CSS = """
+    CommandPalette LoadingIndicator, CommandPalette SearchIcon { display: none; }
+    Screen { overflow: hidden; }
+    .-ascii {
+        Picker > Vertical, Help > Vertical { border: ascii $border; }
+        CommandPalette * { border: none !important; }
+    }
+    """
     ENABLE_COMMAND_PALETTE = True
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {IdbgCommands}
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings()]
@@ -51,13 +59,16 @@ class IdbgApp(Actions):
         plain = signs.wants_ascii(os.environ)
         if plain:
             signs.use_ascii()
+            use_plain()
         self.animation_level = "none"
         self.state = State(live=session.live, target=session.target)
         panes = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), KernelDiffPane(), BenchmarksPane(), LogPane()]
         self.body = Body([*panes, RulesPane()])
+        self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
         self._flash: tuple[str, str] | None = None
+        self._flash_of_run = False  # it is about a run: the next one's start or end makes it old
         self._inbox: Inbox | None = None
         self._following: Timer | None = None
         self._recompiling: Timer | None = None
@@ -99,6 +110,7 @@ class IdbgApp(Actions):
         """Start the session, now that the screen is painted."""
         self._inbox = Inbox(self.session, asyncio.get_running_loop(), self._take)
         self.state.apply(self._inbox.past)
+        self._say_elsewhere()
         if self.session.live:
             self.session.start()
             self.attempt(self.session.run)
@@ -110,19 +122,43 @@ class IdbgApp(Actions):
 
     def _take(self, batch: list[SessionEvent]) -> None:
         """Take in what happened since the last time, and show it once."""
+        before, cancelled = self.state.accelerator, self.state.cancelling
         self.state.apply(batch)
         for event in batch:
-            said = status.flash(event)
-            if said:
-                self._flash = said
-        if self.state.live and any(isinstance(event, events.RulesEdited) for event in batch):
+            self._say(event, cancelled=cancelled)
+        edited = any(isinstance(event, events.RulesEdited) for event in batch)
+        if self.state.live and edited and self.state.accelerator != before:
             self._recompile_soon()
         self.show()
+
+    def _say(self, event: SessionEvent, *, cancelled: bool) -> None:
+        """Say in the footer what happened. A run that another one took the place of ends without a word."""
+        ended = isinstance(event, events.RunEnded)
+        if (ended or isinstance(event, events.RunStarted)) and self._flash_of_run:
+            self._flash = None
+        if isinstance(event, events.RunEnded) and event.failure is not None and event.failure.kind == "cancelled":
+            said = status.flash(event) if cancelled else None
+        else:
+            said = status.flash(event)
+        if said:
+            self._flash, self._flash_of_run = said, ended
+        elif ended:
+            self._say_elsewhere()
+
+    def _say_elsewhere(self) -> None:
+        if words := status.elsewhere(self.state):
+            self._flash, self._flash_of_run = (words, "info"), True
 
     def _recompile_soon(self) -> None:
         if self._recompiling is not None:
             self._recompiling.stop()
-        self._recompiling = self.set_timer(RECOMPILE, self.action_run)
+        self._recompiling = self.set_timer(RECOMPILE, self._recompile)
+
+    def _recompile(self) -> None:
+        """Compile for the rules as they are now, unless the last run was or is."""
+        run = self.state.run
+        if run is None or run.target.rules != self.session.target.rules:
+            self.action_run()
 
     # ---------------------------------------------------------------- state becomes screen
 
@@ -158,8 +194,8 @@ class IdbgApp(Actions):
             self._following.stop()
         self._following = self.set_timer(FOLLOW, self.show)
 
-    def flash(self, text: str, level: Level = "info") -> None:
-        self._flash = (text, level)
+    def flash(self, text: str, level: Level = "info", *, of_run: bool = False) -> None:
+        self._flash, self._flash_of_run = (text, level), of_run
         self._show_bars()
 
     def on_resize(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.types import IgnoreReturnCallbackType
 
-from idbg.records import Kernel
+from idbg.records import Graph, Kernel
 from idbg_tui import keymap
 from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.node_search import NodeSearch
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 _BEST = 200
 """Candidates that are ranked: ranking 100,000 names takes a quarter of a second, finding them a few milliseconds."""
 
+_PANES = frozenset(f"pane_{number}" for number in range(1, 9))
+
 Command = tuple[str, str, IgnoreReturnCallbackType]
 """Title, help and what to do."""
 
 
 class IdbgCommands(Provider):
     """Actions first; then nodes of the shown graph, kernels and the user's files."""
+
+    _index: tuple[Graph, NodeSearch] | None = None  # made once: a letter must not index the graph again
 
     @property
     def _idbg(self) -> "IdbgApp":
@@ -43,18 +47,20 @@ class IdbgCommands(Provider):
     def _actions(self) -> Iterator[Command]:
         app = self._idbg
         for key in keymap.KEYS:
-            title = f"go to {key.words}" if key.group == "Panes" and key.name.startswith("pane_") else key.words
+            words = f"go to {key.words}" if key.name in _PANES else key.words
             keys = keymap.spelled(app.keys[key.name])
-            yield title, f"{key.group}: {keys}", partial(app.run_action, key.action)
+            yield f"{key.group}: {words}", keys, partial(app.run_action, key.action)
         for theme in sorted(app.available_themes):
-            yield f"theme {theme}", "colours", partial(setattr, app, "theme", theme)
+            yield f"Theme: {theme}", "colours", partial(setattr, app, "theme", theme)
 
     def _nodes(self, query: str) -> Iterator[Command]:
         state = self._idbg.state
         graph = state.graph
         if graph is None:
             return
-        for index in NodeSearch(graph).find(query)[:_BEST]:
+        if self._index is None or self._index[0] is not graph:
+            self._index = graph, NodeSearch(graph)
+        for index in self._index[1].find(query)[:_BEST]:
             node = graph.nodes[index]
             words = f"node {node.target} {node.tensor or ''}"
             message = NodeChosen(graph.node_id(node.name), jump=True)

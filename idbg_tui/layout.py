@@ -1,5 +1,6 @@
 """Which panes are on the screen, how large, and which one has the keys?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -60,9 +61,7 @@ class TabLine(Widget):
 
     def show(self, panes: list[Pane], current: int) -> None:
         """Name the panes, as shortly as the width asks for."""
-        names = [(pane.NUMBER, pane.heading().plain) for pane in panes]
-        if sum(len(name) + 2 for _, name in names) > self.size.width - 2:
-            names = [(pane.NUMBER, pane.short_heading()) for pane in panes]
+        names = tab_names(panes, current, self.size.width - 2)
         self._ends, end = [], 0
         for number, name in names:
             end += len(name) + 2
@@ -108,6 +107,7 @@ class Body(Vertical):
             border: ascii $border-blurred;
             &:focus-within { border: ascii $border; }
         }
+        & > #top > GraphPane, & TabBox { border-right: none !important; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -212,6 +212,15 @@ class Body(Vertical):
         self.panes[2].styles.height = "1fr" if alone else f"{sizes.source}%"
         self.query_one("#tabs").styles.width = "1fr" if alone else f"{sizes.tabs}%"
         self.refresh_titles()
+
+
+def tab_names(panes: Sequence[Pane], current: int, width: int) -> list[tuple[int, str]]:
+    """The panes' names for one line of `width` cells: whole, short, or a number for all but the current pane."""
+    whole = [(pane.NUMBER, pane.heading().plain) for pane in panes]
+    short = [(pane.NUMBER, pane.short_heading()) for pane in panes]
+    number = [(pane.NUMBER, pane.short_heading() if pane.NUMBER == current else str(pane.NUMBER)) for pane in panes]
+    fitting = (names for names in (whole, short) if sum(len(name) + 2 for _, name in names) - 2 <= width)
+    return next(fitting, number)
 
 
 def _tabs(names: list[tuple[int, str]], current: int, between: str) -> Content:

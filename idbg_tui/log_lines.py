@@ -38,7 +38,7 @@ class LogLines:
             if isinstance(event, events.OutputWritten):
                 self._take_output(event)
                 continue
-            if isinstance(event, events.RunStarted | events.RunEnded | events.WorkerDied):
+            if isinstance(event, events.RunStarted | events.RunEnded | events.WorkerDied | events.Noted):
                 self._unfinished.clear()
             self._note(event)
             self.lines += [LogLine(told, self._events) for told in tell(event)]

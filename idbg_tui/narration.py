@@ -8,6 +8,7 @@ from pathlib import Path
 from idbg import events
 from idbg.events import SessionEvent
 from idbg.records import Failure, Severity
+from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
@@ -105,17 +106,29 @@ def _run_ended(event: events.RunEnded) -> Iterator[Told]:
 
 
 def failure(failed: Failure) -> Iterator[Told]:
-    """What went wrong, whose it is, what to do about it, and then the user's own traceback."""
-    first, *others = clean_lines(failed.message) or [failed.type or failed.kind]
-    whose = f"{_KINDS[failed.kind]}: " if failed.kind in _KINDS else ""
+    """What went wrong, whose it is, where, what to do about it, then all of the message and the user's own traceback.
+
+    torch names first what it was doing when it met an error: there the error comes first.
+    """
+    message = clean_lines(failed.message) or [failed.type or failed.kind]
+    line = headline(failed)
+    first, *others = message
+    hidden = bool(line.cause) and line.cause.partition(": ")[2] not in first and line.cause not in failed.message
     named = failed.kind in ("user", "torch") and failed.type and not first.startswith(failed.type)
-    name = f"{failed.type}: " if named else ""
-    yield Told(f"  {whose}{name}{first}", "reject", failed.file, failed.line)
-    yield from (Told(f"  {line}", "reject") for line in others)
-    if failed.file:
-        yield Told(f"  at {failed.file}:{failed.line}", "", failed.file, failed.line)
+    cause = line.cause if hidden else f"{failed.type}: {first}" if named else first
+    whose = f"{_KINDS[failed.kind]}: " if failed.kind in _KINDS else ""
+    yield Told(f"  {whose}{cause}", "reject", failed.file, failed.line)
+    if not hidden:
+        yield from (Told(f"  {other}", "reject") for other in others)
+    if line.place:
+        place = f"{failed.file}:{failed.line}" if failed.file else line.place
+        yield Told(f"  at {place}", "", failed.file, failed.line)
     if failed.hint:
-        yield from (Told(f"  {MARKS['arrow']} {line}", "accent") for line in clean_lines(failed.hint))
+        yield from (Told(f"  {MARKS['arrow']} {words}", "accent") for words in clean_lines(failed.hint))
+    if failed.repro and failed.repro not in failed.message:
+        yield Told(f"  repro: {failed.repro}", "accent")
+    if hidden:
+        yield from (Told(f"    {words}") for words in message)
     yield from _block(failed.traceback, "dim")
 
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from idbg.records import SEVERITIES
 from idbg.toml_text import Place, places
 
+_OFF = "\nenabled = false"
+
 
 class Change(NamedTuple):
     """Replace the characters `start` to `end` (exclusive) of the text."""
@@ -28,17 +30,22 @@ def step(text: str, line: int, *, up: bool) -> Change | None:
 
 
 def toggle(text: str, line: int) -> Change | None:
-    """Switch the rule around this 1-based line off, or on again. None outside of all rules."""
+    """Switch the rule around this 1-based line off, or on again, which takes out the line that switched it off.
+
+    None outside of all rules.
+    """
     rule = _table_around(text, line)
     if not rule or rule[0].key or rule[0].table != "rules":
         return None
     enabled = next((place for place in rule if place.key == "enabled"), None)
-    if enabled is not None:
-        return Change(enabled.start, enabled.end, _other(text[enabled.start : enabled.end]))
     after = next((place for place in rule if place.key == "kind"), rule[0])
     end = text.find("\n", after.end)
     end = len(text) if end < 0 else end
-    return Change(end, end, "\nenabled = false")
+    if text.startswith(_OFF, end) and text[end + len(_OFF) :][:1] in ("", "\n"):
+        return Change(end, end + len(_OFF), "")
+    if enabled is not None:
+        return Change(enabled.start, enabled.end, _other(text[enabled.start : enabled.end]))
+    return Change(end, end, _OFF)
 
 
 def _table_around(text: str, line: int) -> list[Place]:

@@ -15,16 +15,18 @@ VIEWS: tuple[View, ...] = ("kernel", "wrapper", "FX", "python")
 
 _LANGUAGES = {"cpp": "C++", "cuda": "CUDA", "triton": "Triton", "python": "Python"}
 _LINES = 3  # of a kernel's calls, as many are named in the caption
-# where a reader begins: the kernel's own function, below its includes
+# the kernel's own function, and how the line ends after which its body begins
 _ENTRY = re.compile(r'^\s*(?:extern\s*"C"|(?:async )?def |__global__)')
+_OPENS = ("{", ":")
 
 
 @dataclass(frozen=True)
 class Sheet:
     """A text to show. `line` is where to look, 0 for nowhere; `marks` are the lines of the selected node (1-based).
 
-    `caption` is what to say of the text, or, without one, the sentence why there is none; `name` is what the text
-    shows. `path` is set for a file that can be edited.
+    `caption` is what to say of the text; with `excuses` it is the sentence why there is none, or why it is another one
+    than was asked for. `name` is what the text shows. `path` is set for a file that can be edited. `top` is set where
+    what stands above `line` is of less use than what follows it.
     """
 
     caption: str
@@ -35,6 +37,12 @@ class Sheet:
     marks: frozenset[int] = frozenset()
     first: int = 1
     path: str = ""
+    top: bool = False
+    instead: bool = False  # of the text that was asked for
+
+    @property
+    def excuses(self) -> bool:
+        return self.instead or not self.text
 
 
 @dataclass(frozen=True)
@@ -100,14 +108,22 @@ def place_at(view: View, state: State, line: int) -> Place | None:
 def _kernel(state: State) -> Sheet:
     kernel = shown_kernel(state)
     if kernel is None:
-        return Sheet(_why_no_kernel(state))
+        return replace(_fx(state), name="", caption=_why_no_kernel(state), instead=True)
     if not kernel.source:
         wrapper = _wrapper(state)
         lines = " ".join(str(call.line) for call in _calls(state, kernel))
         where = f"; called at wrapper line {lines}" if lines else ""
         return replace(wrapper, name=f"extern: {kernel.name}", caption=f"no generated source{where}")
-    entry = next((i for i, line in enumerate(kernel.source.split("\n"), 1) if _ENTRY.match(line)), 1)
-    return Sheet(_about(state, kernel), kernel.name, kernel.source, kernel.language, entry)
+    line = _body(kernel.source)
+    return Sheet(_about(state, kernel), kernel.name, kernel.source, kernel.language, line, top=True)
+
+
+def _body(source: str) -> int:
+    """The line of a kernel's first statement, below its includes and its parameters; 1 if it cannot be told."""
+    lines = source.split("\n")
+    entry = next((i for i, line in enumerate(lines) if _ENTRY.match(line)), None)
+    opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()
+    return next((i + 2 for i in opened if i + 1 < len(lines)), 1 if entry is None else entry + 1)
 
 
 def language_of(kernel: Kernel) -> str:
@@ -190,7 +206,7 @@ def _call_place(state: State, kernel: Kernel, call: KernelCall) -> Place:
 def _fx(state: State) -> Sheet:
     graph = state.graph
     if graph is None:
-        return Sheet(_why_no_graph(state))
+        return Sheet(why_no_graph(state))
     if not graph.code:
         return Sheet(f"the {graph.id.stage} graph was captured without its text")
     lines = {node.code_line for node in _marked_nodes(state) if node.code_line}
@@ -205,7 +221,7 @@ def _fx(state: State) -> Sheet:
 def _python(state: State) -> Sheet:
     node = state.node
     if node is None:
-        return Sheet(_why_no_graph(state))
+        return Sheet(why_no_graph(state))
     if not node.file:
         return Sheet(f"{node.name} ({node.role}) has no line in your program")
     text, note = read_file(node.file, state.shown.started if state.shown else 0.0)
@@ -252,16 +268,23 @@ def _read(path: str, mtime_ns: int) -> str:
 # ---------------------------------------------------------------- why there is nothing
 
 
-def _why_no_graph(state: State) -> str:
+def why_no_graph(state: State) -> str:
+    """Why there is nothing to show, and what can be done about it."""
     if state.running:
-        return "nothing captured yet: the program is still being compiled"
-    return "no graph was captured in this run" if state.run else "nothing compiled yet: r compiles the program"
+        return "nothing captured yet, the program is still being compiled"
+    if not state.live:
+        return "this saved session has no graph"
+    if state.run is None:
+        return "nothing compiled yet: r compiles the program"
+    if state.run.failure is not None:
+        return "no graph was captured, the run failed before one was"
+    return "no graph was captured in this run"
 
 
 def _why_no_kernel(state: State) -> str:
     run, node = state.shown, state.node
     if run is None:
-        return _why_no_graph(state)
+        return why_no_graph(state)
     if not run.codes:
         if run.verdict is None:
             return "no kernels yet: code is generated at the end of the compile"

@@ -24,15 +24,14 @@ from idbg.events import (
     WorkerDied,
     WorkerStarted,
 )
-from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Program, Severity, Stage, Target, Violation
+from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Program, Severity, Target, Violation
 from idbg.run import History, Run
+from idbg_tui import stages
 from idbg_tui.jumps import JumpList
 from idbg_tui.verdicts import Verdicts, first_broken, totals
 from idbg_tui.walk import Relation, Walker, next_broken
 
 ONE_EDIT = 2.0  # seconds: edits that follow one another faster are one change of the rules
-LEVELS: tuple[tuple[Stage, ...], ...] = (("dynamo",), ("joint",), ("forward", "backward", "inference"), ("post_grad",))
-"""Stages that show the program once each: the counts of one level do not count a node twice."""
 
 
 @dataclass
@@ -144,24 +143,25 @@ class State:
     @property
     def level(self) -> list[Graph]:
         """The graphs of the shown run at the shown stage's level, over all its frames."""
-        if self.shown is None or self.graph_id is None:
-            return []
-        stages = next(stages for stages in LEVELS if self.graph_id.stage in stages)
-        return [graph for graph in self.shown.graphs.values() if graph.id.stage in stages]
+        return stages.level(self.shown, self.graph_id) if self.shown and self.graph_id else []
 
     @property
     def stages(self) -> list[GraphId]:
         """The graphs of the shown frame, in the order of the stages."""
-        if self.shown is None or self.graph_id is None:
-            return []
-        order = [stage for stages in LEVELS for stage in stages]
-        mine = [graph for graph in self.shown.graphs if graph.frame == self.graph_id.frame]
-        return sorted(mine, key=lambda graph: (order.index(graph.stage), graph.part == "backward"))
+        return stages.of_frame(self.shown, self.graph_id.frame) if self.shown and self.graph_id else []
 
     @property
     def frames(self) -> list[str]:
         """Ids of the frames that have a graph, in the order in which they were compiled."""
-        return list(dict.fromkeys(graph.frame for graph in self.shown.graphs)) if self.shown else []
+        return stages.frames(self.shown) if self.shown else []
+
+    @property
+    def broken_elsewhere(self) -> Graph | None:
+        """Where the shown graph breaks no rule: the nearest graph that does; None if none does, or the shown one."""
+        graph = self.graph
+        if graph is None or self.shown is None or len(self.findings(graph)):
+            return None
+        return next((other for other in stages.nearest(self.shown, graph.id) if len(self.findings(other))), None)
 
     def findings(self, graph: Graph) -> Findings:
         """What the rules in force find in one graph; `verdicts.change(graph)` is what the last edit changed."""
@@ -264,7 +264,7 @@ class State:
             self.kernel = None
         assert self.shown is not None
         if self.graph_id not in self.shown.graphs or (self._follow and self.shown is run):
-            self._show_graph(_most_telling(self.shown))
+            self._show_graph(stages.most_telling(self.shown))
         elif self.node is None:
             self._select_somewhere()
 
@@ -320,10 +320,13 @@ class State:
         return graph is not None and name is not None and self.choose(graph.node_id(name), jump=True)
 
     def step_broken(self, step: int) -> bool:
-        """Select the shown graph's next node that breaks a rule. False if none does."""
+        """Select the next node that breaks a rule: in the shown graph, or in the nearest that has one. False if none."""
         graph = self.graph
         if graph is None or self.selected is None:
             return False
+        other = self.broken_elsewhere
+        if other is not None:
+            return self.choose(other.node_id(first_broken(other, self.findings(other))), jump=True)
         name = next_broken(graph, self.findings(graph), self.selected.name, step)
         return name is not None and self.choose(graph.node_id(name))
 
@@ -345,7 +348,7 @@ class State:
         if not 0 <= index < len(frames):
             return False
         same = GraphId(frames[index], current.stage, current.part)
-        return self.choose_graph(same if same in self.shown.graphs else _most_telling(self.shown, frames[index]))
+        return self.choose_graph(same if same in self.shown.graphs else stages.most_telling(self.shown, frames[index]))
 
     def set_target(self, target: Target) -> None:
         """What the next run is compiled for."""
@@ -394,13 +397,3 @@ class State:
         self._last_in[node.graph] = node.name
         self.selected, self.graph_id = node, node.graph
         self.kernel = None
-
-
-def _most_telling(run: Run, frame: str = "") -> GraphId:
-    """The forward or inference graph if it is there, else the Dynamo graph, else whatever was captured first."""
-    mine = [graph for graph in run.graphs if frame in ("", graph.frame)]
-    for stages in (("inference", "forward"), ("dynamo",)):
-        for graph in mine:
-            if graph.stage in stages:
-                return graph
-    return mine[0]

@@ -1,14 +1,20 @@
 """What do the header and the footer say about a state? Words and styles, no widget."""
 
 import os
+from collections.abc import Iterator
+
+from rich.cells import cell_len
 
 from idbg import events
 from idbg.events import SessionEvent
+from idbg.records import Failure
 from idbg.run import Run
-from idbg_tui import keymap
+from idbg_tui import keymap, stages
+from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.bars import Piece
+from idbg_tui.widgets.lines import clip
 
 SEVERITY_STYLES = {
     "reject": "$text-error",
@@ -18,33 +24,53 @@ SEVERITY_STYLES = {
     "slow": "$foreground 75%",
 }
 VERDICT_STYLES = {"clean": "$text-success", "violations": "$text-warning", "failed": "$text-error"}
-_ROOMY = 100  # columns
-_KIND_WORDS = {
-    "user": "the program raised {type}",
-    "torch": "torch could not compile it",
-    "constraints": "stopped by the rules",
-    "worker": "the worker died",
-    "cancelled": "cancelled",
-    "input": "bad input",
-    "idbg": "failed",
-}
+_LIVE_ONLY = ("run", "cancel", "repro", "strict")
+_NOTICED = 0.05  # seconds; less is written as 0.0
+_SAID = {"clean": "clean", "violations": "violations", "failed": "failed"}
+Ends = tuple[list[Piece], list[Piece]]
 
 
-def header(state: State, width: int) -> tuple[list[Piece], list[Piece]]:
-    """Program, target (if there is room) and counts on the left; how the latest run stands on the right."""
-    program = _short(state.program.label) if state.program else ""
-    left: list[Piece] = [("idbg", "bold $primary"), (f"  {program}   ", "bold")]
-    if width >= _ROOMY:
-        left.append((f"{_target(state)}   ", ""))
-    return [*left, *_counts(state)], _standing(state, short=width < _ROOMY)
+def header(state: State, width: int) -> Ends:
+    """Program, target and counts on the left, how the latest run stands on the right; what matters least gives way."""
+    for ends in _headers(state):
+        if sum(_cells(end) for end in ends) + 2 <= width:
+            return ends
+    left, right = ends
+    return left, _clipped(right, max(width - _cells(left) - 2, width // 2))
+
+
+def _headers(state: State) -> Iterator[Ends]:
+    """The header in ever fewer words; the counts and the verdict are in all of them."""
+    label = _short(state.program.label) if state.program else ""
+    name: Piece = ("idbg", "bold $primary")
+    program: Piece = (f"  {label}   ", "bold")
+    counts = _counts(state)
+    target: Piece = (f"{_target(state)}   ", "")
+    last = len(_STANDING) - 1
+    run = state.run
+    if run is not None and run.failure is not None:
+        # why it failed says more than what it was compiled for
+        yield [name, program, target, *counts], _standing(state, 0)
+        yield [name, program, *counts], _standing(state, 0)
+        yield [name, (f"  {os.path.basename(label)}   ", "bold"), *counts], _standing(state, 0)
+    else:
+        yield [name, program, target, *counts], _standing(state, 0)
+        yield [name, program, target, *counts], _standing(state, 1)
+        yield [name, program, *counts], _standing(state, 1)
+    yield [name, (f"  {os.path.basename(label)}   ", "bold"), *counts], _standing(state, last)
+    yield [name, ("  ", ""), *counts], _standing(state, last)
 
 
 def _counts(state: State) -> list[Piece]:
-    left: list[Piece] = []
+    """How many violations of each severity, at which stage."""
+    level = stages.names_of(state.level)
+    if not level or not state.accelerator:
+        return []
+    left: list[Piece] = [(f"{level} ", "$foreground 75%")]
     for place, (severity, count) in enumerate(state.counts.items()):
         words = f"{SEVERITY_SIGNS[severity]} {count:,} {severity}"
         left.append((f" {MARKS['separator']} {words}" if place else words, SEVERITY_STYLES[severity]))
-    if state.level and state.accelerator and not state.counts:
+    if not state.counts:
         left.append((f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"))
     return left
 
@@ -64,37 +90,71 @@ def _device_seen(state: State) -> str:
     return next((node.tensor.device for node in nodes if node.tensor and node.tensor.device), "")
 
 
-def _standing(state: State, *, short: bool) -> list[Piece]:
+_STANDING = ("whole", "without times", "verdict only")
+"""How much is said of the latest run; the index is the `brevity` of `_standing`."""
+
+
+def _standing(state: State, brevity: int) -> list[Piece]:
     run = state.run
     if not state.live:
-        saved: list[Piece] = [("saved  " if short else "saved session  ", "$foreground 60%")]
-        return saved + (_ended(run) if run else [])
+        saved: list[Piece] = [("saved  " if brevity else "saved session  ", "$foreground 60%")]
+        return saved + (_ended(run, brevity) if run else [])
     if run is None:
         return [("starting the worker", "$foreground 60%")]
     if run.verdict is None:
         return [(f"run {run.number}  {state.elapsed:.1f} s", "$text-primary")]
-    return _ended(run)
+    return _ended(run, brevity)
 
 
-def _ended(run: Run) -> list[Piece]:
+def _ended(run: Run, brevity: int) -> list[Piece]:
     if run.verdict is None:
         return [("not finished", "$text-warning")]
-    pieces: list[Piece] = [(f"{VERDICT_SIGNS[run.verdict]} ", VERDICT_STYLES[run.verdict])]
+    style = VERDICT_STYLES[run.verdict]
+    sign = VERDICT_SIGNS[run.verdict]
     if run.failure is not None:
-        words = _KIND_WORDS[run.failure.kind].format(type=run.failure.type or "an exception")
-        return [*pieces, (words, VERDICT_STYLES[run.verdict]), (f" after {run.seconds:.1f} s", "")]
+        line = headline(run.failure)
+        pieces: list[Piece] = [(f"{sign} {line.what}", style)]
+        if brevity == 0 and run.seconds >= _NOTICED and run.failure.kind != "input":
+            pieces.append((f" after {run.seconds:.1f} s", ""))
+        because = line.place if run.failure.kind == "constraints" else line.because
+        if brevity < len(_STANDING) - 1 and because:
+            pieces.append((f": {because}", ""))
+        return pieces
+    pieces = [(f"{sign} {_SAID[run.verdict]}", style)]
+    if brevity == len(_STANDING) - 1:
+        return pieces
+    dot = f" {MARKS['separator']} "
     if run.codes:
-        count = len(run.kernels)
-        pieces.append((f"{count} kernel{'' if count == 1 else 's'} {MARKS['separator']} ", ""))
+        pieces.append((f"{dot}{_count(len(run.kernels), 'kernel')}", ""))
     elif run.graphs:
-        frames = len({graph.frame for graph in run.graphs})
-        pieces.append((f"{frames} frame{'' if frames == 1 else 's'}, no kernels {MARKS['separator']} ", ""))
-    return [*pieces, (f"{run.target.backend} took {run.seconds:.1f} s", "")]
+        pieces.append((f"{dot}{_count(len(stages.frames(run)), 'frame')}, no kernels", ""))
+    return pieces if brevity else [*pieces, (f"{dot}{run.target.backend} took {run.seconds:.1f} s", "")]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _cells(pieces: list[Piece]) -> int:
+    return sum(cell_len(text) for text, _ in pieces)
+
+
+def _clipped(pieces: list[Piece], width: int) -> list[Piece]:
+    kept: list[Piece] = []
+    for text, style in pieces:
+        kept.append((clip(text, width), style))
+        width -= cell_len(text)
+        if width <= 0:
+            break
+    return kept
 
 
 def footer_keys(pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int) -> list[Piece]:
     """The keys that work here, the pane's own first; as many as have room in `width` cells."""
     shown = list(pane_hints)
+    if len(state.frames) > 1:
+        pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
+        shown.insert(1, (pair, "frame"))
     wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
     wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("strict", "strict/warn")]
     if state.running:
@@ -102,7 +162,7 @@ def footer_keys(pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], s
     taken = {key for key, _ in shown}
     for name, words in wanted:
         key = keymap.spelled(keys[name]).split(" ")[0]
-        if key not in taken and (state.live or name not in ("run", "cancel", "repro")):
+        if key not in taken and (state.live or name not in _LIVE_ONLY):
             shown.append((key, words))
     pieces: list[Piece] = []
     for key, words in shown:
@@ -140,15 +200,39 @@ def flash(event: SessionEvent) -> tuple[str, str] | None:
         case events.RunEnded(failure=failure) if failure is not None and failure.kind == "cancelled":
             return "cancelled: r runs again", "info"
         case events.RunEnded(failure=failure) if failure is not None:
-            first = failure.message.strip().partition("\n")[0].rstrip(":")
-            where = "4 lists them, x writes a repro" if failure.kind == "constraints" else "7 Log has the rest"
-            return f"{first}: {where}", "error"
+            return _failed(failure), "error"
         case events.ReproEnded():
             return _repro(event)
         case events.Noted():
             return event.text, event.level
         case _:
             return None
+
+
+def _failed(failure: Failure) -> str:
+    line = headline(failure)
+    if failure.kind == "constraints":
+        repro = f"repro {_short(failure.repro)}" if failure.repro else "x writes a repro"
+        return f"{line.what}: {line.cause.replace(' of the rules of', ' at every stage, of')}; {repro}; 4 lists them"
+    return f"{line}; 7 Log has the rest"
+
+
+def elsewhere(state: State) -> str:
+    """Where violations are, if the shown graph has none; "" if there is nothing to say."""
+    other = state.broken_elsewhere
+    if other is None or other not in state.level or state.graph_id is None:
+        return ""
+    frame = "" if other.id.frame == state.graph_id.frame else f" of frame {other.id.frame}"
+    return f"no violation here, {len(state.findings(other)):,} in {stages.name_of(other.id)}{frame}: v goes there"
+
+
+def arrived(state: State) -> str:
+    """Which graph a key led to."""
+    graph = state.graph
+    if graph is None:
+        return ""
+    frame = f" of frame {graph.id.frame}" if len(state.frames) > 1 else ""
+    return f"{stages.name_of(graph.id)}{frame}: {_count(len(state.findings(graph)), 'violation')}"
 
 
 def _repro(event: events.ReproEnded) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from idbg.constraints import Change, Constraint, Finding, Findings, Group
-from idbg.records import SEVERITIES, NodeId
+from idbg.records import SEVERITIES, Graph, NodeId
 from idbg_tui.signs import MARKS
 
 MOST = 2000
@@ -31,15 +31,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Gone:
-    """What the last edit made go: one finding, and how many nodes had it."""
+    """What the last edit made go: how many violations of one rule, and where they were."""
 
     rule: Constraint
-    finding: Finding
     count: int
+    found: tuple[str, ...]
+    places: tuple[str, ...]
 
     @property
     def key(self) -> tuple[str, str, int]:
-        return self.rule.name, f"gone {self.finding.found}", -1
+        return self.rule.name, "gone", -1
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,13 @@ Item = Heading | Line | Gone | Rest
 class _Rule:
     rule: Constraint
     groups: list[tuple[Findings, Group]] = field(default_factory=list)
-    gone: list[Gone] = field(default_factory=list)
+    gone: list[tuple[Graph, Group]] = field(default_factory=list)
     new: set[str] = field(default_factory=set)
     appeared: int = 0
 
 
 def violation_list(checked: Iterable[tuple[Findings, Change]]) -> list[Item]:
-    """The list for several graphs, the severest rules first; with what went, under its rule."""
+    """The list for several graphs, the severest rules first; what went is at the end, one row for a rule."""
     rules: dict[str, _Rule] = {}
     for findings, change in checked:
         for group in findings.groups:
@@ -91,10 +92,17 @@ def violation_list(checked: Iterable[tuple[Findings, Change]]) -> list[Item]:
                 rules[group.rule.name].new.add(group.finding.found)
                 rules[group.rule.name].appeared += group.count
         for group in change.went:
-            gone = rules.setdefault(group.rule.name, _Rule(group.rule)).gone
-            gone.append(Gone(group.rule, group.finding, group.count))
-    ordered = sorted(rules.values(), key=lambda rule: (not rule.groups, SEVERITIES.index(rule.rule.severity)))
-    return [item for rule in ordered for item in _items(rule)]
+            rules.setdefault(group.rule.name, _Rule(group.rule)).gone.append((findings.graph, group))
+    ordered = sorted(rules.values(), key=lambda rule: SEVERITIES.index(rule.rule.severity))
+    listed = [item for rule in ordered if rule.groups for item in _items(rule)]
+    return [*listed, *(_gone(rule) for rule in ordered if rule.gone)]
+
+
+def _gone(rule: _Rule) -> Gone:
+    nodes = [graph.nodes[index] for graph, group in rule.gone for index in group.nodes[:MOST]]
+    places = dict.fromkeys(f"{node.file.rpartition('/')[2]}:{node.line}" for node in nodes if node.file)
+    found = dict.fromkeys(group.finding.found for _, group in rule.gone)
+    return Gone(rule.rule, sum(group.count for _, group in rule.gone), tuple(found), tuple(places))
 
 
 def _items(rule: _Rule) -> Sequence[Item]:
@@ -103,7 +111,7 @@ def _items(rule: _Rule) -> Sequence[Item]:
     shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
     heading = Heading(rule.rule, count, rule.appeared, _heading(shared, len(kinds)))
     lines, left = _lines(rule, shared)
-    return [heading, *lines, *([Rest(rule.rule, left)] if left else []), *rule.gone]
+    return [heading, *lines, *([Rest(rule.rule, left)] if left else [])]
 
 
 def _only(values: set[str]) -> str:
@@ -111,8 +119,6 @@ def _only(values: set[str]) -> str:
 
 
 def _heading(shared: Finding, kinds: int) -> str:
-    if not kinds:
-        return "no longer broken"
     if kinds == 1:
         return _sentence(shared)
     wanted = f", wanted {shared.wanted}" if shared.wanted else ""

@@ -6,12 +6,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from idbg.records import GraphId
+from idbg.records import Failure, GraphId
+from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen
 from idbg_tui.node_search import NodeSearch
 from idbg_tui.panes.graph_lines import GraphLines
 from idbg_tui.panes.pane import Pane
-from idbg_tui.signs import MARKS
+from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import SearchLine
@@ -96,7 +97,7 @@ class GraphPane(Pane):
     def _say_why_empty(self, state: State) -> None:
         run = state.run
         if run is not None and run.failure is not None:
-            why = "no graph was captured: 7 Log says why, r tries again"
+            why = _why_failed(run.failure)
         elif state.running:
             why = "compiling: each graph is shown as soon as it is captured"
         elif run is not None and run.verdict is not None:
@@ -105,7 +106,7 @@ class GraphPane(Pane):
             why = "no graph yet: r compiles the program"
         if why != self.lines.empty:
             self.lines.empty = why
-            self.lines.repaint_changes()
+            self.lines.rows_changed()
 
     def _go_to(self, name: str) -> None:
         if not self.lines.reveal(name) and self._query:
@@ -118,29 +119,34 @@ class GraphPane(Pane):
             self._preparing.pause()
 
     def _set_heading(self) -> None:
-        title = self._heading(f" {MARKS['rule']} ")
-        if title.cell_length > self.size.width - 2:
-            title = self._heading("  ")
-        self.set_title(title)
+        room = self.size.width - 4  # the border keeps two cells on either side
+        wide = (self._heading(f" {MARKS['rule']} "), self._heading("  "), self._heading("  ", terse=True))
+        self.set_title(next((title for title in wide if title.cell_length <= room), wide[-1]))
 
-    def _heading(self, between: str) -> Content:
-        """Stages, the shown one in brackets, then how many nodes, which frame, and which run if it is not the last."""
+    def _heading(self, between: str, *, terse: bool = False) -> Content:
+        """Stages, the shown one in brackets, then how many nodes, which frame, and which run if it is not the last.
+
+        A `terse` one names the shown stage only, and its place among the others.
+        """
         state, graph = self._state, self._state.graph
         title = f"{self.NUMBER} {self.LABEL}"
         if graph is None:
             return Content(title)
         gap = (between, "dim")
         pieces: list[tuple[str, str]] = [(title, ""), gap]
-        for stage in state.stages:
-            name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in state.stages) < 2)
+        stages = state.stages
+        for stage in [graph.id] if terse else stages:
+            name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in stages) < 2)
             pieces.append((f"[{name}]", "bold $primary") if stage == graph.id else (f" {name} ", "not bold dim"))
+        if terse and len(stages) > 1:
+            pieces.append((f" {stages.index(graph.id) + 1} of {len(stages)}", "not bold dim"))
         count = f"{len(graph.nodes):,}"
         counted = f"{self._matched:,} of {count}  /{self._query}" if self._query else f"{count} nodes"
         pieces += [gap, (counted, "not bold")]
         frames = state.frames
         if len(frames) > 1:
-            place = f"frame {graph.id.frame}, {frames.index(graph.id.frame) + 1} of {len(frames)}"
-            pieces += [gap, (place, "not bold")]
+            name = "frame " if terse else f"frame {graph.id.frame}, "
+            pieces += [gap, (f"{name}{frames.index(graph.id.frame) + 1} of {len(frames)}", "not bold")]
         if state.shown is not None and state.run is not state.shown:
             pieces += [gap, (f"run {state.shown.number}", "$warning")]
         return Content.assemble(*pieces)
@@ -270,3 +276,13 @@ def _stage_name(graph: GraphId, *, alone: bool) -> str:
     if graph.stage != "post_grad":
         return graph.stage
     return "post-grad" if alone else {"forward": "post-fwd", "backward": "post-bwd"}.get(graph.part, "post-grad")
+
+
+def _why_failed(failure: Failure) -> str:
+    """What there is to say where a graph would be: what went wrong, where, and what to do."""
+    if failure.kind == "cancelled":
+        return "cancelled before a graph was captured: r runs again"
+    line = headline(failure)
+    place = f"{line.place}\n" if line.place else ""
+    hint = f"{failure.hint}\n" if failure.hint else ""
+    return f"{VERDICT_SIGNS['failed']} {line.what}\n{line.cause}\n{place}\n{hint}7 Log has the rest, r tries again"

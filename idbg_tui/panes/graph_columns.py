@@ -16,21 +16,22 @@ _SAMPLE = 4000
 _MODULE_DEPTH = 6
 _NUMBER = re.compile(r"(\d+)$")
 _ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
-# what is read least gives way first: (column, what it keeps at least)
+# what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
-    ("name", 22), ("op", 14), ("shape", 22), ("name", 16), ("op", 10), ("shape", 14),
-    ("line", 0), ("kernel", 0), ("shape", 0), ("op", 0), ("verdict", 2), ("name", 6),
+    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("kernel", 0), ("name", 12),
+    ("shape", 16), ("op", 0), ("shape", 10), ("verdict", 2), ("name", 8), ("shape", 0),
 )  # fmt: skip
+_GIVE_BACK = ("shape", "name", "op")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Widths of the columns, in cells; 0 where there is no room for one."""
+    """Widths of the columns, in cells; 0 where there is no room for one, or nothing to say in it."""
 
     name: int = 8
     op: int = 4
     shape: int = 4
-    verdict: int = 9
+    verdict: int = 10
     kernel: int = 4
     line: int = 5
 
@@ -40,16 +41,18 @@ class Columns:
         return GUTTER + sum(width + 1 for width in widths if width)
 
     def within(self, width: int) -> "Columns":
-        """The same columns, made to fit."""
+        """The same columns, made to fit; what a column that was left out frees goes back to the others."""
         columns = self
         for column, least in _SHRINK:
             over = columns.total - width
             if over <= 0:
                 break
             present = getattr(columns, column)
-            # a line number or a kernel is whole or not there
-            kept = max(least, present - over) if least or column in ("op", "shape") else 0
-            columns = replace(columns, **{column: min(present, kept if kept >= 4 or least else 0)})
+            columns = replace(columns, **{column: min(present, max(least, present - over) if least else 0)})
+        for column in _GIVE_BACK:
+            present, room = getattr(columns, column), width - columns.total
+            if present and room > 0:
+                columns = replace(columns, **{column: min(getattr(self, column), present + room)})
         return columns
 
 
@@ -57,17 +60,15 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
     """Columns as wide as a whole graph wants them: they stay put while it scrolls. A large graph is sampled."""
     step = max(1, len(nodes) // _SAMPLE)
     sample = nodes[::step]
+    names = (len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True))
+    line = max((len(str(node.line)) + 1 for node in sample if node.line), default=0)
     return Columns(
-        name=min(
-            40,
-            max(
-                (len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)),
-                default=8,
-            ),
-        ),
+        name=min(40, max(names, default=8)),
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
         shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
-        line=max((len(str(node.line)) for node in sample), default=1) + 1,
+        verdict=0,
+        kernel=0,
+        line=line,
     )
 
 
@@ -95,6 +96,23 @@ def shape_of(node: Node) -> str:
     return f"{node.tensors[0]}{more}"
 
 
+def cut_shape(text: str, width: int) -> str:
+    """A shape in at most `width` cells: dimensions are left out whole, from the middle, never a part of a number."""
+    if len(text) <= width or "[" not in text:
+        return cut(text, width)
+    dtype, _, rest = text.partition("[")
+    inside, _, more = rest.partition("]")
+    dims = inside.split(",")
+    for kept in range(len(dims) - 1, 0, -1):
+        tail = kept // 2
+        short = [*dims[: kept - tail], MARKS["ellipsis"], *(dims[-tail:] if tail else [])]
+        shown = f"{dtype}[{','.join(short)}]{more}"
+        if len(shown) <= width:
+            return shown
+    shown = f"{dtype}[{MARKS['ellipsis']}]"
+    return shown if len(shown) <= width else cut(dtype, width)
+
+
 def kernel_mark(kernels: Sequence[Kernel]) -> str:
     """Which kernels compute a node: "k3" for a generated one that ends in _3, "ext" for an extern one, "+" for more."""
     if not kernels:
@@ -113,13 +131,15 @@ class Facts:
     severity: Severity | None = None
     words: str = ""
     kernel: str = ""
+    selected: bool = False
 
 
 def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
     """One node: gutter, name, op, shape, verdict, kernel, line."""
     dots = MARKS["ellipsis"]
     indent = _indent(depth)
-    arrow = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
+    related = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
+    arrow = MARKS["dot"] if facts.selected else related
     computes = node.op.startswith("call")
     sign = SEVERITY_SIGNS[facts.severity] if facts.severity else ""
     verdict = f"{sign} {facts.words}" if sign else ""
@@ -130,15 +150,20 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
         (indent, "dim"),
         (fit(node.name, name_width, dots) + " ", "" if computes else "dim"),
         (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
-        (_cell(shape_of(node), columns.shape), "dim" if not computes else ""),
+        (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
         (_cell(facts.kernel, columns.kernel), "accent" if facts.kernel else ""),
         (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
     ]
 
 
-def heading_row(heading: Heading, broken: Mapping[Severity, int], columns: Columns, *, folded: bool) -> Row:
-    """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign."""
+def heading_row(
+    heading: Heading, broken: Mapping[Severity, int], columns: Columns, *, folded: bool, hides: bool = False
+) -> Row:
+    """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
+
+    With `hides` the selected node is in there, and the heading bears its mark.
+    """
     dots = MARKS["ellipsis"]
     start = _indent(heading.depth) + MARKS["closed" if folded else "open"] + " "
     room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
@@ -150,7 +175,8 @@ def heading_row(heading: Heading, broken: Mapping[Severity, int], columns: Colum
     worst = next(iter(broken), None)
     verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
     return [
-        (" " * GUTTER + start, "dim"),
+        (f" {MARKS['dot']}" if hides else " " * GUTTER, "accent"),
+        (start, "dim"),
         (title, "strong"),
         (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
         (_cell(nodes, columns.shape), "dim"),

@@ -1,6 +1,8 @@
 """What stands in each row of the graph browser?"""
 
+import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 from idbg.constraints import Findings
 from idbg.records import Graph
@@ -31,6 +33,7 @@ class GraphLines(Lines):
         self._inputs: frozenset[str] = frozenset()
         self._users: frozenset[str] = frozenset()
         self._marked: frozenset[str] = frozenset()
+        self._selected = -1
         self._columns = Columns()
         self._fitted: dict[int, Columns] = {}
 
@@ -45,6 +48,7 @@ class GraphLines(Lines):
             headings, owner = self.outline.headings, self.outline.owner
             depths = [0 if at < 0 else headings[at].depth + 1 for at in owner]
             self._columns = measure(graph.nodes, depths)
+            self._selected = -1
         self._fitted.clear()
         self.lay_out()
 
@@ -52,19 +56,39 @@ class GraphLines(Lines):
         """Show what the rules say now."""
         if findings is not self.findings:
             self.findings, self._tally = findings, Tally(findings)
+            # a column stays once it is there: an edit of the rules moves nothing
+            self._widen(verdict=max(self._columns.verdict, _verdict_width(findings)))
+            self.repaint_changes()
+
+    def _widen(self, **widths: int) -> None:
+        columns = replace(self._columns, **widths)
+        if columns != self._columns:
+            self._columns = columns
+            self._fitted.clear()
             self.repaint_changes()
 
     def show_relations(self, state: State) -> None:
         """Mark the selected node's inputs and users, and its kernel's nodes; repaints the rows whose mark changes."""
         self._state = state
         graph, node = state.graph, state.node
+        if state.has_kernels:
+            self._widen(kernel=Columns.kernel)
         before = self._inputs | self._users | self._marked
         self._inputs = frozenset(node.inputs) if node else frozenset()
         self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
         self._marked = state.marked if state.has_kernels else frozenset()
         touched = before | self._inputs | self._users | self._marked
         rows = (self._row_of.get(self._index.get(name, -1)) for name in touched)
-        self.repaint_rows(row for row in rows if row is not None)
+        self._selected, selected = self._index.get(node.name, -1) if node else -1, self._selected
+        places = {self._row_of.get(self._shown_as(index), -1) for index in (selected, self._selected)}
+        self.repaint_rows({*places, *(row for row in rows if row is not None)})
+
+    def _shown_as(self, index: int) -> int:
+        """The row (see `_rows`) that stands for a node: its own, or the outermost folded heading that hides it."""
+        if index < 0 or self._matches is not None:
+            return index
+        hiding = [at for at in self.outline.above(index) if self.outline.headings[at].key in self.outline.folded]
+        return ~hiding[-1] if hiding else index
 
     def filter(self, matches: Sequence[int] | None) -> None:
         """Show these nodes only, without headings; None shows all."""
@@ -107,19 +131,27 @@ class GraphLines(Lines):
 
     @property
     def row_count(self) -> int:
-        return len(self._rows) or 1
+        return len(self._rows) or len(self._said)
+
+    @property
+    def _said(self) -> list[str]:
+        """What stands where there is no row, wrapped."""
+        width = max(10, self.line_width - 2)
+        return [line for text in self.empty.splitlines() for line in textwrap.wrap(text, width) or [""]] or [""]
 
     def row(self, index: int, width: int) -> Row:
         if width not in self._fitted:
             self._fitted[width] = self._columns.within(width)
         columns = self._fitted[width]
         if not self._rows:
-            return [(f" {self.empty}", "dim")]
+            return [(f" {self._said[index]}", "dim")]
         row = self._rows[index]
         if row < 0:
             heading = self.outline.headings[~row]
             broken = self._tally.within(heading.first, heading.last) if self._tally else {}
-            return heading_row(heading, broken, columns, folded=heading.key in self.outline.folded)
+            folded = heading.key in self.outline.folded
+            hides = folded and self._selected >= 0 and self._shown_as(self._selected) == row
+            return heading_row(heading, broken, columns, folded=folded, hides=hides)
         assert self.graph is not None
         depth = self.outline.depth(row) if self._matches is None else 0
         return node_row(self.graph.nodes[row], depth, self._facts(self.graph, row), columns)
@@ -130,7 +162,7 @@ class GraphLines(Lines):
         words = ""
         if broken:
             kind = broken[0][0].kind
-            words = RULE_WORDS.get(kind, kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
+            words = _word(kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
         provenance = self._state.provenance if self._state.has_kernels else None
         kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
         return Facts(
@@ -139,4 +171,15 @@ class GraphLines(Lines):
             severity=self.findings.worst_at(index) if self.findings and broken else None,
             words=words,
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
+            selected=index == self._selected,
         )
+
+
+def _word(kind: str) -> str:
+    return RULE_WORDS.get(kind, kind)
+
+
+def _verdict_width(findings: Findings) -> int:
+    """Cells for the longest verdict: a sign, a rule's word, and "+1" where nodes break several; 0 with no violation."""
+    words = max((len(_word(group.rule.kind)) for group in findings.groups), default=0)
+    return min(16, words + 2 + (2 if len(findings.groups) > 1 else 0)) if words else 0

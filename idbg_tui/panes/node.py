@@ -1,28 +1,33 @@
 """What is the selected node, whole, and where can one go from it?"""
 
 import textwrap
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from idbg_tui.facts import Fact, facts
-from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
-from idbg_tui.panes.pane import Pane
+from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.panes.finding import FindingPane
+from idbg_tui.sheets import why_no_graph
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
 from idbg_tui.state import State
+from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, Row
+from idbg_tui.widgets.search import SearchLine
 
 _LABEL = 11  # cells: "⚠ fallback" and a blank
-_EMPTY = Fact("", "no node is selected: r compiles the program, and the graph lists its nodes", "dim")
+_NOT_YET = Fact("", "no node is selected", "dim")
 
 
-class NodePane(Pane):
+class NodePane(FindingPane):
     """Everything about the selected node, unabridged; enter on an input, a user or another stage goes there."""
 
     NUMBER = 3
     LABEL = "Node"
-    HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("x", "repro"))
+    HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("x", "repro"), ("/", "find"), ("y", "copy"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -31,15 +36,16 @@ class NodePane(Pane):
 
     def compose(self) -> ComposeResult:
         yield _Rows()
+        yield SearchLine()
 
     def show(self, state: State) -> None:
         """Show the selected node from its top; one whose facts alone changed keeps the cursor."""
         versions = state.versions
-        seen = (versions.graphs, versions.selection, versions.rules)
+        seen = (versions.graphs, versions.selection, versions.rules, versions.run)
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
-        found = facts(state) or [_EMPTY]
+        found = facts(state) or [Fact("", f"no node is selected: {why_no_graph(state)}", "dim")]
         name = state.node.name if state.node else ""
         broken = state.violations_of(state.selected) if state.selected else []
         signs = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
@@ -61,12 +67,17 @@ class NodePane(Pane):
             self.post_message(EditorAsked(fact.file, fact.line))
 
 
-class _Rows(Lines):
+class _Rows(FindableLines):
     """Facts, wrapped to the width."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts: list[Fact] = [_EMPTY]
+        self._facts: list[Fact] = [_NOT_YET]
         self._rows: list[tuple[str, str, Fact]] = []
         self._width = 0
 
@@ -79,7 +90,30 @@ class _Rows(Lines):
         style = "accent" if not fact.style and (fact.node or fact.kernel) else fact.style
         name, gap, rest = text.partition("  ")
         sign = fact.style if label and fact.style not in ("strong", "dim") else "dim"
-        return [(f" {label:<{_LABEL}}", sign), (name, style), (gap + rest, "" if style == "accent" else style)]
+        if not self._labelled:
+            return self.lit([(" " + text, style)])
+        row = [(f" {label:<{_LABEL}}", sign), (name, style), (gap + rest, "" if style == "accent" else style)]
+        return self.lit(row)
+
+    @property
+    def _labelled(self) -> bool:
+        """False for the sentence that stands where there is no node."""
+        return any(fact.label for fact in self._facts)
+
+    def searched(self, index: int) -> str:
+        label, text, _ = self._rows[index]
+        return f"{label} {text}"
+
+    def action_copy(self) -> None:
+        if self._labelled:
+            fact = self.fact_at(self.cursor)
+            self.post_message(CopyAsked(fact.text, "this fact"))
+
+    def action_copy_all(self) -> None:
+        if not self._labelled:
+            return
+        texts = [f"{fact.label:<{_LABEL}}{fact.text}".rstrip() for fact in self._facts]
+        self.post_message(CopyAsked("\n".join(texts), "all that is known of this node"))
 
     def fact_at(self, index: int) -> Fact:
         return self._rows[index][2]
@@ -100,7 +134,7 @@ class _Rows(Lines):
 
     def _wrap(self) -> None:
         self._width = self.size.width
-        room = max(self._width - _LABEL - 2, 20)
+        room = max(self._width - (_LABEL if self._labelled else 0) - 2, 20)
         self._rows = [
             (fact.label if number == 0 else "", text, fact)
             for fact in self._facts

@@ -2,10 +2,12 @@
 
 from typing import ClassVar, Self
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.widget import Widget
 
+from idbg_tui.messages import Flash
 from idbg_tui.state import State
 
 
@@ -21,7 +23,9 @@ class Pane(Widget):
     LABEL: ClassVar[str] = ""
     SHORT: ClassVar[str] = ""  # the label where there is little room
     # (key, words) for the footer while the focus is here, the most useful first
-    HINTS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    HINTS: tuple[tuple[str, str], ...] = ()
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "find_nothing", show=False)]
 
     mark: str = ""
     """What stands behind the label in a tab: a count, a sign; set by `show`."""
@@ -54,6 +58,10 @@ class Pane(Widget):
             left, top = self.content_offset
             regions = (Region(-left, -top, self.outer_size.width, 1),)
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def action_find_nothing(self) -> None:
+        """A pane that can be searched has a `/` of its own."""
+        self.post_message(Flash("this pane has no search: / finds in the graph, the source, the node and the log"))
 
     def focus_target(self) -> Widget:
         """The widget that takes the keys of this pane."""

@@ -15,6 +15,9 @@ from idbg_tui.state import State
 from idbg_tui.widgets.toml_editor import TomlEditor
 
 _DEBOUNCE = 0.15  # seconds after the last key
+_LOOK = 1.0  # seconds between looks whether the file is still there
+_READING = (("enter", "edit"), ("+ -", "value"), ("space", "on/off"), ("^s", "save"), ("^z", "undo"))
+_EDITING = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
 
 
 class RulesPane(Pane):
@@ -22,7 +25,7 @@ class RulesPane(Pane):
 
     NUMBER = 8
     LABEL = "Rules"
-    HINTS = (("enter", "edit"), ("+ -", "value"), ("space", "on/off"), ("^s", "save"), ("^z", "undo"))
+    HINTS: tuple[tuple[str, str], ...] = _READING
     DEFAULT_CSS = """
     RulesPane { layout: vertical; }
     RulesPane > TomlEditor { height: 1fr; }
@@ -35,6 +38,9 @@ class RulesPane(Pane):
         super().__init__(id=id)
         self._origin = ""  # the preset or the file that the text comes from
         self._saved = ""  # the text as it is there
+        self._mine: Path | None = None  # that file, if it is the user's
+        self._gone = False  # it was deleted
+        self._error, self._line = "", 0
         self._in_force = ""
         self._sent: list[str] = []  # texts that were posted and have not come back yet
         self._theirs: tuple[str, str] | None = None  # (text, origin) that was not taken because of unsaved edits
@@ -45,6 +51,9 @@ class RulesPane(Pane):
     def compose(self) -> ComposeResult:
         yield TomlEditor()
         yield Static(id="status", markup=False)
+
+    def on_mount(self) -> None:
+        self.set_interval(_LOOK, self._look)
 
     @property
     def edited(self) -> bool:
@@ -67,7 +76,8 @@ class RulesPane(Pane):
             self._take(state.rules.text, state.rules.origin)
             current = state.rules.text == self._editor.text
             self._editor.mark_wrong(state.rules.line if current else 0)
-            self._say(state.rules.error if current else "", state.rules.line)
+            self._error, self._line = (state.rules.error, state.rules.line) if current else ("", 0)
+            self._say()
         self._show_counts(state)
 
     def _take(self, text: str, origin: str) -> None:
@@ -81,23 +91,50 @@ class RulesPane(Pane):
             self._post()  # what is shown here stays in force
             return
         if from_file:
-            self._origin, self._saved = origin, text
+            self._come_from(origin, text)
         self._theirs = None
         fresh = not editor.text
         editor.take(text)
         if fresh:
             editor.start_at("[[rules]]")
 
-    def _say(self, error: str, line: int) -> None:
-        status = self.query_one("#status", Static)
-        said = f"line {line}: {error}" if error and line else error
+    def _come_from(self, origin: str, text: str) -> None:
+        """The text is from there from now on, and was saved there as it is given."""
+        self._origin, self._saved = origin, text
+        path = Path(origin)
+        mine = path.suffix == ".toml" and path.is_file() and PRESETS not in path.absolute().parents
+        self._mine = path if mine else None
+        self._gone = False
+
+    def _look(self) -> None:
+        """Say it once the user's file is gone, or there again."""
+        gone = self._mine is not None and not self._mine.exists()
+        if gone != self._gone:
+            self._gone = gone
+            self._say()
+
+    def _say(self) -> None:
+        """What is wrong with the text, and with its file."""
+        said = []
+        if self._error:
+            # a syntax error quotes its line with the number, which stands in front already
+            error = self._error.replace(f"line {self._line}: ", "") if self._line else self._error
+            place = f"line {self._line}: " if self._line else ""
+            said.append(f"{place}{error} (the last good rules stay in force)")
         if self._theirs is not None:
-            said = f"{self._file_name} changed on disk, and has edits here: t takes the file's text"
-        elif error:
-            said += " (the last good rules stay in force)"
-        status.update(said)
+            said.append(self._why_not(self._theirs[1]))
+        if self._gone:
+            said.append(f"{self._file_name} was deleted on disk: these rules stay in force, ^s writes it again")
+        status = self.query_one("#status", Static)
+        status.update("\n".join(said))
         status.set_class(bool(said), "-said")
-        status.set_class(bool(error), "-wrong")
+        status.set_class(bool(self._error), "-wrong")
+
+    def _why_not(self, origin: str) -> str:
+        """Why the text from `origin` is not shown: there are edits that it would overwrite."""
+        if Path(origin).name == self._file_name:
+            return f"{self._file_name} changed on disk, and has edits here: t takes the file's text"
+        return f"{self._file_name} has unsaved edits here, and stays: ^s saves them, t takes {Path(origin).name}"
 
     def _show_counts(self, state: State) -> None:
         self._show_title()
@@ -148,14 +185,15 @@ class RulesPane(Pane):
             self.post_message(RulesChanged(text))
 
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
-        event.stop()
+        """Not stopped: the footer, which says what the keys do, is the app's."""
+        self.HINTS = _EDITING if self._editor.editing else _READING
         self._show_title()
 
     def on_toml_editor_external_asked(self, event: TomlEditor.ExternalAsked) -> None:
         """Open the file itself where the text is the same; else a copy, which comes back when the editor ends."""
         event.stop()
-        path = self._own_file()
-        if path is not None and not self.edited:
+        path = self._mine
+        if path is not None and not self.edited and not self._gone:
             self.post_message(EditorAsked(str(path), event.line))
         else:
             self.post_message(EditorAsked(self._file_name, event.line, self._editor.text))
@@ -166,9 +204,10 @@ class RulesPane(Pane):
             return
         text, origin = self._theirs
         self._theirs = None
-        self._origin, self._saved = origin, text
+        self._come_from(origin, text)
         self._editor.take(text)
-        self._say("", 0)
+        self._error, self._line = "", 0
+        self._say()
 
     def on_toml_editor_save_asked(self, event: TomlEditor.SaveAsked) -> None:
         event.stop()
@@ -179,17 +218,13 @@ class RulesPane(Pane):
         except OSError as error:
             self.post_message(Flash(f"{path} cannot be written: {error.strerror or error}", "error"))
             return
-        self._origin, self._saved, self._theirs = str(path), text, None
+        self._come_from(str(path), text)
+        self._theirs = None
+        self._say()
         self.post_message(RulesChanged(text, str(path)))
         self.post_message(Flash(f"saved {path.absolute()}"))
         self._show_title()
 
     def _save_path(self) -> Path:
         """The file that the rules came from; for a preset, which is not ours to change, one in the working folder."""
-        return self._own_file() or Path(f"{Path(self._origin or 'rules').stem}-edited.toml")
-
-    def _own_file(self) -> Path | None:
-        """The user's file that the rules came from; None for a preset."""
-        origin = Path(self._origin)
-        mine = origin.suffix == ".toml" and origin.is_file() and PRESETS not in origin.absolute().parents
-        return origin if mine else None
+        return self._mine or Path(f"{Path(self._origin or 'rules').stem}-edited.toml")

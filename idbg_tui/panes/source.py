@@ -14,6 +14,7 @@ from idbg_tui.sheets import VIEWS, Sheet, View
 from idbg_tui.signs import MARKS
 from idbg_tui.state import State
 from idbg_tui.widgets.code import CodeView
+from idbg_tui.widgets.finding import told
 from idbg_tui.widgets.lines import cut
 from idbg_tui.widgets.search import SearchLine
 
@@ -31,7 +32,7 @@ class Caption(Widget):
         self._shown, self._words = "", ""
 
     def show(self, name: str, words: str, *, alone: bool) -> None:
-        """`alone`: there is nothing under it, and the words take the lines that they need."""
+        """`alone`: the words are all that there is to say, and take the lines that they need."""
         if (name, words) != (self._shown, self._words):
             self._shown, self._words = name, words
             self.set_class(alone, "-alone")
@@ -68,7 +69,7 @@ class SourcePane(Pane):
         self._state: State | None = None
         self._sheet = Sheet("")
         self._seen: tuple[object, ...] = ()
-        self._lines: dict[tuple[View, str], int] = {}
+        self._sought_from = 1
 
     def compose(self) -> ComposeResult:
         yield Caption()
@@ -90,12 +91,12 @@ class SourcePane(Pane):
         self._sheet = sheet
         self.set_title(self._views())
         code = self.query_one(CodeView)
-        self.query_one(Caption).show(sheet.name, sheet.caption, alone=not sheet.text)
+        self.query_one(Caption).show(sheet.name, sheet.caption, alone=sheet.excuses)
         fresh = code.load(sheet.text, sheet.language, first=sheet.first)
         code.mark(sheet.marks)
         moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)
         if sheet.line and moved and (fresh or code.line not in sheet.marks):
-            code.go(sheet.line)
+            code.go(sheet.line, top=sheet.top)
 
     def _views(self) -> Content:
         """The border's title: number and label, then the views with the shown one in brackets."""
@@ -154,13 +155,14 @@ class SourcePane(Pane):
 
     def on_code_view_search_asked(self, event: CodeView.SearchAsked) -> None:
         event.stop()
+        self._sought_from = self.query_one(CodeView).line
         self.query_one(SearchLine).open()
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         event.stop()
         code = self.query_one(CodeView)
-        lines = code.find(event.text)
+        count = code.find(event.text, self._sought_from)
         if event.done:
             code.focus()
             if event.text:
-                self.post_message(Flash(f"{lines} line{'' if lines == 1 else 's'} with {cut(event.text, 40)}: n and N"))
+                self.post_message(Flash(told(event.text, count)))

@@ -5,16 +5,19 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.timer import Timer
 
 from idbg.records import NodeId
+from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.pane import Pane
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.violation_list import Gone, Heading, Item, Line, violation_list
-from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
+from idbg_tui.widgets.lines import Lines, Row, clip, fit
 
 _NAMES = 3
+TOLD = 6.0  # seconds that what went is listed, unless a key moves the cursor before
 
 
 class ViolationLines(Lines):
@@ -46,15 +49,14 @@ class ViolationLines(Lines):
 
     def row(self, index: int, width: int) -> Row:
         if not self.items:
-            return [(f" {self.empty}", "dim")]
+            return [(clip(f" {self.empty}", width), "dim")]
         match self.items[index]:
             case Heading() as heading:
                 return self._heading(heading, width)
             case Line() as line:
                 return self._line(line, width)
             case Gone() as gone:
-                words = f"   {MARKS['gone']} gone  {gone.count:,} {MARKS['times']} {gone.finding.found}"
-                return [(cut(words, width), "dim")]
+                return [(clip(_gone(gone), width), "dim")]
             case rest:
                 return [(f"   and {rest.count:,} more nodes: v walks through them", "dim")]
 
@@ -103,36 +105,80 @@ class ViolationsPane(Pane):
         super().__init__(id=id)
         self.lines = ViolationLines()
         self._seen: tuple[object, ...] = ()
-        self._turn: tuple[object, int] = (None, 0)
+        self._selected: NodeId | None = None
+        self._checked: list[Item] = []  # with what the last edit made go
+        self._empty = ""
+        self._rules = 0  # the version of those that were checked
+        self._told = 0  # the version of the rules whose "gone" was told long enough
+        self._telling: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self.lines
 
     def show(self, state: State) -> None:
         """List what the rules in force find at the shown stage, in every frame."""
+        self._follow(state)
         level = state.level
         seen = (tuple(map(id, level)), state.versions.rules, state.running, state.accelerator)
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
-        items = violation_list([(state.findings(graph), state.verdicts.change(graph)) for graph in level])
-        self.lines.show_items(items, _why_empty(state))
+        self._checked = violation_list([(state.findings(graph), state.verdicts.change(graph)) for graph in level])
+        self._rules, self._empty = state.versions.rules, _why_empty(state)
+        if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
+            self._tell_gone()
+        self._list()
+        self._go_to(state.selected)
         total = sum(state.counts.values())
         clean = VERDICT_SIGNS["clean"] if level and state.accelerator else ""
         self.mark = f"{total:,}" if total else clean
+
+    def _tell_gone(self) -> None:
+        """List what went, for a few seconds."""
+        if self._telling is not None:
+            self._telling.stop()
+        self._telling = self.set_timer(TOLD, self._forget_gone)
+
+    def _forget_gone(self) -> None:
+        if self._told != self._rules:
+            self._told = self._rules
+            self._list()
+
+    def _list(self) -> None:
+        told = self._told == self._rules
+        self.lines.show_items([item for item in self._checked if not (told and isinstance(item, Gone))], self._empty)
+
+    # ---------------------------------------------------------------- the selected node
+
+    def _follow(self, state: State) -> None:
+        """Put the cursor on the row of the node that was selected elsewhere."""
+        if state.selected != self._selected:
+            self._selected = state.selected
+            self._go_to(state.selected)
+
+    def _go_to(self, node: NodeId | None) -> None:
+        """The row under the cursor stays if the node is in it; else the first that has it, if any."""
+        items = self.lines.items
+        rows = (self.lines.cursor, *range(len(items)))
+        of_node = (row for row in rows if row < len(items) and node in _nodes_of(items[row]))
+        row = next(of_node, None)
+        if row is not None:
+            self.lines.place_cursor(row)
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         nodes = self._under_cursor()
         if nodes:
-            key = self.lines.items[self.lines.cursor].key
-            turn = (self._turn[1] + 1) % len(nodes) if self._turn[0] == key else 0
-            self._turn = key, turn
-            self.post_message(NodeChosen(nodes[turn], jump=True))
+            here = nodes.index(self._selected) if self._selected in nodes else -1
+            self.post_message(NodeChosen(nodes[(here + 1) % len(nodes)], jump=True))
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
-        self._turn = None, 0
+        self._forget_gone()
+        nodes = _nodes_of(self.lines.items[self.lines.cursor]) if self.lines.items else ()
+        if nodes and self._selected not in nodes:
+            self._selected = nodes[0]
+            self.post_message(NodeChosen(nodes[0]))
 
     def _under_cursor(self) -> Sequence[NodeId]:
         """The nodes of the row under the cursor; for a rule, those of its first line."""
@@ -159,6 +205,17 @@ class ViolationsPane(Pane):
         self.post_message(CopyAsked(text, "the violation"))
 
 
+def _nodes_of(item: Item) -> tuple[NodeId, ...]:
+    return item.nodes if isinstance(item, Line) else ()
+
+
+def _gone(item: Gone) -> str:
+    """gone: 15 alignment  dim 0 is 10  mlp.py:12, mlp.py:20 +3"""
+    found = item.found[0] + (f" (and {len(item.found) - 1} more)" if len(item.found) > 1 else "")
+    more = f" +{len(item.places) - _NAMES}" if len(item.places) > _NAMES else ""
+    return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {found}  {', '.join(item.places[:_NAMES])}{more}"
+
+
 def _place(item: Line) -> str:
     if item.file:
         return f"{item.file.rpartition('/')[2]}:{item.line}"
@@ -179,5 +236,5 @@ def _why_empty(state: State) -> str:
     if state.running:
         return "compiling: violations are listed as soon as there is a graph"
     if run is not None and run.failure is not None:
-        return "the run ended before there was a graph: 7 Log says why, r tries again"
+        return f"no graph was captured: {headline(run.failure)}"
     return "not compiled yet: r runs"

@@ -3,6 +3,8 @@
 from textual.content import Content
 from textual.widget import Widget
 
+from idbg_tui.signs import MARKS
+
 Piece = tuple[str, str]
 """A text and its style, as in textual.content."""
 
@@ -27,9 +29,16 @@ class Bar(Widget):
 
     def render(self) -> Content:
         width = self.size.width
-        right = Content.assemble(*self._right).truncate(width, ellipsis=True)
+        right = _within(Content.assemble(*self._right), width)
         left = Content.assemble(*self._left)
         room = width - right.cell_length
-        if left.cell_length > room - 2:
-            left = left.truncate(max(0, room - 2), ellipsis=True)
+        left = _within(left, max(0, room - 2)) if right else _within(left, room)
         return left + Content(" " * (room - left.cell_length)) + right
+
+
+def _within(text: Content, width: int) -> Content:
+    """At most `width` cells, with our own sign for what is cut: the terminal may have no other."""
+    if text.cell_length <= width:
+        return text
+    dots = MARKS["ellipsis"]
+    return text.truncate(max(0, width - len(dots))) + Content(dots[:width])

@@ -17,6 +17,7 @@ from textual.timer import Timer
 
 from idbg_tui.messages import CopyAsked
 from idbg_tui.signs import MARKS
+from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.lexing import Lexing
 
 # What would move the terminal's cursor or change its colours; a tab has been expanded before
@@ -97,6 +98,7 @@ class CodeView(ScrollView, can_focus=True):
         self._timer: Timer | None = None
         self._styles: dict[str, Style] = {}
         self._centre: int | None = None
+        self._top = False
 
     # what is shown
 
@@ -134,25 +136,24 @@ class CodeView(ScrollView, can_focus=True):
             self._refresh_index(index)
         self._marks = marks
 
-    def go(self, line: int) -> None:
-        """Put the cursor on a line without telling anybody, centred if it was out of sight."""
+    def go(self, line: int, *, top: bool = False) -> None:
+        """Put the cursor on a line without telling anybody: centred if it was out of sight, with `top` at the top."""
         self._anchor = None
         self._place(line - self._first)
+        self._top = top
         self._centre_on(self._cursor)
 
-    def find(self, text: str) -> int:
+    def find(self, text: str, start: int) -> int:
         """Look for `text` (case counts only where it has capitals) and mark it; the number of lines that have it.
 
-        The cursor goes to the first such line at or below it.
+        The cursor goes to the first such line at or below the line `start`, or back to `start` if there is none.
         """
-        flags = re.NOFLAG if any(map(str.isupper, text)) else re.IGNORECASE
-        self._needle = re.compile(re.escape(text), flags) if text else None
+        self._needle = pattern(text)
         self.refresh()
         if (needle := self._needle) is None:
             return 0
-        hits = [index for index, line in enumerate(self._lines) if needle.search(line)]
-        if hits:
-            self.go(next((hit for hit in hits if hit >= self._cursor), hits[0]) + self._first)
+        hits = [index + self._first for index, line in enumerate(self._lines) if needle.search(line)]
+        self.go(next((hit for hit in hits if hit >= start), hits[0] if hits else start))
         return len(hits)
 
     # how it is drawn
@@ -264,7 +265,9 @@ class CodeView(ScrollView, can_focus=True):
             self._centre = index  # not laid out yet: see on_resize
             return
         self._centre = None
-        if not 1 <= index - self.scroll_offset.y < height - 1:
+        if self._top:
+            self._scroll(0, index - 1)
+        elif not 1 <= index - self.scroll_offset.y < height - 1:
             self._scroll(0, index - height // 2)
 
     def _scroll(self, x: int | None, y: int | None) -> None:
@@ -318,7 +321,7 @@ class CodeView(ScrollView, can_focus=True):
     def action_forget(self) -> None:
         """End the search and the selection."""
         self._anchor = None
-        self.find("")
+        self.find("", self.line)
 
     def action_copy(self) -> None:
         anchor = self._cursor if self._anchor is None else self._anchor

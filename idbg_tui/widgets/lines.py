@@ -12,6 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from idbg_tui.signs import MARKS
 from idbg_tui.widgets.thrifty import Thrifty
 
 Row = Sequence[tuple[str, str]]
@@ -226,10 +227,11 @@ def _strip(pieces: Sequence[tuple[str, Style]], width: int, rest: Style | None =
     return Strip(segments).adjust_cell_length(width, rest)
 
 
-def cut(text: str, width: int, ellipsis: str = "…") -> str:
+def cut(text: str, width: int, ellipsis: str | None = None) -> str:
     """`text` in at most `width` cells, cut in its middle: both ends of a name tell it apart."""
     if len(text) <= width and cell_len(text) <= width:
         return text
+    ellipsis = MARKS["ellipsis"] if ellipsis is None else ellipsis
     if width <= len(ellipsis):
         return ellipsis[:width] if width > 0 else ""
     room = width - len(ellipsis)
@@ -237,14 +239,15 @@ def cut(text: str, width: int, ellipsis: str = "…") -> str:
     return text[: room - tail] + ellipsis + (text[-tail:] if tail else "")
 
 
-def fit(text: str, width: int, ellipsis: str = "…") -> str:
+def fit(text: str, width: int, ellipsis: str | None = None) -> str:
     """`text` in exactly `width` cells: cut in its middle, or padded on the right."""
     text = cut(text, width, ellipsis)
     return text + " " * (width - cell_len(text))
 
 
-def clip(text: str, width: int, ellipsis: str = "…") -> str:
+def clip(text: str, width: int, ellipsis: str | None = None) -> str:
     """A sentence in at most `width` cells, cut at its end: its beginning says most."""
     if cell_len(text) <= width:
         return text
+    ellipsis = MARKS["ellipsis"] if ellipsis is None else ellipsis
     return set_cell_size(text, max(0, width - len(ellipsis))) + ellipsis[: max(0, width)]

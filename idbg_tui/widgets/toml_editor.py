@@ -94,7 +94,7 @@ class TomlEditor(TextArea):
         self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
         self.history.checkpoint()
         self.move_cursor(self.clamp_visitable(cursor))
-        self.scroll_to(scroll.x, scroll.y, animate=False, immediate=True)
+        self.scroll_to(0, scroll.y, animate=False, immediate=True)
 
     def start_at(self, line: str) -> None:
         """Put the cursor on the first such line, and that line at the top: what stands above it is known."""
@@ -110,6 +110,22 @@ class TomlEditor(TextArea):
             self.notify_style_update()  # the public way to drop lines that were drawn before
             self.refresh()
             self._note_place()
+            self.call_after_refresh(self.show_wrong)  # what is said of it takes lines of the editor's
+
+    def show_wrong(self) -> None:
+        """Scroll to the line of an error, unless it can be seen, or the user types elsewhere."""
+        top, height = self.scroll_offset.y, self.size.height
+        if self._wrong and height and not self.editing and not top < self._wrong <= top + height:
+            self.scroll_to(0, self._wrong - 1 - height // 2, animate=False, immediate=True)
+
+    def get_component_rich_style(self, *names: str, partial: bool = False, default: Style | None = None) -> Style:
+        style = super().get_component_rich_style(*names, partial=partial, default=default)
+        # laid over the line when it is drawn: a colour of its own would hide those of the text
+        return Style(bgcolor=style.bgcolor) if names == ("text-area--cursor-line",) else style
+
+    def on_blur(self) -> None:
+        """A line's beginning says most: it is there again when nobody types at its end."""
+        self.scroll_to(0, animate=False, immediate=True)
 
     def _note_place(self) -> None:
         """The cursor's line has a background of its own, which would hide that of an error."""
@@ -146,6 +162,9 @@ class TomlEditor(TextArea):
 
     def action_stop(self) -> None:
         self._set_mode(editing=False)
+        self.move_cursor((self.cursor_location[0], 0))
+        self.scroll_to(0, animate=False, immediate=True)
+        self.show_wrong()
 
     def _set_mode(self, *, editing: bool) -> None:
         self.read_only = not editing

@@ -100,6 +100,13 @@ def test_strict_mode_does_not_tell_its_violations_twice() -> None:
     assert "of the rules of mock" in told(ended("violations", failure))
 
 
+def test_a_failure_in_torch_with_graphs_says_where_to_see_them_and_get_a_repro() -> None:
+    failure = Failure("torch", "InductorError: no", hint="a repro shows it alone")
+    captured = events.GraphCaptured(run=1, graph=Graph(FORWARD, ()))
+    assert "idbg-tui m.py shows the graphs" in told(captured, ended("failed", failure))
+    assert "idbg-tui" not in told(ended("failed", failure))
+
+
 def test_a_failure_is_told_with_its_hint_its_place_and_the_users_traceback() -> None:
     failure = Failure("user", "ValueError: no", hint="mend it", traceback="Traceback\n  here", file="m.py", line=4)
     lines = told(ended("failed", failure)).splitlines()

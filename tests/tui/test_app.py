@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from recorded import INFERENCE, app_of, chain
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -82,7 +83,7 @@ async def test_a_filter_narrows_the_rows_selects_a_match_and_escape_takes_it_bac
         await settle(pilot)
         assert "435 nodes" in (app.body.panes[1].border_title or "")
         assert app.state.selected == NodeId(INFERENCE, "addmm")
-        assert any(row.lstrip("▌↑↓ ").startswith("addmm") for row in texts(app, 1))
+        assert any(row.lstrip("▌↑↓● ").startswith("addmm") for row in texts(app, 1))
 
 
 async def test_n_goes_through_matches_and_without_a_filter_through_violations(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ async def test_enter_on_a_violation_goes_to_its_nodes_one_after_the_other(tmp_pa
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("4", "j", "j", "j")
+        await pilot.press("4", "g", "j", "j", "j")
         seen = []
         for _ in range(3):
             await pilot.press("enter")
@@ -376,6 +377,7 @@ class FakeSession:
         self.calls.append("cancel")
 
     def edit_rules(self, text: str, origin: str = "editor") -> object:
+        self.target = replace(self.target, rules=text)
         self.emit(events.RulesEdited(text=text, origin=origin))
         return object()
 
@@ -448,7 +450,8 @@ async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
         await pilot.pause(0.2)
         assert "invalid syntax (m.py, line 3)" in bar(app, "footer")
         assert "SyntaxError" in bar(app, "header")
-        assert "7 Log says why" in "".join(texts(app, 1))
+        empty = " ".join(texts(app, 1))
+        assert "invalid syntax (m.py, line 3)" in empty and "7 Log has the rest" in empty
         await pilot.press("r")
         assert session.calls[-1] == "run aot warn"
 
@@ -489,3 +492,44 @@ async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
         await pilot.press("slash", *"qsrz8")
         assert app.is_running and session.runs == 1 and not app.body.zoomed
         assert app.query_one(GraphPane).query_one(Input).value == "qsrz8"
+
+
+async def test_a_run_that_another_one_took_the_place_of_ends_without_a_word() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        cancelled = Failure(kind="cancelled", message="cancelled")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
+        await pilot.pause(0.2)
+        assert "cancelled" not in bar(app, "footer")
+
+
+async def test_what_was_said_of_a_run_goes_when_the_next_one_starts() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        await pilot.press("c")
+        assert "cancelling" in bar(app, "footer")
+        cancelled = Failure(kind="cancelled", message="cancelled")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
+        await until(pilot, lambda app=app: "cancelled: r runs again" in bar(app, "footer"))
+        session.emit(events.RunStarted(run=2, program=Program("m.py"), target=session.target))
+        await until(pilot, lambda app=app: "cancelled" not in bar(app, "footer"))
+
+
+async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idbg_tui.app.RECOMPILE", 0.05)
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        session.edit_rules(session.target.rules + "# a comment\n")
+        await pilot.pause(0.4)
+        assert session.runs == 1
+
+
+async def test_a_pane_without_anything_to_copy_says_so(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("5", "y")
+        assert "nothing to copy in KernelDiff" in bar(app, "footer")

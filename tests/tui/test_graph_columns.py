@@ -8,6 +8,7 @@ from idbg_tui.outline import Heading
 from idbg_tui.panes.graph_columns import (
     Columns,
     Facts,
+    cut_shape,
     heading_row,
     kernel_mark,
     measure,
@@ -90,8 +91,30 @@ def test_every_row_of_a_real_graph_fits_and_its_columns_are_in_line(width: int) 
 
 def test_a_shape_is_never_cut_while_a_name_can_give_way() -> None:
     columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
+    narrow = columns.within(57)
+    assert narrow.shape == 20 and (narrow.line, narrow.kernel) == (0, 0) and narrow.total == 57
     assert columns.within(80).shape == 20
     assert columns.within(80).name < 40
+
+
+@pytest.mark.parametrize(
+    ("width", "cut"),
+    [
+        (20, "f32[1,256,14,1024]"),
+        (17, "f32[1,256,…,1024]"),
+        (13, "f32[1,…,1024]"),
+        (12, "f32[1,…]"),
+        (6, "f32[…]"),
+    ],
+)
+def test_a_shape_is_cut_between_its_numbers(width: int, cut: str) -> None:
+    assert cut_shape("f32[1,256,14,1024]", width) == cut
+
+
+def test_the_selected_node_or_the_heading_that_hides_it_bears_a_mark() -> None:
+    assert text(node_row(node(), 0, Facts(selected=True), Columns())).startswith(" ●relu")
+    heading = Heading("layers.1", "1", "Block", 0, 10, 20, -1)
+    assert text(heading_row(heading, {}, Columns(24), folded=True, hides=True)).startswith(" ●▸ 1")
 
 
 def test_a_folded_heading_says_how_many_nodes_and_violations_it_hides() -> None:

@@ -2,7 +2,11 @@
 
 import pytest
 
-from idbg_tui.layout import Sizes
+from idbg_tui.layout import Sizes, tab_names
+from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.log import LogPane
+from idbg_tui.panes.placeholders import KernelDiffPane
+from idbg_tui.panes.rules import RulesPane
 
 
 @pytest.mark.parametrize("number", range(1, 9))
@@ -21,3 +25,13 @@ def test_no_pane_can_grow_another_away(number: int) -> None:
 def test_the_graph_grows_at_the_cost_of_what_is_beside_and_below_it() -> None:
     grown = Sizes().grown(1, 1)
     assert grown.graph > Sizes().graph and grown.top > Sizes().top
+
+
+@pytest.mark.parametrize("width", [12, 24, 34, 60])
+def test_the_current_pane_is_always_named_in_the_tabs(width: int) -> None:
+    panes = [GraphPane(), KernelDiffPane(), LogPane(), RulesPane()]
+    for pane in panes:
+        names = tab_names(panes, pane.NUMBER, width)
+        assert len(names) == 4
+        assert dict(names)[pane.NUMBER].startswith((pane.short_heading(), pane.heading().plain))
+        assert width < 24 or len("  ".join(name for _, name in names)) <= width

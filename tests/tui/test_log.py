@@ -6,7 +6,7 @@ from pane_host import Host, session_events
 from idbg import events
 from idbg.records import Failure, GraphBreak, Program, Target
 from idbg_tui.log_lines import LIMIT, LogLines
-from idbg_tui.messages import CopyAsked, LineChosen
+from idbg_tui.messages import CopyAsked, Flash, LineChosen
 from idbg_tui.narration import clean, tell
 from idbg_tui.panes.log import LogPane
 from idbg_tui.state import State
@@ -207,3 +207,43 @@ async def test_a_failure_is_shown_from_its_message_on_and_the_next_run_is_follow
         pane.show(state)
         await pilot.pause()
         assert rows.cursor == rows.row_count - 1
+
+
+async def test_a_failure_is_wrapped_to_the_width_and_nothing_of_it_is_cut() -> None:
+    state, pane = running(), LogPane()
+    words = " ".join(f"word{number}" for number in range(60)) + " /a/path/" + "x" * 90
+    state.apply([failed(kind="user", type="E", message=words, repro="/a/repro.py"), output("y" * 200)])
+    async with Host(pane, state).run_test(size=(60, 30)) as pilot:
+        await pilot.pause()
+        rows = pane.query_one(Lines)
+        shown = [rows.render_line(y).text.strip() for y in range(rows.row_count)]
+        assert "".join("".join(shown[2:]).split()).startswith("".join(f" your program: E: {words}".split()))
+        assert any(line == "repro: /a/repro.py" for line in shown)
+        assert rows.row_count < 20, "output is not wrapped"
+        before = rows.row_count
+        await pilot.resize_terminal(120, 30)
+        await pilot.pause()
+        assert rows.row_count < before
+
+
+def test_torchs_own_error_comes_before_what_it_was_doing_when_it_met_it() -> None:
+    message = "RuntimeError when making fake tensor call\n  Explanation: x\n  got RuntimeError('bad shapes')"
+    told = texts(failed(kind="torch", type="TorchRuntimeError", message=message))
+    assert told[1] == "  torch: RuntimeError: bad shapes"
+    assert [line.strip() for line in told[2:]] == [line.strip() for line in message.split("\n")]
+
+
+async def test_slash_finds_in_the_log_and_its_letters_do_nothing_else() -> None:
+    state, pane = running(), LogPane()
+    state.apply([output("".join(f"line {number}\n" for number in range(100)))])
+    app = Host(pane, state)
+    async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", *"ine 7", "enter")
+        rows = pane.query_one(Lines)
+        assert rows.cursor == 8, "from the end, round to the first"
+        await pilot.press("n")
+        assert rows.cursor == 71
+        await pilot.press("N", "slash", *"qrczz", "enter")
+        assert rows.cursor == 8
+    assert [message.text for message in app.of(Flash)][-1] == "nothing here has qrczz"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
 
-from idbg.events import RulesEdited
-from idbg.records import Sym, TensorMeta
+from idbg.events import RulesEdited, RunStarted
+from idbg.records import Program, Sym, Target, TensorMeta
 from idbg_tui.facts import facts, value_of
-from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.node import NodePane
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Lines
@@ -137,3 +137,25 @@ async def test_without_a_node_the_pane_says_what_would_fill_it() -> None:
         assert "no node is selected" in pane.query_one(Lines).render_line(0).text
         await pilot.press("enter", "j", "y")
         assert app.posted == []
+
+
+async def test_y_copies_the_fact_under_the_cursor_and_Y_all_of_them(state: State) -> None:
+    app = await pressed(state, "y", "Y")
+    one, everything = (message.text for message in app.of(CopyAsked))
+    assert one == "aten.mm.default · call_function · 0/0 inference"
+    assert everything.startswith("op         aten.mm.default") and len(everything.split("\n")) > 4
+
+
+async def test_a_text_is_found_in_the_facts(state: State) -> None:
+    app = await pressed(state, "slash", *"inputs", "enter", "enter")
+    assert [message.node.name for message in app.of(NodeChosen)] == ["arg0_1"]
+
+
+async def test_while_it_compiles_nobody_is_told_to_compile() -> None:
+    state, pane = State(), NodePane()
+    state.apply([RunStarted(run=1, program=Program("m.py"), target=Target())])
+    async with Host(pane, state).run_test(size=(90, 8)) as pilot:
+        await pilot.pause()
+        said = pane.query_one(Lines).render_line(0).text
+    assert said.startswith(" no node is selected: nothing captured yet")
+    assert "r compiles" not in said

@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pane_host import INFERENCE, KERNEL, POST_GRAD, Host, follow_choices, make_state, wrapper_line, write_model
 
-from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, LineChosen, NodeChosen
+from idbg_tui.messages import CopyAsked, EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
 from idbg_tui.panes.source import Caption, SourcePane
 from idbg_tui.sheets import VIEWS, View, make
 from idbg_tui.state import State
@@ -35,9 +36,9 @@ async def shown(state: State, view: View, *keys: str) -> tuple[Host, int, str]:
 # what each view shows
 
 
-async def test_the_kernel_is_shown_from_its_own_function_on(model: str) -> None:
+async def test_the_kernel_is_shown_from_its_first_statement_on(model: str) -> None:
     app, line, caption = await shown(make_state(model), "kernel")
-    assert KERNEL.split("\n")[line - 1].startswith('extern "C"')
+    assert KERNEL.split("\n")[line - 1] == "    /* one loop"
     assert caption == "cpp_fused_relu_sum_0  C++ · 2 nodes · 1 call"
     assert app.posted == []
 
@@ -195,3 +196,28 @@ async def test_a_search_marks_and_visits_every_match_and_escape_ends_it(model: s
     assert line == 1
     _, line, _ = await shown(make_state(model, node="mm"), "python", *search, "escape", "n")
     assert line == 6, "n is not ours any more"
+
+
+async def test_a_search_without_a_match_says_so_and_moves_nothing(model: str) -> None:
+    before = await shown(make_state(model, node="mm"), "python")
+    app, line, _ = await shown(make_state(model, node="mm"), "python", "slash", *"torchzz", "enter")
+    assert line == before[1]
+    assert [message.text for message in app.of(Flash)] == ["nothing here has torchzz"]
+
+
+def test_a_node_without_a_kernel_shows_its_fx_code_under_the_reason(model: str) -> None:
+    state = make_state(model, node="arg1_1")
+    sheet = make("kernel", state)
+    assert sheet.excuses
+    assert (sheet.text, sheet.line) == (make("FX", state).text, make("FX", state).line)
+
+
+def test_a_triton_kernel_is_shown_from_the_first_line_of_its_function(model: str) -> None:
+    state = make_state(model)
+    assert state.shown is not None
+    kernel = state.shown.kernels[0]
+    source = (
+        "import triton\n\n@triton.jit\ndef triton_poi(in_ptr0,\n    xnumel, XBLOCK : tl.constexpr):\n    xnumel = 64\n"
+    )
+    state.kernel = replace(kernel, source=source, language="triton")
+    assert make("kernel", state).line == 6

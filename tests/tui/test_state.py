@@ -157,3 +157,11 @@ def test_a_node_that_is_not_there_is_not_chosen() -> None:
     assert not state.choose(NodeId(INFERENCE, "nowhere"))
     assert not state.choose(NodeId(GraphId("9/9", "dynamo"), "add"))
     assert state.selected == before
+
+
+def test_the_next_violation_may_be_in_another_graph() -> None:
+    state = state_of("mlp_train")
+    assert state.graph_id is not None and state.graph_id.stage == "forward"
+    assert state.step_broken(1)
+    assert state.graph_id.stage == "backward"
+    assert state.selected is not None and state.violations_of(state.selected)

@@ -76,6 +76,43 @@ def test_a_saved_run_that_was_not_finished_says_so() -> None:
     assert "not finished" in words(status.header(live(live=False), 160)[1])
 
 
+def test_the_header_names_the_stages_that_it_counts_and_what_the_sign_means() -> None:
+    left, right = status.header(state_of("resnet"), 160)
+    assert "inference ✘ 20 reject" in words(left)
+    assert words(right).startswith(("saved session  ⚠ violations", "saved session  ✘ failed"))
+
+
+@pytest.mark.parametrize("width", [58, 70, 90])
+def test_a_narrow_header_gives_up_times_before_the_verdict(width: int) -> None:
+    left, right = status.header(state_of("resnet"), width)
+    assert "20 reject" in words(left) and "violations" in words(right) and "took" not in words(right)
+
+
+def test_a_failure_is_told_in_the_header_with_its_cause_and_place() -> None:
+    failure = Failure(kind="user", type="ValueError", message="no layer", file="/x/m.py", line=3)
+    state = live(events.RunEnded(run=1, verdict="failed", seconds=1.5, failure=failure))
+    right = words(status.header(state, 160)[1])
+    assert right == "✘ the program raised ValueError after 1.5 s: no layer (m.py:3)"
+
+
+def test_input_that_cannot_be_used_has_no_duration() -> None:
+    failure = Failure(kind="input", type="ProgramError", message="no main in it")
+    state = live(events.RunEnded(run=1, verdict="failed", seconds=0.01, failure=failure))
+    assert words(status.header(state, 160)[1]) == "✘ the program cannot be used: no main in it"
+
+
+def test_a_run_that_strict_mode_stopped_names_its_repro() -> None:
+    failure = Failure(kind="constraints", message="57 violations of the rules of mock:\n  x", repro="/x/repro.py")
+    flash = status.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
+    assert flash is not None
+    assert flash[0].startswith("stopped by the rules: 57 violations at every stage") and "/x/repro.py" in flash[0]
+
+
+def test_violations_of_another_graph_of_the_stage_are_pointed_to() -> None:
+    assert status.elsewhere(state_of("resnet")) == ""
+    assert "in backward: v goes there" in status.elsewhere(state_of("mlp_train"))
+
+
 @pytest.mark.parametrize("width", [20, 40, 78, 158])
 def test_the_footers_keys_fit_and_the_panes_own_come_first(width: int) -> None:
     said = words(status.footer_keys((("space", "fold"),), KEYS, live(), width))
