@@ -218,7 +218,7 @@ def tab_names(panes: Sequence[Pane], current: int, width: int) -> list[tuple[int
     """The panes' names for one line of `width` cells: whole, short, or a number for all but the current pane."""
     whole = [(pane.NUMBER, pane.heading().plain) for pane in panes]
     short = [(pane.NUMBER, pane.short_heading()) for pane in panes]
-    number = [(pane.NUMBER, pane.short_heading() if pane.NUMBER == current else str(pane.NUMBER)) for pane in panes]
+    number = [(pane.NUMBER, pane.short_heading() if current == pane.NUMBER else str(pane.NUMBER)) for pane in panes]
     fitting = (names for names in (whole, short) if sum(len(name) + 2 for _, name in names) - 2 <= width)
     return next(fitting, number)
 

@@ -320,7 +320,7 @@ class State:
         return graph is not None and name is not None and self.choose(graph.node_id(name), jump=True)
 
     def step_broken(self, step: int) -> bool:
-        """Select the next node that breaks a rule: in the shown graph, or in the nearest that has one. False if none."""
+        """Select the next node that breaks a rule: in the shown graph, else in the nearest that has one."""
         graph = self.graph
         if graph is None or self.selected is None:
             return False

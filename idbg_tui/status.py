@@ -14,7 +14,7 @@ from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.bars import Piece
-from idbg_tui.widgets.lines import clip
+from idbg_tui.widgets.lines import clip, cut
 
 SEVERITY_STYLES = {
     "reject": "$text-error",
@@ -25,6 +25,7 @@ SEVERITY_STYLES = {
 }
 VERDICT_STYLES = {"clean": "$text-success", "violations": "$text-warning", "failed": "$text-error"}
 _LIVE_ONLY = ("run", "cancel", "repro", "strict")
+_PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 _NOTICED = 0.05  # seconds; less is written as 0.0
 _SAID = {"clean": "clean", "violations": "violations", "failed": "failed"}
 Ends = tuple[list[Piece], list[Piece]]
@@ -109,8 +110,8 @@ def _standing(state: State, brevity: int) -> list[Piece]:
 def _ended(run: Run, brevity: int) -> list[Piece]:
     if run.verdict is None:
         return [("not finished", "$text-warning")]
-    style = VERDICT_STYLES[run.verdict]
-    sign = VERDICT_SIGNS[run.verdict]
+    verdict = "failed" if run.failure is not None else run.verdict
+    sign, style = VERDICT_SIGNS[verdict], VERDICT_STYLES[verdict]
     if run.failure is not None:
         line = headline(run.failure)
         pieces: list[Piece] = [(f"{sign} {line.what}", style)]
@@ -212,8 +213,8 @@ def flash(event: SessionEvent) -> tuple[str, str] | None:
 def _failed(failure: Failure) -> str:
     line = headline(failure)
     if failure.kind == "constraints":
-        repro = f"repro {_short(failure.repro)}" if failure.repro else "x writes a repro"
-        return f"{line.what}: {line.cause.replace(' of the rules of', ' at every stage, of')}; {repro}; 4 lists them"
+        repro = f"repro {cut(_short(failure.repro), _PATH)}" if failure.repro else "x writes a repro"
+        return f"{line.what}: {line.cause.partition(' of the rules of')[0]} over all stages; {repro}"
     return f"{line}; 7 Log has the rest"
 
 

@@ -330,4 +330,4 @@ async def test_the_line_with_the_cursor_keeps_its_colours(bench: Bench) -> None:
         await pilot.press("k")
         without = colours(bench.editor, 3)
         assert len(without) > 1
-        assert without == with_cursor
+        assert without <= with_cursor  # which has that of the cursor itself, too

@@ -105,7 +105,7 @@ def test_a_run_that_strict_mode_stopped_names_its_repro() -> None:
     failure = Failure(kind="constraints", message="57 violations of the rules of mock:\n  x", repro="/x/repro.py")
     flash = status.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
     assert flash is not None
-    assert flash[0].startswith("stopped by the rules: 57 violations at every stage") and "/x/repro.py" in flash[0]
+    assert flash[0].startswith("stopped by the rules: 57 violations over all stages") and "/x/repro.py" in flash[0]
 
 
 def test_violations_of_another_graph_of_the_stage_are_pointed_to() -> None:

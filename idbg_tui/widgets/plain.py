@@ -1,0 +1,17 @@
+"""What does a scrollbar look like on a terminal that shows no block characters?"""
+
+from typing import ClassVar
+
+from textual.scrollbar import ScrollBar, ScrollBarRender
+
+
+class PlainScrollBar(ScrollBarRender):
+    """Whole cells in two colours; Textual's ends in eighths of a cell, drawn with block characters."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
+
+
+def use_plain() -> None:
+    """Draw every scrollbar in this way."""
+    ScrollBar.renderer = PlainScrollBar

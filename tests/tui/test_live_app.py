@@ -1,0 +1,202 @@
+"""Does the app follow a session that lives: runs that start, end, fail and are cancelled?"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from recorded import chain
+from test_app import WIDE, bar, texts, until
+from textual.widgets import Input
+
+from idbg import events
+from idbg.errors import BadInput
+from idbg.events import SessionEvent
+from idbg.records import Failure, NodeId, Program, Target
+from idbg.settings import Settings
+from idbg_tui.app import IdbgApp
+from idbg_tui.panes.graph import GraphPane
+
+
+class FakeSession:
+    """A live session without a worker: what the app calls is remembered, and `emit` makes things happen."""
+
+    def __init__(self) -> None:
+        self.events: list[SessionEvent] = []
+        self.live = True
+        self.target = Target(rules='[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n')
+        self.folder = Path("/nowhere")
+        self.calls: list[str] = []
+        self.listener: Callable[[SessionEvent], None] = self.events.append
+        self.runs = 0
+
+    def subscribe(self, listener: Callable[[SessionEvent], None]) -> Callable[[], None]:
+        self.listener = listener
+        return lambda: None
+
+    def emit(self, event: SessionEvent) -> None:
+        self.events.append(event)
+        self.listener(event)
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def run(self, target: Target | None = None) -> int:
+        self.target = target or self.target
+        self.runs += 1
+        self.calls.append(f"run {self.target.backend} {'strict' if self.target.strict else 'warn'}")
+        self.emit(events.RunStarted(run=self.runs, program=Program("m.py"), target=self.target))
+        return self.runs
+
+    def cancel(self) -> None:
+        self.calls.append("cancel")
+
+    def edit_rules(self, text: str, origin: str = "editor") -> object:
+        self.target = replace(self.target, rules=text)
+        self.emit(events.RulesEdited(text=text, origin=origin))
+        return object()
+
+    def export_repro(self, node: NodeId | None, rule: str = "") -> None:
+        self.calls.append(f"repro {node} {rule}")
+        if node is None:
+            raise BadInput("nothing to reproduce", hint="run it")
+
+
+def living() -> tuple[IdbgApp, FakeSession]:
+    session = FakeSession()
+    return IdbgApp(session, Settings()), session  # type: ignore[arg-type]
+
+
+async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown_as_it_comes() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        assert session.calls == ["start", "run aot warn"]
+        assert "compiling" in "".join(texts(app, 1)) and "compiling" in "".join(texts(app, 4))
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await pilot.pause(0.2)
+        assert "relu_2" in "".join(texts(app, 1))
+        assert "3 reject" in bar(app, "header")
+
+
+async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        shown = []
+        app.show, show = lambda: shown.append(show()), app.show  # type: ignore[method-assign]
+        for number in range(500):
+            session.emit(events.PhaseChanged(run=1, phase=f"phase {number}"))
+        await pilot.pause(0.3)
+        assert 1 <= len(shown) < 10
+        assert "phase 499" in bar(app, "footer")
+
+
+async def test_strict_and_backend_are_one_key_and_run_again() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        await pilot.press("s")
+        assert session.calls[-1] == "run aot strict"
+        await pilot.press("b")
+        await pilot.pause()
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        assert session.calls[-1] == "run mock strict"
+
+
+async def test_control_c_cancels_and_a_second_one_quits() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        await pilot.press("ctrl+c")
+        assert session.calls[-1] == "cancel" and app.is_running
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert app._exit
+
+
+async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        failure = Failure(kind="user", type="SyntaxError", message="invalid syntax (m.py, line 3)")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=failure))
+        await pilot.pause(0.2)
+        assert "invalid syntax (m.py, line 3)" in bar(app, "footer")
+        assert "SyntaxError" in bar(app, "header")
+        empty = " ".join(texts(app, 1))
+        assert "invalid syntax (m.py, line 3)" in empty and "7 Log has the rest" in empty
+        await pilot.press("r")
+        assert session.calls[-1] == "run aot warn"
+
+
+async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idbg_tui.app.RECOMPILE", 0.2)
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        for multiple in (2, 4, 8):
+            session.edit_rules(f'[[rules]]\nkind = "alignment"\nmultiple = {multiple}\n')
+            await pilot.pause(0.06)
+        assert session.runs == 1
+        await pilot.pause(0.4)
+        assert session.runs == 2
+
+
+async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await pilot.pause(0.2)
+        await pilot.press("x")
+        await pilot.pause()
+        assert session.calls[-1] == "repro relu_0 unsupported_ops"
+        session.emit(events.ReproEnded(run=1, path="/tmp/repro.py", reproduced=True, status=1))
+        await pilot.pause(0.2)
+        assert "reproduced in a fresh process (exit 1): /tmp/repro.py" in bar(app, "footer")
+
+
+async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await pilot.pause(0.2)
+        await pilot.press("slash", *"qsrz8")
+        assert app.is_running and session.runs == 1 and not app.body.zoomed
+        assert app.query_one(GraphPane).query_one(Input).value == "qsrz8"
+
+
+async def test_a_run_that_another_one_took_the_place_of_ends_without_a_word() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        cancelled = Failure(kind="cancelled", message="cancelled")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
+        await pilot.pause(0.2)
+        assert "cancelled" not in bar(app, "footer")
+
+
+async def test_what_was_said_of_a_run_goes_when_the_next_one_starts() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        await pilot.press("c")
+        assert "cancelling" in bar(app, "footer")
+        cancelled = Failure(kind="cancelled", message="cancelled")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
+        await until(pilot, lambda app=app: "cancelled: r runs again" in bar(app, "footer"))
+        session.emit(events.RunStarted(run=2, program=Program("m.py"), target=session.target))
+        await until(pilot, lambda app=app: "cancelled" not in bar(app, "footer"))
+
+
+async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idbg_tui.app.RECOMPILE", 0.05)
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        session.edit_rules(session.target.rules + "# a comment\n")
+        await pilot.pause(0.4)
+        assert session.runs == 1
