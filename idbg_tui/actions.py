@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 from textual.app import App
+from textual.timer import Timer
 
 from idbg import accelerator
 from idbg.errors import AcceleratorError, IdbgError
@@ -21,6 +22,7 @@ from idbg_tui.walk import Relation
 from idbg_tui.widgets.picker import Picker
 
 Level = Literal["info", "warning", "error"]
+RECOMPILE = 1.0  # seconds after the last edit of the rules
 BACKENDS = [
     ("aot", "AOTAutograd: rules on forward and backward, Inductor's code"),
     ("mock", "rules on the Dynamo and ATen graphs, run eagerly: no kernels, quick"),
@@ -37,6 +39,7 @@ class Actions(App[None]):
     state: State
     body: Body
     keys: dict[str, str]
+    _recompiling: Timer | None = None
 
     def show(self) -> None:
         """Show the state in every pane."""
@@ -63,6 +66,18 @@ class Actions(App[None]):
 
     def action_run(self) -> None:
         self.attempt(self.session.run)
+
+    def recompile_soon(self) -> None:
+        """Compile again when the rules have not been edited for a moment."""
+        if self._recompiling is not None:
+            self._recompiling.stop()
+        self._recompiling = self.set_timer(RECOMPILE, self._recompile)
+
+    def _recompile(self) -> None:
+        """Compile for the rules as they are now, unless the last run was or is."""
+        run = self.state.run
+        if run is None or run.target.rules != self.session.target.rules:
+            self.action_run()
 
     def action_cancel(self) -> None:
         if not (self.state.running or self.state.repro_running):

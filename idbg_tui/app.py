@@ -34,7 +34,6 @@ from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.plain import use_plain
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
-RECOMPILE = 1.0  # seconds after the last edit of the rules
 
 
 class IdbgApp(Actions):
@@ -71,7 +70,6 @@ class IdbgApp(Actions):
         self._flash_of_run = False  # it is about a run: the next one's start or end makes it old
         self._inbox: Inbox | None = None
         self._following: Timer | None = None
-        self._recompiling: Timer | None = None
         self._add_themes()
         try:
             self.keys = keymap.in_force(settings.keys)
@@ -128,7 +126,7 @@ class IdbgApp(Actions):
             self._say(event, cancelled=cancelled)
         edited = any(isinstance(event, events.RulesEdited) for event in batch)
         if self.state.live and edited and self.state.accelerator != before:
-            self._recompile_soon()
+            self.recompile_soon()
         self.show()
 
     def _say(self, event: SessionEvent, *, cancelled: bool) -> None:
@@ -148,17 +146,6 @@ class IdbgApp(Actions):
     def _say_elsewhere(self) -> None:
         if words := status.elsewhere(self.state):
             self._flash, self._flash_of_run = (words, "info"), True
-
-    def _recompile_soon(self) -> None:
-        if self._recompiling is not None:
-            self._recompiling.stop()
-        self._recompiling = self.set_timer(RECOMPILE, self._recompile)
-
-    def _recompile(self) -> None:
-        """Compile for the rules as they are now, unless the last run was or is."""
-        run = self.state.run
-        if run is None or run.target.rules != self.session.target.rules:
-            self.action_run()
 
     # ---------------------------------------------------------------- state becomes screen
 
@@ -206,6 +193,9 @@ class IdbgApp(Actions):
             self._flash = None
             self._show_bars()
         await super().on_event(event)
+
+    def on_toml_editor_mode_changed(self) -> None:
+        self._show_bars()
 
     def on_descendant_focus(self, event: ui.DescendantFocus) -> None:
         self.body.focus_moved(event.widget)

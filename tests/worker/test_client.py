@@ -98,7 +98,7 @@ def test_a_program_that_prints_megabytes_fills_one_of_them_and_is_told(host: Hos
     host.result(job("print megabytes"))
     assert len(host.printed()) == 1_000_000
     (note,) = host.all(events.Noted)
-    assert "3,000,000 bytes were dropped" in note.text
+    assert "3,000,000 bytes in its middle were dropped" in note.text
     assert max(len(event.text) for event in host.all(events.OutputWritten)) <= 65_536
 
 

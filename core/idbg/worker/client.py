@@ -210,9 +210,8 @@ class Worker:
         """The request in hand has ended; what it printed lies in the pipes by now, and comes first."""
         self._drain_output()
         self._pass_output()
-        dropped = self._output.dropped()
-        if dropped is not None:
-            self._listener(dropped)
+        for rest in self._output.rest():
+            self._listener(rest)
         self._output.restart(0)
         # replaced in `_tick`: what is selected now may still be to read
         self._spoiled = self._spoiled or self._deadline is not None
