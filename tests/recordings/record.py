@@ -1,7 +1,7 @@
-"""How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them anew.
+"""How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them.
 
-Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Paths are cut
-to what is the same on every machine.
+Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Paths are
+cut to what is the same on every machine. `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
 import os
