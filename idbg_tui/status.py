@@ -239,8 +239,9 @@ def arrived(state: State) -> str:
 def _repro(event: events.ReproEnded) -> tuple[str, str]:
     if event.failure is not None:
         return f"no repro: {event.failure.message.strip().splitlines()[0]}", "error"
+    path = cut(_short(event.path), _PATH)
     if event.reproduced is None:
-        return f"repro written, not tried: {_short(event.path)}", "warning"
+        return f"repro written, not tried: {path}", "warning"
     if event.reproduced:
-        return f"reproduced in a fresh process (exit {event.status}): {_short(event.path)}", "info"
-    return f"written, but it does NOT reproduce (exit {event.status}): {_short(event.path)}", "warning"
+        return f"reproduced (exit {event.status}): {path}", "info"
+    return f"does NOT reproduce (exit {event.status}): {path}", "warning"

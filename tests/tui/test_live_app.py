@@ -155,7 +155,7 @@ async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() 
         assert session.calls[-1] == "repro relu_0 unsupported_ops"
         session.emit(events.ReproEnded(run=1, path="/tmp/repro.py", reproduced=True, status=1))
         await pilot.pause(0.2)
-        assert "reproduced in a fresh process (exit 1): /tmp/repro.py" in bar(app, "footer")
+        assert "reproduced (exit 1): /tmp/repro.py" in bar(app, "footer")
 
 
 async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:

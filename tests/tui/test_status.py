@@ -130,7 +130,7 @@ def test_cancel_is_offered_while_something_runs_and_running_is_not_offered_for_a
     ("event", "said", "level"),
     [
         (events.WorkerDied(cause="killed by SIGSEGV"), "killed by SIGSEGV", "error"),
-        (events.ReproEnded(run=1, path="/x/r.py", reproduced=True, status=1), "reproduced in a fresh process", "info"),
+        (events.ReproEnded(run=1, path="/x/r.py", reproduced=True, status=1), "reproduced (exit 1): ", "info"),
         (events.ReproEnded(run=1, path="/x/r.py", reproduced=False, status=0), "NOT reproduce", "warning"),
         (events.ReproEnded(run=1, path="/x/r.py"), "not tried", "warning"),
         (events.Noted(level="warning", text="the disk is full"), "the disk is full", "warning"),
