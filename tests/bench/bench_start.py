@@ -1,4 +1,4 @@
-"""How soon is the screen there? From the command to the first paint, beside `python -c "import textual.app"`, as a ratio.
+"""How soon is the screen there? From the command to the first paint, beside `import textual.app`, as a ratio.
 
     python tests/bench/bench_start.py [TIMES]
 
