@@ -8,7 +8,14 @@ from collections.abc import Mapping
 
 from idbg.records import Severity, Verdict
 
-SEVERITY_SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·"}
+SEVERITY_SIGNS: dict[Severity, str] = {
+    "reject": "✘",
+    "fallback": "⚠",
+    "pad": "◇",
+    "tile": "▫",
+    "slow": "·",
+    "unknown": "?",
+}
 VERDICT_SIGNS: dict[Verdict, str] = {"clean": "✔", "violations": "⚠", "failed": "✘"}
 MARKS: dict[str, str] = {
     "open": "▾",
@@ -24,9 +31,18 @@ MARKS: dict[str, str] = {
     "gone": "✔",
     "up": "↑",
     "down": "↓",
+    "on": "●",
+    "off": "○",
 }
 
-_ASCII_SEVERITIES: dict[Severity, str] = {"reject": "X", "fallback": "!", "pad": "+", "tile": "#", "slow": "~"}
+_ASCII_SEVERITIES: dict[Severity, str] = {
+    "reject": "X",
+    "fallback": "!",
+    "pad": "+",
+    "tile": "#",
+    "slow": "~",
+    "unknown": "?",
+}
 _ASCII_VERDICTS: dict[Verdict, str] = {"clean": "v", "violations": "!", "failed": "X"}
 _ASCII_MARKS = {
     "open": "v",
@@ -42,6 +58,8 @@ _ASCII_MARKS = {
     "gone": "v",
     "up": "^",
     "down": "v",
+    "on": "x",
+    "off": ".",
 }
 
 

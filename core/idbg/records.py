@@ -14,10 +14,10 @@ Stage = Literal["dynamo", "joint", "forward", "backward", "inference", "post_gra
 Part = Literal["", "forward", "backward", "inference"]
 Opcode = Literal["placeholder", "get_attr", "call_function", "call_method", "call_module", "output"]
 Role = Literal["input", "weight", "buffer", "tangent", "saved", "intermediate", "output"]
-Severity = Literal["reject", "fallback", "pad", "tile", "slow"]
+Severity = Literal["reject", "fallback", "pad", "tile", "slow", "unknown"]
 Verdict = Literal["clean", "violations", "failed"]
 
-SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow")
+SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow", "unknown")
 
 # dtype -> (the short name that torch prints in graphs, bytes an element takes)
 DTYPES: dict[str, tuple[str, int]] = {
@@ -121,7 +121,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `tensors` holds every tensor in the node's value, in order (a node that returns a tuple has several; one without
     tensor metadata has none). `args` is the argument list as FX prints it. `module` is the dotted path of the
     user's module ("layer1.0.conv1"). `file`, `line`, `code` are the user's; `code_line` is 1-based in `Graph.code`,
-    0 if absent.
+    0 if absent. `storages` numbers the memory under each of `tensors` within the graph: views of one tensor have the
+    same number; it is empty where nobody knew. `storage_bytes` is what each takes as a whole, which a slice does not
+    tell; None where a size has no hint. `unknown` says that torch kept no value for the node, so that `tensors` may be
+    missing some.
     """
 
     name: str
@@ -137,6 +140,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str = ""
     role: Role = "intermediate"
     code_line: int = 0
+    storages: tuple[int, ...] = ()
+    storage_bytes: tuple[int | None, ...] = ()
+    unknown: bool = False
 
     @property
     def tensor(self) -> TensorMeta | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from idbg.constraints.ops import is_overload, short_name
+from idbg.ops import is_overload, short_name
 from idbg.records import Kernel, Node, Severity
 from idbg_tui.outline import Heading
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS

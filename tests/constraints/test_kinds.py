@@ -6,19 +6,19 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from idbg import accelerator, constraints, plugins
-from idbg.constraints import Constraint, Finding
+from idbg.constraints import Constraint, Finding, Look
 from idbg.errors import AcceleratorError
-from idbg.records import Node
 
 
-class Rank(Constraint, frozen=True, tag="rank"):
+class Depth(Constraint, frozen=True, tag="depth"):
     """A third party's rule."""
 
     most: int
 
-    def check(self, node: Node) -> Iterator[Finding]:
-        if node.tensor and len(node.tensor.shape) > self.most:
-            yield Finding(f"rank is {len(node.tensor.shape)}", f"at most {self.most}")
+    def check(self, look: Look) -> Iterator[Finding]:
+        for tensor in look.tensors:
+            if len(tensor.shape) > self.most:
+                yield Finding(f"rank is {len(tensor.shape)}", f"at most {self.most}")
 
 
 NOT_A_RULE = "not a rule"
@@ -27,7 +27,7 @@ NOT_A_RULE = "not a rule"
 @pytest.fixture
 def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     points = [
-        EntryPoint("rank", f"{__name__}:Rank", "idbg.constraints"),
+        EntryPoint("depth", f"{__name__}:Depth", "idbg.constraints"),
         EntryPoint("gone", "no_such_package_anywhere:Rule", "idbg.constraints"),
         EntryPoint("strange", f"{__name__}:NOT_A_RULE", "idbg.constraints"),
     ]
@@ -47,15 +47,15 @@ def test_the_built_in_kinds_are_the_modules_of_the_package() -> None:
 
 
 def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:
-    (rule,) = accelerator.parse('[[rules]]\nkind = "rank"\nmost = 4').rules
-    assert type(rule).__name__ == "Rank" and rule.name == "rank"
+    rule, _ = accelerator.parse('[[rules]]\nkind = "depth"\nmost = 4').rules
+    assert type(rule).__name__ == "Depth" and rule.name == "depth"
 
 
 def test_a_broken_plug_in_is_listed_with_its_error_and_stops_nothing(plugged: None) -> None:
     assert "alignment" in constraints.kinds()
     assert constraints.broken_kinds() == {
         "gone": "ModuleNotFoundError: No module named 'no_such_package_anywhere'",
-        "strange": "not a subclass of idbg.constraints.Constraint",
+        "strange": "not a subclass of idbg.constraints.Constraint with a tag",
     }
 
 
@@ -66,4 +66,4 @@ def test_using_the_rule_of_a_broken_plug_in_says_what_is_broken(plugged: None) -
 
 
 def test_a_rule_is_called_by_its_kind_unless_it_has_a_name() -> None:
-    assert (Rank(most=3).name, Rank(most=3, name="three").name) == ("rank", "three")
+    assert (Depth(most=3).name, Depth(most=3, name="three").name) == ("depth", "three")

@@ -11,8 +11,10 @@ from pkgutil import iter_modules
 from typing import Protocol, TypeGuard
 
 from idbg import plugins
-from idbg.constraints.base import BadValue, Constraint, Finding, labelled
+from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.checker import Change, Checker, Findings, Group
+from idbg.constraints.look import Look, Operand
+from idbg.constraints.whole import Whole
 from idbg.records import Graph, Violation
 
 __all__ = [
@@ -23,10 +25,13 @@ __all__ = [
     "Finding",
     "Findings",
     "Group",
+    "Look",
+    "Operand",
+    "TensorRule",
+    "Whole",
     "broken_kinds",
     "check",
     "kinds",
-    "labelled",
 ]
 
 
@@ -60,7 +65,7 @@ def broken_kinds() -> dict[str, str]:
     """The plug-ins that gave no rule: entry point name -> what went wrong."""
     loaded = plugins.load("idbg.constraints")
     strange = {
-        name: "not a subclass of idbg.constraints.Constraint"
+        name: "not a subclass of idbg.constraints.Constraint with a tag"
         for name, value in loaded.found.items()
         if not _is_kind(value)
     }
@@ -68,4 +73,7 @@ def broken_kinds() -> dict[str, str]:
 
 
 def _is_kind(value: object) -> TypeGuard[type[Constraint]]:
-    return isinstance(value, type) and issubclass(value, Constraint) and value is not Constraint
+    """A rule with a tag of its own; what others are built on has msgspec's, which is the class's name."""
+    if not isinstance(value, type) or not issubclass(value, Constraint) or value is Constraint:
+        return False
+    return value.__struct_config__.tag != value.__name__

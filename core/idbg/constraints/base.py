@@ -1,10 +1,26 @@
-"""What is a rule, and what does it say about a node that breaks it?"""
+"""What is a rule, where does it apply, and what does it say about a node that breaks it?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Literal, Self
 
 import msgspec
 
-from idbg.records import Node, Severity, TensorMeta
+from idbg.constraints.globs import matches
+from idbg.constraints.look import Look
+from idbg.constraints.whole import Whole
+from idbg.records import Role, Severity, Stage, TensorMeta
+
+Scope = Literal["inputs", "outputs", "weights", "intermediates"]
+
+_SCOPE_OF: dict[Role, Scope] = {
+    "input": "inputs",
+    "tangent": "inputs",
+    "saved": "inputs",
+    "weight": "weights",
+    "buffer": "weights",
+    "intermediate": "intermediates",
+    "output": "outputs",
+}
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -25,17 +41,26 @@ class BadValue(ValueError):
         self.hint = hint
 
 
-class Constraint(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True):
+class Constraint(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True, omit_defaults=True
+):
     """One rule of an accelerator: a `[[rules]]` table of its TOML file, with the keys that the subclass names.
 
     A subclass gives its `kind` as the struct's tag and implements `check`. `name` is what violations call the rule (its
-    kind, if not given), `source` is the URL of the document that the rule was taken from.
+    kind, if not given); `source` is the URL of the document that the rule was taken from, and `version` the release
+    that it describes. `fix` is a hint in the author's words, said after ours. The rest is where the rule applies: to
+    calls of `ops` (globs), to nodes of `roles`, in graphs of `stages`; everywhere, where they are empty.
     """
 
     name: str = ""
     severity: Severity = "reject"
     enabled: bool = True
     source: str = ""
+    version: str = ""
+    fix: str = ""
+    ops: tuple[str, ...] = ()
+    roles: tuple[Scope, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -46,22 +71,80 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", fo
     def kind(self) -> str:
         return str(self.__struct_config__.tag)
 
+    @property
+    def is_about_graphs(self) -> bool:
+        """Whether it is a graph as a whole that breaks it."""
+        return type(self).check_whole is not Constraint.check_whole
+
     def validate(self) -> None:
         """Raise BadValue if a key's value makes no sense."""
 
-    def check(self, node: Node) -> Iterator[Finding]:
-        """Everything about this node that breaks the rule.
+    def concerns(self, look: Look) -> bool:
+        """Whether the rule applies to nodes that look like this."""
+        return self.takes(look.role) and (not self.ops or matches(look, self.ops))
 
-        A node is checked once for all those that look the same, so only these of its fields are filled: `op`, `target`
-        (calls only), `role`, `tensors`, `module_class` (call_module only), and in `args` what `ops.flags` reads.
+    def takes(self, role: Role) -> bool:
+        """Whether the rule applies to what nodes of this role make."""
+        return not self.roles or _SCOPE_OF[role] in self.roles
+
+    def check(self, look: Look) -> Iterator[Finding]:
+        """Everything about nodes that look like this that breaks the rule."""
+        yield from ()
+
+    def check_whole(self, whole: Whole) -> Iterator[tuple[int, Finding]]:
+        """What the graph as a whole breaks: the index of the node at which it shows, and the finding."""
+        yield from ()
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        """This rule with the smallest change with which none of these looks, and none of these graphs, breaks it.
+
+        `looks` are all that the rule concerns. None if no value of its keys does that; then only switching it off does.
         """
+        return None
+
+    def contradicts(self, other: "Constraint") -> str:
+        """Why no tensor that both rules concern can satisfy both, in words; "" if one can."""
+        return ""
+
+    def globs(self) -> Iterator[tuple[str, str]]:
+        """Every glob that names operations, with the key that it stands in."""
+        yield from (("ops", glob) for glob in self.ops)
+
+
+class TensorRule(Constraint, frozen=True, kw_only=True):
+    """A rule about single tensors: those that a node makes ("results"), those that it reads ("operands"), or "all".
+
+    `roles` are those of the nodes that make the tensors.
+    """
+
+    tensors: Literal["results", "operands", "all"] = "results"
+
+    def concerns(self, look: Look) -> bool:
+        return not self.ops or matches(look, self.ops)
+
+    def check(self, look: Look) -> Iterator[Finding]:
+        for label, tensor, role in self.labelled(look):
+            for finding in self.check_tensor(tensor, role, look):
+                yield msgspec.structs.replace(finding, found=label + finding.found) if label else finding
+
+    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+        """What breaks the rule about one tensor; `role` is that of the node that makes it."""
         raise NotImplementedError
 
+    def padded(self, tensor: TensorMeta, role: Role) -> tuple[int, ...] | None:
+        """The shape that the hardware pads this tensor to; None if this rule pads nothing, or a size has no hint."""
+        return None
 
-def labelled(node: Node) -> Iterator[tuple[str, TensorMeta]]:
-    """Each tensor in the node's value; where there are several, with a label that starts its finding: "output 1: "."""
-    if len(node.tensors) == 1:
-        yield "", node.tensors[0]
-        return
-    for index, tensor in enumerate(node.tensors):
-        yield f"output {index}: ", tensor
+    def labelled(self, look: Look) -> Iterator[tuple[str, TensorMeta, Role]]:
+        """Each tensor that the rule is about; where it is not the node's only one, with what starts its finding."""
+        if self.tensors != "operands" and self.takes(look.role):
+            for index, tensor in enumerate(look.tensors):
+                yield ("" if len(look.tensors) == 1 else f"output {index}: "), tensor, look.role
+        if self.tensors != "results":
+            for index, operand in enumerate(look.operands):
+                if self.takes(operand.role):
+                    yield f"operand {index}: ", operand.tensor, operand.role
+
+    def concerned(self, looks: Sequence[Look]) -> Iterator[TensorMeta]:
+        """Every tensor of these looks that the rule is about."""
+        return (tensor for look in looks for _, tensor, _ in self.labelled(look))

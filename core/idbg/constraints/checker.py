@@ -1,7 +1,6 @@
 """How is a graph of 100,000 nodes checked again within one keypress?
 
-Most nodes of a big graph look alike: the same op on the same tensors. The index keeps each distinct look once (a
-"signature"); a check asks each rule about each signature, and no result is expanded to nodes before somebody reads it.
+A check asks each rule once about each distinct look, and no result is expanded to nodes before somebody reads it.
 """
 
 from collections import Counter
@@ -9,12 +8,16 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from idbg.constraints import ops
+from msgspec.structs import replace
+
 from idbg.constraints.base import Constraint, Finding
+from idbg.constraints.look import Look, Looks
+from idbg.constraints.whole import Whole
 from idbg.records import Graph, Node, Severity, Violation, worst
 
 Broken = tuple[Constraint, Finding]
-Found = tuple[tuple[int, Finding], ...]  # (signature, finding), in the order of the signatures
+Place = int  # the number of a look; or, for what a graph breaks as a whole, one node's index, inverted (~index)
+Found = tuple[tuple[Place, Finding], ...]
 Result = tuple[Constraint, Found]
 
 
@@ -23,11 +26,9 @@ class Checker:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.signatures: list[Node] = []
-        self.nodes_of: list[list[int]] = []
-        self.signature_of: list[int] = []
+        self.index = Looks(graph)
+        self.whole = Whole(graph, self.index.position)
         self._last: list[Result] = []
-        self._index()
 
     def check(self, rules: Iterable[Constraint]) -> "Findings":
         """What the enabled rules find. A rule that is the same as in the last check is not asked again."""
@@ -35,49 +36,46 @@ class Checker:
         self._last = results
         return Findings(self, results)
 
-    @cached_property
-    def position(self) -> dict[str, int]:
-        """Node name -> index in `graph.nodes`."""
-        return {node.name: index for index, node in enumerate(self.graph.nodes)}
+    def nodes_at(self, place: Place) -> list[int]:
+        """Indices of the nodes that one finding is about."""
+        return self.index.nodes_of[place] if place >= 0 else [~place]
 
-    def _index(self) -> None:
-        known: dict[tuple[object, ...], int] = {}
-        for index, node in enumerate(self.graph.nodes):
-            if node.op == "output":
-                self.signature_of.append(-1)
-                continue
-            key = _look(node)
-            signature = known.setdefault(key, len(self.signatures))
-            if signature == len(self.signatures):
-                self.signatures.append(_sample(node))
-                self.nodes_of.append([])
-            self.nodes_of[signature].append(index)
-            self.signature_of.append(signature)
+    def places_of(self, index: int) -> tuple[Place, Place]:
+        """Where findings about one node can stand."""
+        return self.index.of_node[index], ~index
 
     def _ask(self, rule: Constraint) -> Found:
         for asked, findings in self._last:
             if asked == rule:
                 return findings
-        return tuple((number, finding) for number, node in enumerate(self.signatures) for finding in rule.check(node))
+        if rule.stages and self.graph.id.stage not in rule.stages:
+            return ()
+        alike = [
+            (number, _with_hint(finding, rule.fix))
+            for number, look in enumerate(self.index.looks)
+            if rule.concerns(look)
+            for finding in rule.check(look)
+        ]
+        return (*alike, *[(~index, _with_hint(finding, rule.fix)) for index, finding in rule.check_whole(self.whole)])
 
 
 class Group:
     """One finding of one rule, and the nodes that have it. Counting is cheap; `nodes` is expanded when it is read."""
 
-    def __init__(self, rule: Constraint, finding: Finding, checker: Checker, signatures: list[int]) -> None:
+    def __init__(self, rule: Constraint, finding: Finding, checker: Checker, places: list[Place]) -> None:
         self.rule = rule
         self.finding = finding
         self._checker = checker
-        self._signatures = signatures
+        self._places = places
 
     @property
     def count(self) -> int:
-        return sum(len(self._checker.nodes_of[signature]) for signature in self._signatures)
+        return sum(len(self._checker.nodes_at(place)) for place in self._places)
 
     @cached_property
     def nodes(self) -> list[int]:
         """Indices into the graph's nodes, in graph order."""
-        lists = [self._checker.nodes_of[signature] for signature in self._signatures]
+        lists = [self._checker.nodes_at(place) for place in self._places]
         return lists[0] if len(lists) == 1 else sorted(index for nodes in lists for index in nodes)
 
     def violations(self) -> Iterator[Violation]:
@@ -107,19 +105,19 @@ class Findings:
     @cached_property
     def by_rule(self) -> dict[str, int]:
         """Rule name -> number of its violations, in the order of the rules; 0 for rules that nothing breaks."""
-        nodes_of = self._checker.nodes_of
+        nodes_at = self._checker.nodes_at
         counts: dict[str, int] = {}
         for rule, found in self._results:
-            counts[rule.name] = counts.get(rule.name, 0) + sum(len(nodes_of[signature]) for signature, _ in found)
+            counts[rule.name] = counts.get(rule.name, 0) + sum(len(nodes_at(place)) for place, _ in found)
         return counts
 
     @cached_property
     def by_severity(self) -> dict[Severity, int]:
         """Severity -> number of violations; severities without any are not there."""
-        nodes_of = self._checker.nodes_of
+        nodes_at = self._checker.nodes_at
         counts: Counter[Severity] = Counter()
         for rule, found in self._results:
-            counts[rule.severity] += sum(len(nodes_of[signature]) for signature, _ in found)
+            counts[rule.severity] += sum(len(nodes_at(place)) for place, _ in found)
         return dict(+counts)
 
     @cached_property
@@ -129,12 +127,13 @@ class Findings:
 
     def broken_by(self, name: str) -> tuple[Broken, ...]:
         """The (rule, finding) pairs of one node; nothing for a name that the graph does not have."""
-        index = self._checker.position.get(name)
+        index = self._checker.index.position.get(name)
         return () if index is None else self.broken_at(index)
 
     def broken_at(self, index: int) -> tuple[Broken, ...]:
         """The same, by the node's index in the graph."""
-        return self._broken.get(self._checker.signature_of[index], ())
+        alike, alone = self._checker.places_of(index)
+        return self._broken.get(alike, ()) + self._broken.get(alone, ())
 
     def worst_at(self, index: int) -> Severity | None:
         return worst(rule.severity for rule, _ in self.broken_at(index))
@@ -143,9 +142,35 @@ class Findings:
         """One node's violations, in the order of the rules."""
         return [_violation(self.graph, self.graph.by_name[name], *broken) for broken in self.broken_by(name)]
 
-    def broken_nodes(self) -> list[int]:
-        """The indices of all nodes that break a rule, in graph order."""
-        return sorted(index for signature in self._broken for index in self._checker.nodes_of[signature])
+    def broken_nodes(self, severity: Severity | None = None) -> list[int]:
+        """The indices of all nodes that break a rule (of this severity), in graph order."""
+        places = {
+            place
+            for place, broken in self._broken.items()
+            if severity is None or any(rule.severity == severity for rule, _ in broken)
+        }
+        return sorted({index for place in places for index in self._checker.nodes_at(place)})
+
+    @property
+    def rules(self) -> list[Constraint]:
+        """The enabled rules."""
+        return [rule for rule, _ in self._results]
+
+    @property
+    def whole(self) -> Whole:
+        return self._checker.whole
+
+    def look_at(self, index: int) -> Look | None:
+        """What rules see of one node; None of an output node."""
+        number = self._checker.index.of_node[index]
+        return self._checker.index.looks[number] if number >= 0 else None
+
+    def looks(self) -> Iterator[tuple[Look, int, int]]:
+        """Each distinct look, how many of its nodes make memory of their own, and how many there are."""
+        index = self._checker.index
+        return (
+            (look, made, len(nodes)) for look, made, nodes in zip(index.looks, index.made, index.nodes_of, strict=True)
+        )
 
     def violations(self) -> Iterator[Violation]:
         """Every violation, in the order of the nodes, and for one node in the order of the rules."""
@@ -167,47 +192,29 @@ class Findings:
 
     @cached_property
     def _broken(self) -> dict[int, tuple[Broken, ...]]:
-        found: dict[int, list[Broken]] = {}
+        found: dict[Place, list[Broken]] = {}
         for rule, findings in self._results:
-            for signature, finding in findings:
-                found.setdefault(signature, []).append((rule, finding))
-        return {signature: tuple(broken) for signature, broken in found.items()}
+            for place, finding in findings:
+                found.setdefault(place, []).append((rule, finding))
+        return {place: tuple(broken) for place, broken in found.items()}
 
     def _group(self, results: list[Result]) -> list[Group]:
         groups: list[Group] = []
         for rule, findings in results:
-            alike: dict[Finding, list[int]] = {}
-            for signature, finding in findings:
-                alike.setdefault(finding, []).append(signature)
-            groups += [Group(rule, finding, self._checker, signatures) for finding, signatures in alike.items()]
+            alike: dict[Finding, list[Place]] = {}
+            for place, finding in findings:
+                alike.setdefault(finding, []).append(place)
+            groups += [Group(rule, finding, self._checker, places) for finding, places in alike.items()]
         return groups
 
 
-def _look(node: Node) -> tuple[object, ...]:
-    """What rules see of a node, as a key. Fields that `_sample` blanks have no place in it."""
-    if node.op == "call_function" or node.op == "call_method":
-        return node.target, node.tensors, node.role, node.op, ops.flags(node)
-    if node.op == "call_module":
-        return node.target, node.tensors, node.role, node.op, node.module_class
-    return node.op, node.tensors, node.role
-
-
-def _sample(node: Node) -> Node:
-    """The node with only what rules see, so that no rule can depend on what its like do not share."""
-    called = node.op not in ("placeholder", "get_attr")
-    return Node(
-        name="",
-        op=node.op,
-        target=node.target if called else "",
-        args=ops.flags(node) if called else "",
-        tensors=node.tensors,
-        role=node.role,
-        module_class=node.module_class if node.op == "call_module" else "",
-    )
+def _with_hint(finding: Finding, hint: str) -> Finding:
+    """The finding with its author's hint behind ours."""
+    return replace(finding, fix=f"{finding.fix}; {hint}" if finding.fix else hint) if hint else finding
 
 
 def _keys(results: list[Result]) -> set[tuple[str, int, str]]:
-    return {(rule.name, signature, finding.found) for rule, found in results for signature, finding in found}
+    return {(rule.name, place, finding.found) for rule, found in results for place, finding in found}
 
 
 def _without(results: list[Result], keys: set[tuple[str, int, str]]) -> list[Result]:

@@ -1,12 +1,15 @@
 """Which tensors have a dtype that the hardware cannot hold?"""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Self
 
 import msgspec
 
-from idbg.constraints.base import BadValue, Constraint, Finding, labelled
-from idbg.records import DTYPE_OF_SHORT, DTYPES, Node
+from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
+from idbg.constraints.look import Look
+from idbg.constraints.whole import Whole
+from idbg.records import DTYPE_OF_SHORT, DTYPES, Role, TensorMeta
 
 # torch's own second names of dtypes
 _ALIASES = {
@@ -52,7 +55,7 @@ def dtype_name(spelling: object) -> str:
     raise BadValue("allowed", f'there is no dtype "{given}"', hint=hint)
 
 
-class Dtype(Constraint, frozen=True, tag="dtype"):
+class Dtype(TensorRule, frozen=True, tag="dtype"):
     """Every tensor's dtype must be one of `allowed`. Names may be spelled "float32", "f32" or "torch.float32"."""
 
     allowed: tuple[str, ...]
@@ -61,10 +64,19 @@ class Dtype(Constraint, frozen=True, tag="dtype"):
         names = tuple(dict.fromkeys(dtype_name(spelling) for spelling in self.allowed))
         msgspec.structs.force_setattr(self, "allowed", names)
 
-    def check(self, node: Node) -> Iterator[Finding]:
-        for label, tensor in labelled(node):
-            if tensor.dtype not in self.allowed:
-                yield Finding(f"{label}dtype is {tensor.dtype}", self._wanted(), self._fix(node, tensor.dtype))
+    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+        if tensor.dtype not in self.allowed:
+            yield Finding(f"dtype is {tensor.dtype}", self._wanted(), self._fix(role, look, tensor.dtype))
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        """The dtypes that are missing, added."""
+        found = dict.fromkeys(tensor.dtype for tensor in self.concerned(looks))
+        return msgspec.structs.replace(self, allowed=tuple(dict.fromkeys((*self.allowed, *found))))
+
+    def contradicts(self, other: Constraint) -> str:
+        if isinstance(other, Dtype) and not set(self.allowed) & set(other.allowed):
+            return "they allow no dtype in common"
+        return ""
 
     def _wanted(self) -> str:
         missing = [name for name in DTYPES if name not in self.allowed]
@@ -72,14 +84,14 @@ class Dtype(Constraint, frozen=True, tag="dtype"):
             return " or ".join(self.allowed) or "no tensor at all (allowed is empty)"
         return "any dtype but " + ", ".join(missing)
 
-    def _fix(self, node: Node, dtype: str) -> str:
+    def _fix(self, role: Role, look: Look, dtype: str) -> str:
         near = next((name for name in _NEAREST.get(dtype, ()) if name in self.allowed), "")
         if not near:
             if dtype.startswith("complex") and not any(name.startswith("complex") for name in self.allowed):
                 return "split it into real and imaginary parts: torch.view_as_real"
             return f'if the hardware takes {dtype}, add it to the rule\'s "allowed"'
-        if node.role in ("weight", "buffer"):
+        if role in ("weight", "buffer"):
             return f"convert the module: module.to(torch.{near})"
-        if node.op == "placeholder":
+        if look.op == "placeholder":
             return f"pass it as {near}: .to(torch.{near})"
         return f"compute it in {near}: cast with .to(torch.{near})"

@@ -1,13 +1,15 @@
 """Which operations can the hardware not run?"""
 
-import re
-from collections.abc import Callable, Iterator
-from fnmatch import translate
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from typing import Self
 
-from idbg.constraints import ops
-from idbg.constraints.base import Constraint, Finding
-from idbg.records import Node
+from msgspec.structs import replace
+
+from idbg import ops
+from idbg.constraints.base import BadValue, Constraint, Finding
+from idbg.constraints.globs import first_match, matches
+from idbg.constraints.look import Look
+from idbg.constraints.whole import Whole
 
 # op -> something that computes the same values
 _REWRITES = {
@@ -18,40 +20,56 @@ _REWRITES = {
 
 
 class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
-    """No call may match a glob of `deny`.
+    """No call may match a glob of `deny`; with `allow`, each call must match one of its globs.
 
     A glob is matched against what the op is called ("convolution", "relu_"; every overload) and against its full
     target ("aten.sum.dim_IntList", "torch.nn.functional.*"). An op is the same op at every stage: "convolution" denies
     a Dynamo graph's torch.conv2d, "conv2d" an ATen graph's two-dimensional convolution. "relu" denies relu_ too;
-    "relu_" only that.
+    "relu_" only that. Calls that make no tensor (sizes) and the unpacking of tuples are never asked of `allow`.
     """
 
-    deny: tuple[str, ...]
+    deny: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
 
-    def check(self, node: Node) -> Iterator[Finding]:
-        names = ops.names(node)
+    def validate(self) -> None:
+        for glob in self.allow or ():
+            if glob in self.deny:
+                raise BadValue("deny", f'"{glob}" is in allow and in deny', hint="take it out of one of them")
+
+    def check(self, look: Look) -> Iterator[Finding]:
+        names = ops.names(look)
         if not names:
             return
-        candidates = [*names, *ops.targets(node, names)]
-        if not any(map(_matcher(self.deny), candidates)):
-            return
-        glob = next(glob for glob in self.deny if any(map(_matcher((glob,)), candidates)))
-        alias = "" if names[0] in (glob, ops.short_name(glob)) else f" (as {glob})"
-        yield Finding(f"{names[0]} is denied{alias}", "an op that the accelerator runs", _fix(names, glob))
+        if self.deny and matches(look, self.deny):
+            glob = first_match(look, self.deny)
+            alias = "" if names[0] in (glob, ops.short_name(glob)) else f" (as {glob})"
+            yield Finding(f"{names[0]} is denied{alias}", "an op that the accelerator runs", _fix(names, glob))
+        elif self.allow is not None and not matches(look, self.allow) and not _only_python(look, names[0]):
+            yield Finding(f"{names[0]} is not supported", "an op that the accelerator runs", _fix(names, ""))
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        """Without the globs of `deny` that are matched, and with the ops that `allow` lacks."""
+        matched = {glob for glob in self.deny for look in looks if matches(look, (glob,))}
+        deny = tuple(glob for glob in self.deny if glob not in matched)
+        if self.allow is None:
+            return replace(self, deny=deny)
+        bare = replace(self, deny=())
+        missing = dict.fromkeys(ops.names(look)[0] for look in looks if any(True for _ in bare.check(look)))
+        return replace(self, deny=deny, allow=(*self.allow, *missing))
+
+    def contradicts(self, other: Constraint) -> str:
+        if isinstance(other, UnsupportedOps) and (both := sorted(set(self.allow or ()) & set(other.deny))):
+            return f'"{both[0]}" is allowed by one and denied by the other'
+        return ""
+
+    def globs(self) -> Iterator[tuple[str, str]]:
+        yield from Constraint.globs(self)
+        yield from (("deny", glob) for glob in self.deny)
+        yield from (("allow", glob) for glob in self.allow or ())
 
 
-@lru_cache(maxsize=256)
-def _matcher(globs: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    """One function that tells whether a name matches any of the globs."""
-    spellings = [spelling for glob in globs for spelling in _spellings(glob)]
-    return re.compile("|".join(map(translate, spellings)) or r"(?!)").fullmatch
-
-
-def _spellings(glob: str) -> tuple[str, ...]:
-    """A Python function's path stands for its op as well: "torch.nn.functional.conv2d" means conv2d at every stage."""
-    if glob.startswith("torch.") and not ops.is_overload(glob) and not set(glob) & set("*?["):
-        return glob, ops.short_name(glob)
-    return (glob,)
+def _only_python(look: Look, name: str) -> bool:
+    return name == "getitem" or not (look.tensors or look.unknown)
 
 
 def _fix(names: tuple[str, ...], glob: str) -> str:
@@ -59,4 +77,5 @@ def _fix(names: tuple[str, ...], glob: str) -> str:
     if own.endswith("_") and own in (glob, ops.short_name(glob)):
         return f"use the form that makes a new tensor: {own.removesuffix('_')}"
     rewrite = next((_REWRITES[name] for name in names if name in _REWRITES), "")
-    return rewrite or f'write it with other ops, or take "{glob}" out of "deny" if the hardware runs it'
+    listed = f'take "{glob}" out of "deny"' if glob else f'add "{own}" to "allow"'
+    return rewrite or f"write it with other ops, or {listed} if the hardware runs it"

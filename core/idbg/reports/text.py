@@ -9,7 +9,7 @@ from os.path import relpath
 from idbg.records import NodeId, Severity, Verdict, Violation
 from idbg.run import Run
 
-SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·"}
+SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·", "unknown": "?"}
 VERDICT_SIGNS: dict[Verdict, str] = {"clean": "✔", "violations": "⚠", "failed": "✘"}
 
 # how much of each is shown, so that a run with several broken rules still fits a screen

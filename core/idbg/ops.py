@@ -5,9 +5,27 @@ F.relu(x, inplace=True) is the method relu_. A rule names an op once, and means 
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
 
-from idbg.records import Node
+from idbg.records import TensorMeta
+
+
+class Called(Protocol):
+    """What names an operation: a node, or what rules see of one."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def args(self) -> str: ...
+    @property
+    def module_class(self) -> str: ...
+    @property
+    def tensors(self) -> Sequence[TensorMeta]: ...
+
 
 # Ops that are one op to a user: a name that matches one matches all of its row. Convolutions: see `_convolution_names`.
 _SAME: tuple[tuple[str, ...], ...] = (
@@ -118,8 +136,9 @@ def is_overload(target: str) -> bool:
     return len(parts) in (2, 3) and (parts[0] in _OP_LIBRARIES or (len(parts) == 3 and parts[-1] == "default"))
 
 
-def flags(node: Node) -> str:
-    """What about the arguments decides the name: "inplace = True", "transposed = True", "relu6", or nothing.
+def flags(node: Called) -> str:
+    """What about the arguments rules ask for: "inplace = True", "transposed = True", "relu6", "dilation = [2, 2]",
+    "kernel_size = [3, 3]", or nothing.
 
     Of a node whose `args` are flags already, it gives the same flags.
     """
@@ -131,18 +150,37 @@ def flags(node: Node) -> str:
         found.append("transposed = True")
     if name.startswith("hardtanh") and ("relu6" in node.args or _RELU6.search(node.args)):
         found.append("relu6")
+    if ("conv" in name or "pool" in name) and "backward" not in name:
+        found += _window(name, node.args)
     return ", ".join(found)
 
 
-def names(node: Node) -> tuple[str, ...]:
+def _window(name: str, args: str) -> list[str]:
+    """The window of a pool and the dilation of a convolution, where the arguments say them."""
+    wanted = [("dilation", 5)] if "conv" in name else [("kernel_size", 1)] if "adaptive" not in name else []
+    found = []
+    for key, position in wanted:
+        given = re.search(rf"\b{key}\s*=\s*([\[(][\d, ]*[\])]|\d+)", args)
+        value = given[1] if given else _argument(args, position)
+        sizes = re.findall(r"\d+", value) if re.fullmatch(r"[\[(]?[\d, ]+[\])]?", value) else []
+        if sizes and (key != "dilation" or set(sizes) != {"1"}):
+            found.append(f"{key} = [{', '.join(sizes)}]")
+    return found
+
+
+def names(node: Called) -> tuple[str, ...]:
     """Everything this call is called, its own name first; nothing for a node that is not a call."""
     if node.op not in ("call_function", "call_method", "call_module"):
         return ()
-    if node.op == "call_module":
-        own = node.module_class.rpartition(".")[2].lower() or short_name(node.target)
-    else:
-        own = short_name(node.target)
-    marks = flags(node)
+    rank = len(node.tensors[0].shape) if node.tensors else 0
+    return _names(node.target, flags(node), node.module_class if node.op == "call_module" else None, rank)
+
+
+@lru_cache(maxsize=16384)
+def _names(target: str, marks: str, module_class: str | None, rank: int) -> tuple[str, ...]:
+    own = short_name(target)
+    if module_class is not None:
+        own = module_class.rpartition(".")[2].lower() or own
     if "relu6" in marks:
         own = own.replace("hardtanh", "relu6")
     found = {own: None}
@@ -152,27 +190,27 @@ def names(node: Node) -> tuple[str, ...]:
         found[own.removesuffix("_")] = None
     for name in tuple(found):
         found.update(dict.fromkeys(_SYNONYMS.get(name, ())))
-        found.update(dict.fromkeys(_convolution_names(name, node, transposed="transposed" in marks)))
+        found.update(dict.fromkeys(_convolution_names(name, rank, transposed="transposed" in marks)))
     return tuple(found)
 
 
-def targets(node: Node, called: tuple[str, ...]) -> list[str]:
+@lru_cache(maxsize=16384)
+def targets(target: str, called: tuple[str, ...]) -> tuple[str, ...]:
     """The full targets that this call has or stands for: its own, and ATen's for each of its names."""
-    overload = node.target.rpartition(".")[2] if is_overload(node.target) else "default"
-    found = [node.target, node.target.removeprefix("torch.ops.")]
+    overload = target.rpartition(".")[2] if is_overload(target) else "default"
+    found = [target, target.removeprefix("torch.ops.")]
     found += [f"aten.{name}" for name in called]
     if overload == "default":
         found += [f"aten.{name}.default" for name in called]
-    return found
+    return tuple(found)
 
 
-def _convolution_names(name: str, node: Node, *, transposed: bool) -> tuple[str, ...]:
+def _convolution_names(name: str, rank: int, *, transposed: bool) -> tuple[str, ...]:
     if _CONV_ND.fullmatch(name):
         return _CONVOLUTIONS
     if name not in _CONVOLUTIONS:
         return ()
     kind = "conv_transpose" if transposed else "conv"
-    rank = len(node.tensors[0].shape) if node.tensors else 0
     spatial = (str(rank - 2),) if rank in (3, 4, 5) else ("1", "2", "3")
     return (*_CONVOLUTIONS, *(f"{kind}{count}d" for count in spatial))
 

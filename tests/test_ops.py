@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from idbg.constraints import ops
+from idbg import ops
 from idbg.records import Node, TensorMeta
 
 

@@ -1,0 +1,25 @@
+"""Which calls take as an argument what the hardware must know beforehand?"""
+
+from collections.abc import Iterator
+
+from idbg.constraints.base import BadValue, Constraint, Finding
+from idbg.constraints.look import Look
+
+
+class ConstantOperand(Constraint, frozen=True, tag="constant_operand"):
+    """The operand at `position` (0: the first tensor that a call reads) must be a weight or buffer; use with `ops`."""
+
+    position: int
+
+    def validate(self) -> None:
+        if self.position < 0:
+            raise BadValue("position", f"position is {self.position}; it must be 0 or more", hint="1 is the second")
+
+    def check(self, look: Look) -> Iterator[Finding]:
+        if look.op.startswith("call") and self.position < len(look.operands):
+            role = look.operands[self.position].role
+            if role not in ("weight", "buffer"):
+                fix = "make it a parameter or a buffer of the module"
+                yield Finding(
+                    f"operand {self.position} is computed when it runs", "a constant: a weight or buffer", fix
+                )

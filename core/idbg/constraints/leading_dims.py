@@ -1,0 +1,39 @@
+"""Which tensors use outer dimensions that the hardware has none of?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from msgspec.structs import replace
+
+from idbg.constraints.base import BadValue, Finding, TensorRule
+from idbg.constraints.look import Look
+from idbg.constraints.whole import Whole
+from idbg.records import Role, TensorMeta
+from idbg.sizes import spelled_dim
+
+
+class LeadingDims(TensorRule, frozen=True, tag="leading_dims"):
+    """Only the innermost `free` dimensions may be larger than 1."""
+
+    free: int
+
+    def validate(self) -> None:
+        if self.free < 0:
+            raise BadValue("free", f"free is {self.free}; it must be 0 or more", hint="the number of inner dimensions")
+
+    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+        outer = tensor.shape[: max(len(tensor.shape) - self.free, 0)]
+        bad = [(place, dim) for place, dim in enumerate(outer) if dim != 1]
+        if bad:
+            found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in bad])
+            wanted = f"1 in all but the innermost {self.free} dimensions"
+            yield Finding(found, wanted, "loop over it, or merge it into an inner dimension (reshape)")
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        used = [
+            len(tensor.shape) - place
+            for tensor in self.concerned(looks)
+            for place, dim in enumerate(tensor.shape)
+            if dim != 1
+        ]
+        return replace(self, free=max(self.free, *used)) if used else None

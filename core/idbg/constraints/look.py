@@ -1,0 +1,106 @@
+"""What do rules see of a node, and which nodes look the same to them?
+
+Most nodes of a big graph look alike: the same op on the same tensors. The index keeps each distinct look once, so that
+a rule is asked once about thousands of nodes.
+"""
+
+from functools import cached_property
+
+import msgspec
+
+from idbg import ops
+from idbg.records import Graph, Node, Opcode, Role, TensorMeta
+
+
+class Operand(msgspec.Struct, frozen=True, gc=False):
+    """One tensor that a node reads, and the role of the node that makes it."""
+
+    tensor: TensorMeta
+    role: Role = "intermediate"
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node as rules see it: what it shares with every node that looks the same.
+
+    `op`, `role`, `tensors`, `unknown` are the node's; `target` is that of calls only, `module_class` of call_module
+    only, and `args` holds what `ops.flags` reads. `operands` are the tensors of the node's inputs in the order of its
+    arguments, each input once: mul(x, x) has one.
+    """
+
+    op: Opcode = "call_function"
+    target: str = ""
+    args: str = ""
+    role: Role = "intermediate"
+    tensors: tuple[TensorMeta, ...] = ()
+    operands: tuple[Operand, ...] = ()
+    module_class: str = ""
+    unknown: bool = False
+
+
+class Looks:
+    """One graph's distinct looks. `of_node` has a node's look by its index in the graph, -1 for an output node."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.position = {node.name: index for index, node in enumerate(graph.nodes)}
+        self.looks: list[Look] = []
+        self.nodes_of: list[list[int]] = []
+        self.of_node: list[int] = []
+        self._graph = graph
+        self._index(graph)
+
+    @cached_property
+    def made(self) -> list[int]:
+        """For each look, how many of its nodes make memory of their own: views of one tensor are counted once."""
+        counts = [0] * len(self.looks)
+        seen: set[int] = set()
+        for node, number in zip(self._graph.nodes, self.of_node, strict=True):
+            if number >= 0 and not (node.storages and seen.issuperset(node.storages)):
+                seen.update(node.storages)
+                counts[number] += 1
+        return counts
+
+    def _index(self, graph: Graph) -> None:
+        values: dict[object, int] = {}  # (tensors, role) -> a number, which hashes faster than they do
+        value_of: list[int] = []
+        samples: list[Node] = []
+        known: dict[object, int] = {}
+        position = self.position
+        for index, node in enumerate(graph.nodes):
+            value = values.setdefault((node.tensors, node.role), len(samples))
+            if value == len(samples):
+                samples.append(node)
+            value_of.append(value)
+            if node.op == "output":
+                self.of_node.append(-1)
+                continue
+            operands = tuple([value_of[place] for name in node.inputs if (place := position.get(name, index)) < index])
+            key = (value, operands, *_call(node), node.unknown)
+            number = known.setdefault(key, len(self.looks))
+            if number == len(self.looks):
+                self.looks.append(_look(node, [samples[operand] for operand in operands]))
+                self.nodes_of.append([])
+            self.nodes_of[number].append(index)
+            self.of_node.append(number)
+
+
+def _call(node: Node) -> tuple[str, ...]:
+    """What rules see of the operation itself."""
+    if node.op == "call_function" or node.op == "call_method":
+        return node.op, node.target, ops.flags(node)
+    if node.op == "call_module":
+        return node.op, node.target, node.module_class
+    return (node.op,)
+
+
+def _look(node: Node, operands: list[Node]) -> Look:
+    called = node.op not in ("placeholder", "get_attr")
+    return Look(
+        op=node.op,
+        target=node.target if called else "",
+        args=ops.flags(node) if called else "",
+        role=node.role,
+        tensors=node.tensors,
+        operands=tuple(Operand(tensor, operand.role) for operand in operands for tensor in operand.tensors),
+        module_class=node.module_class if node.op == "call_module" else "",
+        unknown=node.unknown,
+    )

@@ -1,0 +1,71 @@
+"""Which matrix products are larger than one pass of the hardware's matrix unit?"""
+
+from collections.abc import Iterator, Sequence
+from math import ceil, prod
+from typing import Self
+
+from msgspec.structs import replace
+
+from idbg import ops
+from idbg.constraints.base import BadValue, Constraint, Finding
+from idbg.constraints.look import Look
+from idbg.constraints.whole import Whole
+from idbg.records import Severity, hint_of
+
+_LAST_TWO = ("mm", "bmm", "matmul", "addmm", "baddbmm", "linear")
+
+
+class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
+    """The product of an m by k and a k by n matrix runs in tiles beyond `m`, `k` or `n`; not given is no limit."""
+
+    severity: Severity = "tile"
+    m: int | None = None
+    k: int | None = None
+    n: int | None = None
+
+    def validate(self) -> None:
+        for key in ("m", "k", "n"):
+            limit = getattr(self, key)
+            if limit is not None and limit < 1:
+                raise BadValue(key, f"{key} is {limit}; it must be 1 or more", hint="leave it out for no limit")
+
+    def check(self, look: Look) -> Iterator[Finding]:
+        sizes = matmul_sizes(look)
+        beyond = [(key, size, limit) for key, size, limit in self._limits(sizes) if size > limit]
+        if beyond:
+            tiles = prod(ceil(size / limit) for _, size, limit in beyond)
+            found = ", ".join(f"{key} is {size}" for key, size, _ in beyond)
+            wanted = ", ".join(f"{key} at most {limit}" for key, _, limit in beyond)
+            yield Finding(found, wanted, f"runs in {tiles} tiles")
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        found = [matmul_sizes(look) for look in looks]
+        wider = {
+            key: max(limit, *(sizes[key] for sizes in found if sizes))
+            for key in ("m", "k", "n")
+            if (limit := getattr(self, key)) is not None and any(found)
+        }
+        return replace(self, **wider)
+
+    def _limits(self, sizes: dict[str, int]) -> Iterator[tuple[str, int, int]]:
+        for key, size in sizes.items():
+            if (limit := getattr(self, key)) is not None:
+                yield key, size, limit
+
+
+def matmul_sizes(look: Look) -> dict[str, int]:
+    """m, k and n of a matrix product, at the hints of symbols; nothing for other calls, or where a hint is missing."""
+    name = next((name for name in ops.names(look) if name in _LAST_TWO), "")
+    operands = [operand.tensor for operand in look.operands]
+    if name in ("addmm", "baddbmm"):
+        operands = operands[1:]
+    if not name or not operands:
+        return {}
+    left, right = operands[0].shape, operands[min(1, len(operands) - 1)].shape
+    if not left or not right:
+        return {}
+    n = right[0] if name == "linear" and len(right) > 1 else right[-1] if len(right) > 1 and name != "linear" else 1
+    m = left[-2] if len(left) > 1 else 1
+    sizes = {"m": hint_of(m), "k": hint_of(left[-1]), "n": hint_of(n)}
+    known = {key: size for key, size in sizes.items() if size is not None}
+    return known if len(known) == len(sizes) else {}

@@ -1,0 +1,76 @@
+"""Which dimensions are too large for the hardware, or too small?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from msgspec.structs import replace
+
+from idbg.constraints.alignment import Alignment
+from idbg.constraints.base import BadValue, Constraint, Finding
+from idbg.constraints.dims import DimsRule
+from idbg.constraints.look import Look
+from idbg.constraints.whole import Whole
+from idbg.records import Dim, Role, TensorMeta, hint_of
+from idbg.sizes import spelled_dim
+
+
+class MaxDim(DimsRule, frozen=True, tag="max_dim"):
+    """Sizes of `dims` must be `min` to `max`.
+
+    A symbolic size is checked at its hint, and at the ends of its range where the program gave it any that are not
+    open: one that may become too large breaks the rule too. One without a hint or range is not checked.
+    """
+
+    max: int
+    min: int = 0
+
+    def validate(self) -> None:
+        DimsRule.validate(self)
+        if self.max < 1:
+            raise BadValue("max", f"max is {self.max}; it must be 1 or more", hint="leave the rule out for no limit")
+        if not 0 <= self.min <= self.max:
+            raise BadValue("min", f"min is {self.min}; it must be 0 to max, which is {self.max}", hint="0 is no limit")
+
+    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+        bad = [(place, dim) for place, dim in self.sizes(tensor, role) if not self._fits(dim)]
+        if bad:
+            found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in bad])
+            wanted = f"at most {self.max}" if not self.min else f"{self.min} to {self.max}"
+            yield Finding(found, wanted, self._fix(bad))
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        known = [
+            size
+            for look in looks
+            for _, tensor, role in self.labelled(look)
+            for _, dim in self.sizes(tensor, role)
+            for size in _known(dim)
+        ]
+        return replace(self, min=min(self.min, *known), max=max(self.max, *known)) if known else None
+
+    def contradicts(self, other: Constraint) -> str:
+        if isinstance(other, Alignment) and other.unit == "elements" and other.multiple > self.max >= self.min > 0:
+            return f"no size from {self.min} to {self.max} is a multiple of {other.multiple}"
+        if isinstance(other, Alignment) and other.unit == "elements" and other.multiple > self.max:
+            return f"no size up to {self.max} is a multiple of {other.multiple}"
+        if isinstance(other, MaxDim) and (self.max < other.min or other.max < self.min):
+            return "they allow no size in common"
+        return ""
+
+    def _fits(self, dim: Dim) -> bool:
+        return all(self.min <= size <= self.max for size in _known(dim))
+
+    def _fix(self, bad: list[tuple[int, Dim]]) -> str:
+        largest = max(size for _, dim in bad for size in _known(dim))
+        if largest <= self.max:
+            return "pad it, or give it a larger lower bound"
+        if all(self.min <= (hint_of(dim) or self.min) <= self.max for _, dim in bad):
+            return f"bound it: torch._dynamo.mark_dynamic(x, dim, max={self.max})"
+        return f"split it: {-(-largest // self.max)} pieces or more (torch.chunk)"
+
+
+def _known(dim: Dim) -> list[int]:
+    """The size, or all that is known of a symbol's: its hint, and the end of its range."""
+    if isinstance(dim, int):
+        return [dim]
+    return [size for size in (dim.hint, dim.high) if size is not None]

@@ -1,0 +1,44 @@
+"""Does all that is alive at once fit into the hardware's memory?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from msgspec.structs import replace
+
+from idbg.constraints.base import Constraint, Finding
+from idbg.constraints.look import Look
+from idbg.constraints.memory import at_least_0
+from idbg.constraints.whole import Whole
+from idbg.sizes import spelled_bytes
+
+_NAMED = 3
+
+
+class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
+    """All tensors that are alive at once may take `max_bytes` together, with the weights or without (`weights`).
+
+    By liveness: see `idbg.analysis.liveness.memory_profile`. The scopes `ops` and `roles` mean nothing here.
+    """
+
+    max_bytes: int | float
+    weights: bool = True
+
+    def validate(self) -> None:
+        at_least_0(self.max_bytes)
+
+    def check_whole(self, whole: Whole) -> Iterator[tuple[int, Finding]]:
+        profile = whole.profile(weights=self.weights)
+        if profile.peak_bytes <= self.max_bytes:
+            return
+        alive = profile.alive
+        named = ", ".join(f"{one.node} {spelled_bytes(one.nbytes)}" for one in alive[:_NAMED])
+        more = f" and {len(alive) - _NAMED} more" if len(alive) > _NAMED else ""
+        found = f"peak memory is {spelled_bytes(profile.peak_bytes)} here: {named}{more}"
+        fix = "a smaller batch, or torch.utils.checkpoint around what keeps these alive"
+        yield (
+            whole.position[profile.peak_at],
+            Finding(found, f"at most {spelled_bytes(int(self.max_bytes))} alive at once", fix),
+        )
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        return replace(self, max_bytes=max(whole.profile(weights=self.weights).peak_bytes for whole in wholes))

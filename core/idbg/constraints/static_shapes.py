@@ -1,0 +1,20 @@
+"""Which tensors have a size that is known only when the program runs?"""
+
+from collections.abc import Iterator
+
+from idbg.constraints.base import Finding, TensorRule
+from idbg.constraints.look import Look
+from idbg.records import Role, Sym, TensorMeta
+from idbg.sizes import spelled_dim
+
+
+class StaticShapes(TensorRule, frozen=True, tag="static_shapes"):
+    """No size may be symbolic."""
+
+    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+        symbols = [(place, dim) for place, dim in enumerate(tensor.shape) if isinstance(dim, Sym)]
+        if symbols:
+            found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in symbols])
+            known = all(dim.hint is not None for _, dim in symbols)
+            fix = "compile with dynamic=False: one graph a shape" if known else "pad to a fixed size before this point"
+            yield Finding(found, "sizes that are known when it compiles", fix)

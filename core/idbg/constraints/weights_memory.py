@@ -1,0 +1,36 @@
+"""Do all weights together fit into the hardware's memory?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from msgspec.structs import replace
+
+from idbg.constraints.base import Constraint, Finding
+from idbg.constraints.look import Look
+from idbg.constraints.memory import at_least_0
+from idbg.constraints.whole import Whole
+from idbg.sizes import spelled_bytes
+
+
+class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
+    """The weights and buffers that a graph is given may take `max_bytes` together.
+
+    It shows at the largest of them. The scopes `ops` and `roles` mean nothing here.
+    """
+
+    max_bytes: int | float
+
+    def validate(self) -> None:
+        at_least_0(self.max_bytes)
+
+    def check_whole(self, whole: Whole) -> Iterator[tuple[int, Finding]]:
+        weights = whole.weights
+        total = sum(weights.values())
+        if total > self.max_bytes:
+            largest = max(weights, key=lambda index: weights[index])
+            found = f"{len(weights)} weights take {spelled_bytes(total)}, this one {spelled_bytes(weights[largest])}"
+            fix = "a smaller dtype, fewer layers, or shard the model"
+            yield largest, Finding(found, f"at most {spelled_bytes(int(self.max_bytes))} together", fix)
+
+    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+        return replace(self, max_bytes=max(sum(whole.weights.values()) for whole in wholes))
