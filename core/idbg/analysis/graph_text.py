@@ -14,6 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from idbg.records import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
 
 _TENSOR = re.compile(r"^(\w+)\[(.*?)\](?:\[(.*?)\])?([\w:]*)$")
@@ -39,6 +41,9 @@ _BINARY = {
         *(("Eq", "eq"), ("NotEq", "ne"), ("USub", "neg"), ("Invert", "invert"), ("UAdd", "pos"), ("Not", "not_")),
     )
 }
+_NO_TENSOR = re.compile(
+    r"\b(sym_(size|stride|numel|storage_offset|constrain)\w*|_assert\w*|_set_grad_enabled)\b|_autocast$"
+)
 _ROLES: tuple[tuple[str, Role], ...] = (
     ("ParamAOTInput", "weight"),
     ("BufferAOTInput", "buffer"),
@@ -67,7 +72,13 @@ def read_graph(text: str, graph: GraphId, symbols: Mapping[str, Sym] | None = No
     for statement in forward.body:
         place = _place_above(places, statement.lineno)
         reader.statement(statement, place, comments[statement.lineno - 1])
+    _fill_tuples(reader.nodes)
     return Graph(graph, tuple(reader.nodes), text)
+
+
+def returns_no_tensor(target: str) -> bool:
+    """Whether this op's own name says so: a size, an assertion, a switch of autograd or autocast."""
+    return bool(_NO_TENSOR.search(target))
 
 
 def code_lines(text: str) -> dict[str, int]:
@@ -197,12 +208,22 @@ class _Reader:
 
     def assign(self, name: str, value: ast.expr, annotation: str, place: Place) -> None:
         op, target, args = self.operation(value)
+        inputs, tensors = self.inputs(value), self.tensors(annotation)
+        unknown = op.startswith("call") and not tensors and not self.no_tensor(target, annotation, inputs)
         self.add(
             Node(
-                name=name, op=op, target=target, args=args, inputs=self.inputs(value), tensors=self.tensors(annotation),
+                name=name, op=op, target=target, args=args, inputs=inputs, tensors=tensors, unknown=unknown,
                 file=place.file, line=place.line, code=place.code, code_line=value.lineno,
             )
         )  # fmt: skip
+
+    def no_tensor(self, target: str, annotation: str, inputs: tuple[str, ...]) -> bool:
+        """Whether a call is known to return none: it is annotated as a number, named so, or arithmetic on numbers."""
+        if annotation.startswith("Sym(") or returns_no_tensor(target):
+            return True
+        sources = [self.nodes[self.known[name]] for name in inputs]
+        numbers = bool(sources) and not any(source.tensors or source.unknown for source in sources)
+        return numbers and target.startswith("operator.")
 
     def inputs(self, value: ast.expr) -> tuple[str, ...]:
         names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
@@ -232,6 +253,19 @@ class _Reader:
                 return "call_function", "builtins.getattr", f"{owner}, '{value.attr}'"
             case _:
                 return "get_attr", ast.unparse(value).removeprefix("self."), ""
+
+
+def _fill_tuples(nodes: list[Node]) -> None:
+    """A printed tuple has no annotation: its tensors are those that are taken out of it, by their place in it."""
+    taken: dict[str, dict[int, tuple[TensorMeta, ...]]] = {}
+    for position, node in reversed(list(enumerate(nodes))):
+        if node.unknown and node.name in taken:
+            items = sorted(taken[node.name].items())
+            tensors = tuple(tensor for _, held in items for tensor in held)
+            nodes[position] = node = msgspec.structs.replace(node, tensors=tensors, unknown=False)
+        index = node.args.rpartition(", ")[2]
+        if node.target == "operator.getitem" and not node.unknown and index.isdecimal():
+            taken.setdefault(node.inputs[0], {})[int(index)] = node.tensors
 
 
 def _annotation(annotation: ast.expr) -> str:

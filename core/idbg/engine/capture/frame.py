@@ -17,7 +17,7 @@ from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.capture import links
 from idbg.engine.capture.fx import graph_of, symbols_of, with_weights
 from idbg.events import SessionEvent
-from idbg.records import Graph, GraphId, Links, Node, Part, Stage
+from idbg.records import Graph, GraphId, Links, Node, Opcode, Part, Stage
 
 Emit = Callable[[SessionEvent], None]
 Mapped = Mapping[str, Mapping[str, list[str]]]
@@ -190,27 +190,58 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
 
 
 def _with_modules(graph: Graph, donors: Iterable[Graph]) -> Graph:
-    """A printed graph names no modules and no roles: take them, and tuples' tensors, from nodes of the same name and
-    target, or the module from the one that the node's line of the user's belongs to.
+    """A printed graph names no modules, roles and memory: take them, and tuples' tensors, from nodes of the same name
+    and target, or the module from the one that the node's line of the user's belongs to.
     """
     donors = list(donors)
-    known = {node.name: node for donor in donors for node in donor.nodes if donor.id.stage != "dynamo"}
+    known = _known(donor for donor in donors if donor.id.stage != "dynamo")
     modules: dict[tuple[str, int], set[tuple[str, str]]] = {}
     for donor in donors:
         for node in donor.nodes:
             modules.setdefault((node.file, node.line), set()).add((node.module, node.module_class))
+    unchanged: set[str] = set()  # names of nodes whose memory is the donor's, as all that they are computed from is
 
     def enriched(node: Node) -> Node:
-        donor = known.get(node.name)
-        if donor is None or donor.op != node.op:
+        donor = known.get((node.name, node.op))
+        if donor is None:
             at_line = modules.get((node.file, node.line), set()) if node.line else set()
             if len(at_line) != 1:
                 return node
             module, module_class = next(iter(at_line))
             return msgspec.structs.replace(node, module=module, module_class=module_class)
-        tensors = node.tensors or (donor.tensors if donor.target == node.target else ())
-        return msgspec.structs.replace(
-            node, module=donor.module, module_class=donor.module_class, role=donor.role, tensors=tensors
-        )
+        node = msgspec.structs.replace(node, module=donor.module, module_class=donor.module_class, role=donor.role)
+        if donor.target != node.target:
+            return node
+        if len(donor.tensors) > len(node.tensors):
+            node = msgspec.structs.replace(node, tensors=donor.tensors)
+        if (
+            donor.inputs == node.inputs
+            and unchanged.issuperset(node.inputs)
+            and len(donor.tensors) == len(node.tensors)
+        ):
+            unchanged.add(node.name)
+            node = msgspec.structs.replace(node, storages=donor.storages, storage_bytes=donor.storage_bytes)
+        return msgspec.structs.replace(node, unknown=node.unknown and donor.unknown)
 
     return Graph(graph.id, tuple(enriched(node) for node in graph.nodes), graph.code)
+
+
+def _known(donors: Iterable[Graph]) -> dict[tuple[str, Opcode], Node]:
+    """These graphs' nodes by name and opcode, their memory numbered as if they were one graph: what one graph hands
+    on to the next has one number.
+    """
+    known: dict[tuple[str, Opcode], Node] = {}
+    number_of: dict[str, tuple[int, ...]] = {}
+    count = 0
+    for donor in donors:
+        numbers: dict[int, int] = {}
+        for node in donor.nodes:
+            for old, new in zip(node.storages, number_of.get(node.name, ()), strict=False):
+                numbers.setdefault(old, new)
+            for old in node.storages:
+                if old not in numbers:
+                    numbers[old], count = count, count + 1
+            storages = tuple(numbers[old] for old in node.storages)
+            number_of.setdefault(node.name, storages)
+            known.setdefault((node.name, node.op), msgspec.structs.replace(node, storages=storages))
+    return known

@@ -10,10 +10,11 @@ from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 from torch.utils._pytree import tree_leaves
 
-from idbg.analysis.graph_text import code_lines
+from idbg.analysis.graph_text import code_lines, returns_no_tensor
 from idbg.engine import compat
-from idbg.records import Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
+from idbg.records import Graph, GraphId, Node, Opcode, Role, Sym
 
+_VALUES = {"example_value", "val"}  # where Dynamo and AOTAutograd keep a node's value, in `meta`
 _USER_LINE = re.compile(r'File "(.+?)", line (\d+), in .*\n\s*(.*)')
 _SELF = re.compile(r"^L\['\w+'\]\.?|^L__self__\.?|^self\.?")
 _INDEX = re.compile(r"\.?_modules\['(\w+)'\]|\[(\d+)\]")
@@ -25,22 +26,29 @@ def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
     lines = code_lines(text)
     outputs = {source.name for node in gm.graph.nodes if node.op == "output" for source in node.all_input_nodes}
     nodes: list[Node] = []
+    storages: dict[int, int] = {}
     for node in gm.graph.nodes:
-        nodes += _inner_nodes(gm, node, "")
-        nodes.append(_node(node, lines.get(node.name, 0), node.name in outputs))
+        nodes += _inner_nodes(gm, node, "", storages)
+        nodes.append(_node(gm, node, storages, lines.get(node.name, 0), node.name in outputs))
     return with_weights(Graph(graph, tuple(nodes), text))
 
 
-def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str) -> Iterator[Node]:
+def _held_graph(gm: GraphModule, node: FxNode) -> GraphModule | None:
+    """The graph that this node stands for, as a branch of torch.cond."""
+    held = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
+    return held if isinstance(held, GraphModule) else None
+
+
+def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int, int]) -> Iterator[Node]:
     """The nodes of a graph that this node holds, as a torch.cond its branches: "true_graph_0.sin", told before it."""
-    inner = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
-    if not isinstance(inner, GraphModule):
+    inner = _held_graph(gm, node)
+    if inner is None:
         return
     prefix = f"{prefix}{node.name}."
     for below in inner.graph.nodes:
-        yield from _inner_nodes(inner, below, prefix)
+        yield from _inner_nodes(inner, below, prefix, storages)
         if below.op != "output":
-            record = _node(below, 0, False)
+            record = _node(inner, below, storages, 0, False)
             inputs = tuple(prefix + name for name in record.inputs)
             yield msgspec.structs.replace(record, name=prefix + record.name, inputs=inputs)
 
@@ -70,9 +78,11 @@ def symbols_of(graphs: Iterable[Graph]) -> dict[str, Sym]:
     }
 
 
-def _node(node: FxNode, code_line: int, is_output: bool) -> Node:
+def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: int, is_output: bool) -> Node:
     module, module_class = _module(node)
     file, line, code = user_line(node.meta.get("stack_trace") or "")
+    tensors = _tensors(node)
+    memories = [compat.storage_of(tensor) for tensor in tensors]
     keywords = [f"{name} = {value!r}" for name, value in node.kwargs.items()]
     return Node(
         name=node.name,
@@ -80,7 +90,7 @@ def _node(node: FxNode, code_line: int, is_output: bool) -> Node:
         target=compat.qualified_target(node),
         args="" if node.op == "placeholder" else ", ".join([*map(repr, node.args), *keywords]),
         inputs=tuple(source.name for source in node.all_input_nodes),
-        tensors=_tensors(node),
+        tensors=tuple(map(compat.tensor_meta, tensors)),
         module=module,
         module_class=module_class,
         file=file,
@@ -88,14 +98,23 @@ def _node(node: FxNode, code_line: int, is_output: bool) -> Node:
         code=code,
         role=_role(node, is_output),
         code_line=code_line,
+        storages=tuple(storages.setdefault(memory, len(storages)) for memory, _ in memories),
+        storage_bytes=tuple(size for _, size in memories),
+        unknown=_is_unknown(gm, node),
     )
 
 
-def _tensors(node: FxNode) -> tuple[TensorMeta, ...]:
+def _is_unknown(gm: GraphModule, node: FxNode) -> bool:
+    if node.op == "output" or node.meta.keys() & _VALUES or _held_graph(gm, node) is not None:
+        return False
+    return not returns_no_tensor(compat.qualified_target(node))
+
+
+def _tensors(node: FxNode) -> list[torch.Tensor]:
     if node.op == "output" or compat.argument_of(node).is_number:
-        return ()
+        return []
     value = node.meta.get("example_value", node.meta.get("val"))
-    return tuple(compat.tensor_meta(leaf) for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _role(node: FxNode, is_output: bool) -> Role:
