@@ -60,7 +60,14 @@ VIOLATION = Violation(
 
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
-    events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.5),
+    events.WorkerStarted(
+        pid=1,
+        torch="2.15",
+        python="3.11",
+        devices=("cpu",),
+        seconds=1.5,
+        backends=(events.KnownBackend("npu", "an NPU"), events.KnownBackend("wreck", error="ImportError: no driver")),
+    ),
     events.WorkerDied(cause="killed by SIGSEGV", last_output="\x1b[31mboom"),
     events.RunStarted(run=1, program=PROGRAM, target=TARGET),
     events.PhaseChanged(run=1, phase="codegen"),
@@ -105,6 +112,14 @@ def test_types_and_fields_of_newer_versions_are_skipped() -> None:
     assert events.decode(b'{"type": "noted", "at": 1.0, "level": "info", "text": "a", "new": 3}') == events.Noted(
         level="info", text="a", at=1.0
     )
+
+
+def test_a_log_from_before_backends_were_told_still_opens() -> None:
+    line = (
+        b'{"type": "worker_started", "at": 1.0, "pid": 1, "torch": "2", "python": "3", "devices": [], "seconds": 1.0}'
+    )
+    started = events.decode(line)
+    assert isinstance(started, events.WorkerStarted) and started.backends == ()
 
 
 def test_a_torn_last_line_ends_the_log() -> None:

@@ -24,7 +24,7 @@ def no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_without_a_file_there_are_defaults(tmp_path: Path) -> None:
     found = settings.load({})
-    assert (found.backend, found.accelerator, found.strict, found.output) == ("aot", "mock", None, "debug_artifacts")
+    assert (found.backend, found.accelerator, found.strict, found.output) == ("aot", "", None, "debug_artifacts")
 
 
 def test_the_later_of_file_environment_and_command_line_wins(tmp_path: Path) -> None:

@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from idbg.accelerator import Accelerator as Accelerator
+    from idbg.adapter import AcceleratorAdapter as AcceleratorAdapter
+    from idbg.adapter import Capabilities as Capabilities
+    from idbg.adapter import CompilationResult as CompilationResult
+    from idbg.adapter import CompilationStatus as CompilationStatus
     from idbg.engine.backends import aot_backend as aot_backend
     from idbg.engine.backends import aot_mock_backend as aot_mock_backend
     from idbg.engine.backends import backend as backend
     from idbg.engine.backends import mock_backend as mock_backend
     from idbg.errors import ConstraintViolation as ConstraintViolation
     from idbg.errors import IdbgError as IdbgError
+    from idbg.headless import check as check
     from idbg.headless import run_program as run_program
     from idbg.session import Session as Session
 
@@ -19,24 +24,34 @@ if TYPE_CHECKING:
 # name -> the module that has it
 _HOMES = {
     "Accelerator": "idbg.accelerator",
+    "AcceleratorAdapter": "idbg.adapter",
+    "Capabilities": "idbg.adapter",
+    "CompilationResult": "idbg.adapter",
+    "CompilationStatus": "idbg.adapter",
     "ConstraintViolation": "idbg.errors",
     "IdbgError": "idbg.errors",
     "Session": "idbg.session",
     "aot_backend": "idbg.engine.backends",
     "aot_mock_backend": "idbg.engine.backends",
     "backend": "idbg.engine.backends",
+    "check": "idbg.headless",
     "mock_backend": "idbg.engine.backends",
     "run_program": "idbg.headless",
 }
 
 __all__ = [  # noqa: RUF022
     "Accelerator",
+    "AcceleratorAdapter",
+    "Capabilities",
+    "CompilationResult",
+    "CompilationStatus",
     "ConstraintViolation",
     "IdbgError",
     "Session",
     "aot_backend",
     "aot_mock_backend",
     "backend",
+    "check",
     "mock_backend",
     "run_program",
     "__version__",

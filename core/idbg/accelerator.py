@@ -1,8 +1,9 @@
 """What can the hardware not do, where is that written, and how is it changed?
 
 An accelerator is a TOML file: a name, a description, and any number of `[[rules]]` tables, each of a `kind` that names
-a class in `idbg.constraints`. A preset is such a file in `idbg/accelerators/`, or an entry point `idbg.accelerators` of
-another package that holds the file's path.
+a class in `idbg.constraints`; and, for a mock backend that computes as the hardware would, one `[numerics]` table
+(`idbg.numerics`). A preset is such a file in `idbg/accelerators/`, or an entry point `idbg.accelerators` of
+another package that holds the file's path, or an Accelerator. Both front ends load it: its module imports no torch.
 """
 
 import json
@@ -12,19 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from idbg import plugins, toml_text
+from idbg import plugins, rule_edits, toml_text
 from idbg.constraints import BadValue, Constraint, broken_kinds, kinds
+from idbg.constraints.unknown import Unknown
 from idbg.errors import AcceleratorError, SettingsError
+from idbg.numerics import Numerics
 
 PRESETS = Path(__file__).parent / "accelerators"
 
 _LARGEST = 1 << 20  # characters: rules are written by hand, a bigger file is the wrong file
-_KEYS = ("name", "description", "rules")
+_KEYS = ("name", "description", "rules", "numerics")
 _TYPES = {"array": "a list", "str": "a string", "bool": "true or false", "int": "a whole number", "float": "a number"}
+
+_Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
 class Accelerator(msgspec.Struct, frozen=True):
@@ -33,6 +38,7 @@ class Accelerator(msgspec.Struct, frozen=True):
     name: str = "unnamed"
     description: str = ""
     rules: tuple[Constraint, ...] = ()
+    numerics: Numerics | None = None
 
 
 def parse(text: str) -> Accelerator:
@@ -56,17 +62,25 @@ def parse(text: str) -> Accelerator:
             raise AcceleratorError(
                 f"{key} must be a string", hint=f'{key} = "..."', line=toml_text.find_line(text, "", 0, key)
             )
-    return Accelerator(data.get("name") or "unnamed", data.get("description", ""), _rules(data.get("rules", []), text))
+    return Accelerator(
+        data.get("name") or "unnamed",
+        data.get("description", ""),
+        _rules(data.get("rules", []), text),
+        _numerics(data["numerics"], text) if "numerics" in data else None,
+    )
 
 
 def unparse(accelerator: Accelerator) -> str:
     """TOML text that `parse` reads back as this accelerator."""
     lines = [f"name = {json.dumps(accelerator.name)}", f"description = {json.dumps(accelerator.description)}"]
-    for rule in accelerator.rules:
-        lines += ["", "[[rules]]"]
+    tables: list[tuple[str, msgspec.Struct]] = [("[[rules]]", rule) for rule in accelerator.rules]
+    if accelerator.numerics is not None:
+        tables.insert(0, ("[numerics]", accelerator.numerics))
+    for header, table in tables:
+        lines += ["", header]
         lines += [
             f"{key} = {toml_text.spelled(value)}"
-            for key, value in msgspec.to_builtins(rule).items()
+            for key, value in msgspec.to_builtins(table).items()
             if value is not None
         ]
     return "\n".join(lines) + "\n"
@@ -80,7 +94,7 @@ def find(name_or_path: str) -> tuple[str, str]:
     if preset.is_file():
         return _read(preset)
     if name_or_path in plugins.names("idbg.accelerators"):
-        return _read(_plugged(name_or_path))
+        return _plugged(name_or_path)
     near = get_close_matches(name_or_path, names(), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise AcceleratorError(
@@ -95,6 +109,11 @@ def names() -> list[str]:
     return own + sorted(set(plugins.names("idbg.accelerators")) - set(own))
 
 
+def default_for(backend: str) -> str:
+    """The accelerator that a backend is for where nobody names one: its own package's of the same name, else mock."""
+    return backend if backend in plugins.names("idbg.accelerators") else "mock"
+
+
 def with_value(text: str, kind: str, key: str, value: object) -> str:
     """The text with one key of the first rule of this kind set; all else, comments too, stays as it is.
 
@@ -103,23 +122,9 @@ def with_value(text: str, kind: str, key: str, value: object) -> str:
     index = next(
         (number for number, rule in enumerate(tomllib.loads(text).get("rules", [])) if rule.get("kind") == kind), None
     )
-    spelled = toml_text.spelled(value)
     if index is None:
-        gap = "\n" if text.strip() else ""
-        return f'{text.rstrip()}\n{gap}[[rules]]\nkind = "{kind}"\n{key} = {spelled}\n'.lstrip("\n")
-    after = -1
-    for place in toml_text.places(text):
-        if (place.table, place.number) != ("rules", index):
-            continue
-        if place.key == key:
-            return toml_text.replaced(text, place, spelled)
-        if place.key in ("", "kind"):
-            after = place.end
-    if after < 0:
-        raise AcceleratorError("rules on one line cannot be edited by key", hint="write each under its own [[rules]]")
-    end = text.find("\n", after)
-    head, tail = (text, "") if end < 0 else (text[:end], text[end:])
-    return f"{head}\n{key} = {spelled}{tail}"
+        return rule_edits.add_rule(text, kind, key, value)
+    return rule_edits.set_key(text, index, key, value)
 
 
 def from_environment(text: str, environ: Mapping[str, str]) -> str:
@@ -166,12 +171,14 @@ def _read(path: Path) -> tuple[str, str]:
         raise AcceleratorError(f"{path} cannot be read: {reason}", hint="give the path of a .toml file") from None
 
 
-def _plugged(name: str) -> Path:
+def _plugged(name: str) -> tuple[str, str]:
     loaded = plugins.load("idbg.accelerators")
     held = loaded.found.get(name)
     if isinstance(held, str | Path):
-        return Path(held)
-    why = loaded.broken.get(name, f"its entry point holds a {type(held).__name__}, not a path")
+        return _read(Path(held))
+    if isinstance(held, Accelerator):
+        return unparse(held), name
+    why = loaded.broken.get(name, f"its entry point holds a {type(held).__name__}, not a path or an Accelerator")
     raise AcceleratorError(
         f'the accelerator "{name}" of another package cannot be used: {why}', hint="mend or uninstall that package"
     )
@@ -191,6 +198,8 @@ def _rules(tables: object, text: str) -> tuple[Constraint, ...]:
                 raise AcceleratorError(f'two rules are named "{rule.name}"', hint="give each its own name", line=line)
             rule = msgspec.structs.replace(rule, name=_free_name(rule.kind, rules))
         rules.append(rule)
+    if rules and not any(isinstance(rule, Unknown) for rule in rules):
+        rules.append(Unknown())
     return tuple(rules)
 
 
@@ -208,40 +217,60 @@ def _rule(table: dict[str, object], index: int, text: str) -> Constraint:
         raise AcceleratorError("this rule has no kind", hint=f"kinds are: {', '.join(kinds())}", line=line())
     if not isinstance(kind, str) or kind not in kinds():
         raise _unknown_kind(kind, line("kind"))
-    known = ["kind", *(field.name for field in msgspec.structs.fields(kinds()[kind]))]
+    return _decoded(table, kinds()[kind], f'a rule of kind "{kind}"', line)
+
+
+def _numerics(table: object, text: str) -> Numerics:
+    def line(key: str) -> int:
+        return toml_text.find_line(text, "numerics", 0, key) or _header(text, "numerics")
+
+    if not isinstance(table, dict):
+        raise AcceleratorError("numerics must be one table", hint="write [numerics] above its keys", line=line(""))
+    return _decoded(table, Numerics, "[numerics]", line)
+
+
+def _decoded(table: dict[str, object], kind: type[_Table], what: str, line: Callable[[str], int]) -> _Table:
+    """The struct that a table of the file stands for. `what` names the table, `line` tells where a key of it is."""
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    if tag := kind.__struct_config__.tag_field:
+        known.insert(0, tag)
     for key in table:
         if key not in known:
-            raise _unknown(f'a rule of kind "{kind}" has no key "{key}"', key, known, line(key))
+            raise _unknown(f'{what} has no key "{key}"', key, known, line(key))
     try:
-        return msgspec.convert(table, kinds()[kind])
+        return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, BadValue):
             bad = error.__cause__
             raise AcceleratorError(bad.message, hint=bad.hint, line=line(bad.key)) from None
-        raise _wrong_type(error, table, kinds()[kind], line) from None
+        raise _wrong_type(error, kind, what, line) from None
 
 
 def _wrong_type(
-    error: msgspec.ValidationError, table: Mapping[str, object], rule: type[Constraint], line: Callable[[str], int]
+    error: msgspec.ValidationError, kind: type[msgspec.Struct], what: str, line: Callable[[str], int]
 ) -> AcceleratorError:
     """msgspec's error ("Expected `int`, got `str` - at `$.multiple`") in the file's words."""
     text = str(error)
     if missing := re.search(r"required field `(\w+)`", text):
-        message = f'a rule of kind "{table["kind"]}" needs "{missing[1]}"'
+        message = f'{what} needs "{missing[1]}"'
         return AcceleratorError(message, hint=f"add {missing[1]} = ...", line=line("kind"))
     place = re.search(r"`\$\.(\w+)(\[)?", text)
     key, inside = (place[1], bool(place[2])) if place else ("", False)
-    what = f"{key} {'holds' if inside else 'is'}"
-    choices = _choices({field.name: field.type for field in msgspec.structs.fields(rule)}.get(key))
+    given = f"{key} {'holds' if inside else 'is'}"
+    choices = _choices({field.name: field.type for field in msgspec.structs.fields(kind)}.get(key))
     if invalid := re.search(r"Invalid enum value '(.*)' - at", text):
-        return _unknown(f'{what} "{invalid[1]}"', invalid[1], choices, line(key))
+        return _unknown(f'{given} "{invalid[1]}"', invalid[1], choices, line(key))
     types = re.search(r"Expected `(.+?)`.*?, got `(.+?)`", text)
     if types is None:
         return AcceleratorError(text, hint=f"look at {key}", line=line(key))
     quoted = " or ".join(f'"{choice}"' for choice in choices)
-    wanted = [quoted if name == "str" and choices else _TYPES.get(name, name) for name in types[1].split(" | ")]
+    wanted = [
+        quoted if name == "str" and choices else _TYPES.get(name, name)
+        for name in types[1].split(" | ")
+        if name != "null"  # TOML has none: the key is left out
+    ]
     hint = f"it must {'hold' if inside else 'be'} {' or '.join(wanted)}"
-    return AcceleratorError(f"{what} {_TYPES.get(types[2], types[2])}", hint=hint, line=line(key))
+    return AcceleratorError(f"{given} {_TYPES.get(types[2], types[2])}", hint=hint, line=line(key))
 
 
 def _choices(annotation: object) -> list[str]:

@@ -42,14 +42,26 @@ class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
     format: int = FORMAT
 
 
+class KnownBackend(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A backend of another package; with an `error` it cannot be used."""
+
+    name: str
+    about: str = ""
+    error: str = ""
+
+
 class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
-    """The worker has imported torch and waits for work. `devices` are torch's names: "cpu", "cuda:0 NVIDIA H200"."""
+    """The worker has imported torch and waits for work. `devices` are torch's names: "cpu", "cuda:0 NVIDIA H200".
+
+    `backends` are those of other packages.
+    """
 
     pid: int
     torch: str
     python: str
     devices: tuple[str, ...]
     seconds: float
+    backends: tuple[KnownBackend, ...] = ()
 
 
 class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):

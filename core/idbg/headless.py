@@ -4,8 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from idbg.accelerator import default_for
+from idbg.errors import BadInput
 from idbg.program_args import check_device, parse_program
-from idbg.records import Target
+from idbg.records import Program, Target
+from idbg.reports import check as checks
+from idbg.reports.check import Check
 from idbg.run import Run
 from idbg.session import Session
 
@@ -14,7 +18,7 @@ def run_program(
     program: str,
     *,
     backend: str = "aot",
-    accelerator: str = "mock",
+    accelerator: str = "",
     strict: bool = False,
     device: str = "",
     dynamic: bool | None = None,
@@ -25,7 +29,8 @@ def run_program(
 ) -> Run:
     """Compile and run `program` ("FILE.py", "FILE.py:NAME", or with `module` a module's name) once, in a worker.
 
-    The session is kept under `output`. A compile that failed is a run whose `failure` says why. Raises BadInput
+    Without an `accelerator` the rules are the backend's own, or those of the preset "mock". The session is kept under
+    `output`. A compile that failed is a run whose `failure` says why. Raises BadInput
     (ProgramError, AcceleratorError, OutputError) where there is nothing to run.
     """
     found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
@@ -35,10 +40,39 @@ def run_program(
         device=device,
         strict=strict,
         dynamic=dynamic,
-        accelerator=accelerator,
+        accelerator=accelerator or default_for(backend),
         options=dict(options or {}),
     )
-    with Session(found, target, output=Path(output)) as session:
+    return _ran(found, target, Path(output))
+
+
+def check(
+    program: str,
+    *,
+    accelerators: Sequence[str] = (),
+    stage: str = "aten",
+    device: str = "",
+    dynamic: bool | None = None,
+    module: bool = False,
+    argv: Sequence[str] = (),
+    output: str | Path = "debug_artifacts",
+) -> Check:
+    """Run `program` once, and hold its graphs against each of the accelerators (presets or files; none: all presets).
+
+    `stage` is "aten" (forward, backward and inference graphs), "dynamo" or "post_grad". `failure` of what is returned
+    says why graphs are missing. Raises BadInput as `run_program` does.
+    """
+    if stage not in checks.LEVELS:
+        raise BadInput(f"there is no stage {stage!r} to check", hint=f"use one of {', '.join(checks.LEVELS)}")
+    found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
+    check_device(device)
+    named = checks.named(accelerators) if accelerators else checks.presets()[0]
+    run = _ran(found, checks.target(stage, device=device, dynamic=dynamic), Path(output))
+    return checks.check(run, stage, named, best_first=not accelerators)
+
+
+def _ran(program: Program, target: Target, output: Path) -> Run:
+    with Session(program, target, output=output) as session:
         number = session.run()
         session.wait()
         return session.history.runs[number]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from idbg import plugins, settings
+from idbg.accelerator import default_for
 from idbg.errors import BadInput, ProgramError
 from idbg.records import Program, Target
 from idbg.settings import Settings
@@ -51,9 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
     target = parser.add_argument_group("target")
-    target.add_argument("--backend", help="eager, mock, aot, inductor, or any name that torch knows (aot)")
+    target.add_argument("--backend", help="eager, mock, aot, inductor, or another package's or torch's by name (aot)")
     target.add_argument(
-        "--accelerator", metavar="A", help="the hardware's rules: a preset's name or a TOML file (mock)"
+        "--accelerator",
+        metavar="A",
+        help="the hardware's rules: a preset's name or a TOML file (mock, or the backend's own)",
     )
     target.add_argument("--device", help="cpu, cuda, cuda:1, ...: where to put the program (where it puts itself)")
     strict = target.add_mutually_exclusive_group()
@@ -93,7 +96,7 @@ def settle(
         device=chosen.device,
         strict=strict if chosen.strict is None else chosen.strict,
         dynamic=chosen.dynamic,
-        accelerator=chosen.accelerator,
+        accelerator=chosen.accelerator or default_for(chosen.backend),
         options=options,
     )
     return Asked(parse_program(args.program, module=args.module, argv=argv, cwd=cwd), target, chosen)

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from idbg import accelerator
 from idbg.errors import AcceleratorError
 from idbg.records import Target
@@ -33,6 +35,18 @@ def rules_for(target: Target) -> tuple[str, Path | None]:
         line = f":{error.line}" if error.line else ""
         raise AcceleratorError(f"{place}{line}: {error.message}", hint=error.hint, line=error.line) from error
     return text, path
+
+
+def for_backend(target: Target, backend: str) -> Target:
+    """The target with another backend. An accelerator that was only the old backend's own goes with it, to make room
+    for the new one's, unless somebody edited its rules.
+    """
+    moved = replace(target, backend=backend)
+    own = accelerator.default_for(backend)
+    if target.accelerator != accelerator.default_for(target.backend) or target.accelerator == own:
+        return moved
+    edited = rules_for(replace(target, rules=""))[0] != target.rules
+    return moved if edited else replace(moved, accelerator=own, rules="")
 
 
 class RulesFile:

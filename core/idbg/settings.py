@@ -21,11 +21,12 @@ TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's.
 
-    `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR.
+    `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
+    `accelerator` "" that of the backend (`idbg.accelerator.default_for`).
     """
 
     backend: str = "aot"
-    accelerator: str = "mock"
+    accelerator: str = ""
     strict: bool | None = None
     dynamic: bool | None = None
     device: str = ""

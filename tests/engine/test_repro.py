@@ -33,13 +33,13 @@ def program():
 class Bench:
     """One program compiled in this process, and repros of it."""
 
-    def __init__(self, folder: Path, text: str, **target: object) -> None:
+    def __init__(self, folder: Path, text: str, rules: str = "", **target: object) -> None:
         self.told: list[events.SessionEvent] = []
         self.folder = folder
         self.jobs = Jobs(self.told.append)
         path = folder / "subject.py"
         path.write_text(text)
-        rules, _ = accelerator.find("mock")
+        rules = rules or accelerator.find("mock")[0]
         request = Compile(1, Program(str(path), cwd=str(folder)), Target(rules=rules, **target), str(folder / "repros"))
         self.ended = self.jobs.compile(request)
 
@@ -116,3 +116,19 @@ def test_what_has_no_repro_says_why(bench: Bench, tmp_path: Path):
     assert "did not fail" in bench.repro().failure.message
     broken = Bench(tmp_path, "def program():\n    raise ValueError('mine')\n")
     assert "before Dynamo had a graph" in broken.repro().failure.message
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'kind = "peak_memory"\nmax_bytes = 500',
+        'kind = "weights_memory"\nmax_bytes = 100',
+        'kind = "dtype"\nallowed = ["float64"]\nroles = ["weights"]\ntensors = "operands"\nops = ["convolution"]',
+        'kind = "alignment"\nmultiple = 16\nroles = ["intermediates"]',
+    ],
+)
+def test_rules_about_roles_and_whole_graphs_reproduce(tmp_path: Path, rule: str) -> None:
+    bench = Bench(tmp_path, BLOCK, f"[[rules]]\n{rule}\n", backend="mock")
+    violation = next(found for found in bench.violations if found.node.graph.stage == "dynamo")
+    ended = bench.repro(violation.node, violation.rule)
+    assert ended.reproduced, (ended.failure, ended.output)

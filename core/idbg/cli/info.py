@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 import idbg
-from idbg import accelerator, plugins, settings
+from idbg import accelerator, adapter, plugins, settings
 from idbg.constraints import broken_kinds
 from idbg.errors import AcceleratorError
 
@@ -25,13 +25,15 @@ PACKAGES = ("torch", "triton", "textual", "rich", "plotext", "msgspec", "numpy",
 class Info(msgspec.Struct, frozen=True):
     """`versions` has None for what is not installed; `missing` names the paths that are not there (yet).
 
-    `broken` has the plug-ins of others that cannot be used ("idbg.backends: name"), and why.
+    `backends` are those of other packages; `broken` has the plug-ins that cannot be used ("idbg.backends: name"), and
+    why.
     """
 
     versions: dict[str, str | None]
     paths: dict[str, str]
     missing: tuple[str, ...]
     accelerators: tuple[str, ...]
+    backends: tuple[str, ...]
     broken: dict[str, str]
     settings: settings.Settings
 
@@ -51,6 +53,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     for name, path in info.paths.items():
         print(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
     print(f"\naccelerators   {', '.join(info.accelerators)}")
+    if info.backends:
+        print(f"backends       {', '.join(info.backends)} (of other packages)")
     for plugin, why in info.broken.items():
         print(f"broken plug-in {plugin}: {why}")
     return 0
@@ -69,6 +73,7 @@ def collect() -> Info:
         paths={name: str(path) for name, path in paths.items()},
         missing=tuple(name for name, path in paths.items() if not path.exists()),
         accelerators=tuple(accelerator.names()),
+        backends=plugins.names(adapter.GROUP),
         broken=_broken(),
         settings=chosen,
     )
@@ -85,7 +90,7 @@ def _broken() -> dict[str, str]:
     groups = {
         "idbg.constraints": broken_kinds(),
         "idbg.accelerators": accelerators,
-        "idbg.backends": plugins.load("idbg.backends").broken,
+        adapter.GROUP: adapter.broken(),
     }
     return {f"{group}: {name}": why for group, found in groups.items() for name, why in found.items()}
 

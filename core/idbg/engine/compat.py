@@ -22,7 +22,7 @@ import torch._logging.structured
 import torch.compiler.config
 from torch.fx import GraphModule, Node
 
-from idbg.records import Dim, Sym, TensorMeta
+from idbg.records import Dim, Sym, TensorMeta, hint_of
 
 Compiled = Callable[..., Any]
 _NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize come out above this: no bound
@@ -205,6 +205,18 @@ def tensor_meta(value: torch.Tensor) -> TensorMeta:
     return TensorMeta(dtype, tuple(dim_of(size) for size in value.shape), stride, str(value.device))
 
 
+def storage_of(value: torch.Tensor) -> tuple[int, int | None]:
+    """One number for all tensors that share memory, as long as they live, and that memory's bytes at hints.
+
+    A tensor without a storage (sparse, or one of vmap's) has memory of its own. The bytes are None without a hint.
+    """
+    try:
+        storage = value.untyped_storage()
+    except NotImplementedError:
+        return id(value), tensor_meta(value).nbytes
+    return storage._cdata, hint_of(dim_of(storage.nbytes()))
+
+
 def dim_of(size: int | torch.SymInt) -> Dim:
     """A size as a record; a symbol keeps its expression, hint and, where torch tells it, its range."""
     if isinstance(size, int):
@@ -231,3 +243,25 @@ def _bounds(size: torch.SymInt) -> tuple[int | None, int | None]:
         int(end) if end.is_Integer and abs(int(end)) < _NO_BOUND else None for end in (ranges.lower, ranges.upper)
     )
     return low, high
+
+
+def op_name(target: object) -> str:
+    """The name of an op of a graph, of every overload: "mm" (ATen's own), "my::op", "cond"; "" for what is no op."""
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return str(target.name())  # type: ignore[no-untyped-call]
+    return target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else ""
+
+
+def is_computed(target: object) -> bool:
+    """Whether an op of a graph makes new tensors; views, ops in place and the members of a tuple are old ones."""
+    if isinstance(target, torch._ops.OpOverload):
+        return all(result.alias_info is None for result in target._schema.returns)
+    return isinstance(target, torch._ops.HigherOrderOperator)
+
+
+def written(target: object) -> tuple[int, ...]:
+    """The positions of the arguments that an op writes to."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return ()
+    arguments = enumerate(target._schema.arguments)
+    return tuple(at for at, argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)

@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 from torch.fx import Interpreter
 from torch.fx import Node as FxNode
 
-from idbg import __version__
+from idbg import __version__, accelerator
+from idbg.constraints import Constraint
 from idbg.engine import compat
 from idbg.engine.capture.run import Held, RunCapture
 from idbg.engine.repro_script import Input, render
@@ -40,23 +41,18 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
     """
     graph = _graph(capture, violation.node)
     node = graph.by_name[violation.node.name]
-    steps = _steps(graph, node) if node.op.startswith("call") else []
-    inside = {step.name for step in steps}
-    names = dict.fromkeys(name for step in steps for name in step.inputs if name not in inside)
-    inputs = [graph.by_name[name] for name in names] if steps else [node]
-    values = _values(capture, graph, inputs)
-    statements = [_statement(step) for step in steps] or [f"result = {_IDENTITY}({_name(node.name)})"]
-    result = _name(node.name) if steps else "result"
+    cut = _cut(graph, node, next(rule for rule in accelerator.parse(rules).rules if rule.name == violation.rule))
+    values = _values(capture, graph, cut.inputs)
+    tensors, arguments = _arguments(cut.inputs, values)
     place = _new_folder(folder, f"{violation.rule}-{node.name}")
-    tensors, arguments = _arguments(inputs, values)
     script = render(
         title=f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
         source=f"{violation.file}:{violation.line}" if violation.file else "",
         versions=_versions(),
         values=values.note,
         arguments=arguments,
-        statements=statements,
-        result=result,
+        statements=cut.statements,
+        result=cut.result,
         rule=violation.rule,
     )
     return _write(place, script, tensors, rules)
@@ -83,13 +79,44 @@ def compile_repro(
         versions=_versions(),
         values=values.note,
         arguments=arguments,
-        statements=[_statement(node) for node in graph.nodes if node.op.startswith("call")],
+        statements=[_statement(call) for call in _calls(graph)],
         result=output.args if output else "None",
         error=error,
         backend=backend,
         strict=strict,
     )
     return _write(place, script, tensors, rules)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What of a graph a repro holds."""
+
+    inputs: list[Node]
+    statements: list[str]
+    result: str
+
+
+def _cut(graph: Graph, node: Node, rule: Constraint) -> _Cut:
+    """The node alone; the whole graph for a rule about whole graphs."""
+    if rule.is_about_graphs:
+        output = next((node for node in graph.nodes if node.op == "output"), None)
+        inputs = [node for node in graph.nodes if node.op in ("placeholder", "get_attr")]
+        return _Cut(inputs, [_statement(call) for call in _calls(graph)], output.args if output else "None")
+    if not node.op.startswith("call"):
+        return _Cut([node], [f"result = {_IDENTITY}({_name(node.name)})"], "result")
+    steps = _steps(graph, node)
+    inside = {step.name for step in steps}
+    names = dict.fromkeys(name for step in steps for name in step.inputs if name not in inside)
+    statements, result = [_statement(step) for step in steps], _name(node.name)
+    if node.role == "intermediate" and rule.roles and len(node.tensors) == 1:
+        statements.append(f"result = {_IDENTITY}({result})")  # what the program returns is an output to the rule
+        result = "result"
+    return _Cut([graph.by_name[name] for name in names], statements, result)
+
+
+def _calls(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op.startswith("call")]
 
 
 def _graph(capture: RunCapture, node: NodeId) -> Graph:
@@ -258,9 +285,9 @@ def _arguments(
         if isinstance(value, torch.Tensor):
             tensors[name] = _flat(value)
             place = str(value.device)
-            arguments.append(
-                Input(name, tuple(value.shape), tuple(value.stride()), place, requires_grad=node.name in trained)
-            )
+            known = tuple(value.shape), tuple(value.stride()), place
+            is_weight = node.role in ("weight", "buffer") and node.name not in trained
+            arguments.append(Input(name, *known, requires_grad=node.name in trained, is_weight=is_weight))
         elif isinstance(value, (bool, int, float, str)) or value is None:
             arguments.append(Input(name, literal=repr(value)))
         else:

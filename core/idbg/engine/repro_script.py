@@ -8,7 +8,10 @@ from jinja2 import Environment, StrictUndefined
 
 @dataclass(frozen=True)
 class Input:
-    """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value."""
+    """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value.
+
+    With `is_weight` it is passed as a Parameter, so that rules about weights know it for one.
+    """
 
     name: str
     shape: tuple[int, ...] = ()
@@ -16,6 +19,7 @@ class Input:
     device: str = ""
     literal: str = ""
     requires_grad: bool = False
+    is_weight: bool = False
 
 
 _TEMPLATE = '''\
@@ -50,6 +54,12 @@ def program({{ arguments | map(attribute="name") | join(", ") }}):
     return {{ result }}
 
 
+{% if arguments | selectattr("is_weight") | list -%}
+def weight(tensor):
+    return torch.nn.Parameter(tensor, requires_grad=False)
+
+
+{% endif -%}
 def inputs():
     """Values: {{ values }}."""
     saved = load_file(HERE / "tensors.safetensors")
@@ -58,10 +68,10 @@ def inputs():
 {%- if argument.literal %}
         {{ argument.literal }},  # {{ argument.name }}
 {%- else %}
-        saved["{{ argument.name }}"]
+        {% if argument.is_weight %}weight({% endif %}saved["{{ argument.name }}"]
 {%- if argument.device != "cpu" %}.to("{{ argument.device }}"){% endif -%}
         .as_strided({{ argument.shape }}, {{ argument.stride }})
-{%- if argument.requires_grad %}.requires_grad_(){% endif %},
+{%- if argument.requires_grad %}.requires_grad_(){% endif %}{% if argument.is_weight %}){% endif %},
 {%- endif %}
 {%- endfor %}
     )

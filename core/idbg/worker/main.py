@@ -58,6 +58,7 @@ def main() -> None:
 
     import torch
 
+    from idbg.engine import backends
     from idbg.worker.jobs import Jobs
 
     pipe.emit(
@@ -66,6 +67,7 @@ def main() -> None:
             torch=str(torch.__version__),
             python=platform.python_version(),
             devices=("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))),
+            backends=backends.known(),
             seconds=time.monotonic() - began,
         )
     )

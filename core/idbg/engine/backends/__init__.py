@@ -1,7 +1,7 @@
 """Which backends are there, and how does one get ready to be handed to torch.compile?
 
 A backend is one file here with one class (`name`, `checks`, `compile`), or a third party's under the entry point
-`idbg.backends`; every name that torch knows works too.
+`idbg.backends`: such a class, or an `idbg.AcceleratorAdapter`. Every name that torch knows works too.
 """
 
 import os
@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
+from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg import accelerator as accelerators
+from idbg import adapter as adapters
 from idbg import plugins
-from idbg.accelerator import Accelerator
+from idbg.adapter import AcceleratorAdapter
 from idbg.constraints import Constraint
 from idbg.engine import compat
+from idbg.engine.backends.adapted import Adapted
 from idbg.engine.backends.aot import Aot
 from idbg.engine.backends.base import Backend, Job, TargetBackend
 from idbg.engine.backends.eager import Eager
@@ -24,6 +27,7 @@ from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import Named
 from idbg.engine.compat import Compiled
 from idbg.errors import BadInput
+from idbg.events import KnownBackend
 from idbg.settings import strict_from
 
 __all__ = [
@@ -34,6 +38,7 @@ __all__ = [
     "aot_mock_backend",
     "backend",
     "find",
+    "known",
     "mock_backend",
     "names",
 ]
@@ -45,48 +50,79 @@ def find(name: str) -> Backend:
     """The backend of this name: ours, a plug-in's, or torch's. Raises BadInput with the names that there are."""
     if name in OURS:
         return OURS[name]()
-    loaded = plugins.load("idbg.backends")
-    if name in loaded.broken:
-        raise BadInput(
-            f"the backend {name} cannot be used: {loaded.broken[name]}", hint="mend or uninstall its package"
-        )
-    if name in loaded.found:
-        return cast("type[Backend]", loaded.found[name])()
+    if name in plugins.names(adapters.GROUP):
+        return _of_others(name)
     if name not in compat.backend_names():
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
     return Named(name)
 
 
+def _of_others(name: str) -> Backend:
+    problem = adapters.broken().get(name)
+    if problem is None:
+        kind = cast("type[Backend | AcceleratorAdapter]", plugins.load(adapters.GROUP).found[name])
+        try:
+            made = kind()
+            return Adapted(made, name) if isinstance(made, AcceleratorAdapter) else made
+        # Broad on purpose: a plug-in is code of others, and may need a driver or a device that is not here.
+        except (Exception, SystemExit) as error:
+            problem = f"{type(error).__name__}: {error}"
+    raise BadInput(f"the backend {name} cannot be used: {problem}", hint="mend or uninstall its package")
+
+
+def known() -> tuple[KnownBackend, ...]:
+    """Every backend that other packages have: for idbg, with what is wrong with it if it is broken, then for torch."""
+    broken, loaded = adapters.broken(), plugins.load(adapters.GROUP)
+    others = [
+        KnownBackend(name, error=" ".join(broken[name].split()))
+        if name in broken
+        else KnownBackend(name, (loaded.found[name].__doc__ or "").strip().partition("\n")[0])
+        for name in plugins.names(adapters.GROUP)
+    ]
+    taken = {*OURS, *(other.name for other in others)}
+    dynamos = [name for name in plugins.names("torch_dynamo_backends") if name not in (*taken, "idbg_mock")]
+    return (*others, *(KnownBackend(name, "a backend of torch.compile: no rules are checked") for name in dynamos))
+
+
 def names() -> list[str]:
     """Ours first, then plug-ins', then torch's."""
-    ours = [*OURS, *plugins.names("idbg.backends")]
+    ours = [*OURS, *plugins.names(adapters.GROUP)]
     return ours + [name for name in compat.backend_names() if name not in ours and not name.startswith("idbg_")]
 
 
 def backend(
-    name: str = "aot",
+    name: str | AcceleratorAdapter = "aot",
     *,
     strict: bool | None = None,
-    accelerator: str | Path = "mock",
+    accelerator: str | Path | None = None,
     constraints: Iterable[Constraint] | None = None,
     repros: str | Path = "debug_artifacts/repros",
 ) -> TargetBackend:
     """A backend for `torch.compile(model, backend=...)`.
 
-    `accelerator` is a preset's name or a TOML file; `constraints`, where given, are the rules instead (none: no
-    checks). `strict` is MOCK_STRICT's (default on) where it is not given: a `reject` violation raises
-    ConstraintViolation, which names them all and the repro written into `repros`. Without it they are kept in
-    `.violations` and the program runs. Raises AcceleratorError, SettingsError, BadInput.
+    `name` may also be an adapter itself. `accelerator` is a preset's name or a TOML file; where none is given, the
+    rules are the backend's own (its package's accelerator, or its adapter's capabilities), else the preset "mock".
+    `constraints`, where given, are the rules instead (none: no checks). `strict` is MOCK_STRICT's (default on) where it
+    is not given: a `reject` violation raises ConstraintViolation, which names them all and the repro written into
+    `repros`. Without it they are kept in `.violations` and the program runs. Raises AcceleratorError, SettingsError,
+    BadInput.
     """
-    text, _ = accelerators.find(str(accelerator))
-    text = accelerators.from_environment(text, os.environ) if accelerator == "mock" else text
-    rules = accelerators.parse(text)
+    chosen = Adapted(name) if isinstance(name, AcceleratorAdapter) else find(name)
+    own = isinstance(name, AcceleratorAdapter) or accelerators.default_for(name) != name
+    if accelerator is None and own and isinstance(chosen, Adapted):
+        rules = chosen.adapter.capabilities.accelerator(chosen.name)
+        text = accelerators.unparse(rules)
+    else:
+        named = str(accelerator or accelerators.default_for(chosen.name))
+        text, _ = accelerators.find(named)
+        text = accelerators.from_environment(text, os.environ) if named == "mock" else text
+        rules = accelerators.parse(text)
     if constraints is not None:
-        rules = Accelerator(name=rules.name, description="constraints given in Python", rules=tuple(constraints))
+        rules = replace(rules, description="constraints given in Python", rules=tuple(constraints))
         text = accelerators.unparse(rules)
     if strict is None:
         strict = strict_from(os.environ) is not False
-    return TargetBackend(find(name), rules, strict, repros=Path(repros), rules=text)
+    return TargetBackend(chosen, rules, strict, repros=Path(repros), rules=text)
 
 
 def aot_backend(

@@ -1,13 +1,15 @@
 """What does every backend do with a compiled frame: capture, check, then lower or refuse?"""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
 from torch.fx import GraphModule
 
+from idbg import events
 from idbg.accelerator import Accelerator
 from idbg.engine import compat
 from idbg.engine.capture.frame import FrameCapture
@@ -15,9 +17,12 @@ from idbg.engine.capture.run import RunCapture, capturing, current
 from idbg.engine.compat import Compiled
 from idbg.engine.repro import violation_repro
 from idbg.errors import ConstraintViolation, OutputError
+from idbg.events import SessionEvent
 from idbg.records import Part, Violation
 
 _log = logging.getLogger("idbg")
+
+PARTS: tuple[Part, ...] = ("forward", "backward", "inference")  # as compat.aot_autograd takes their compilers
 
 
 class Backend(Protocol):
@@ -41,6 +46,7 @@ class Job:
     options: dict[str, object]
     checks: bool
     strict: bool
+    accelerator: Accelerator
     capture: RunCapture
     frame: FrameCapture
     violations: list[Violation] = field(default_factory=list)
@@ -55,6 +61,11 @@ class Job:
         self.capture.hold(graph.id, self.gm, self.real_inputs)
         if self.checks:
             self.violations += self.capture.check(graph)
+
+    def through_aot(self, lower: Callable[[Part, GraphModule, Sequence[object]], Compiled]) -> Compiled:
+        """What runs the frame, with each of its ATen graphs lowered by `lower`, and with no decompositions."""
+        lowerings = [self.lowering(part, partial(lower, part)) for part in PARTS]
+        return cast("Compiled", compat.aot_autograd(*lowerings)(self.gm, self.inputs))
 
     def lowering(self, part: Part, lower: Compiled) -> Compiled:
         """`lower`, an ATen compiler, with the graph captured and checked first."""
@@ -99,7 +110,7 @@ class TargetBackend:
         if (capture := current()) is not None:
             return self._compile(capture, gm, inputs)
         if self.capture is None:
-            self.capture = RunCapture(0, lambda event: None, self.accelerator)
+            self.capture = RunCapture(0, _logged, self.accelerator)
         known = len(self.violations)
         with capturing(self.capture) as capture:
             compiled = self._compile(capture, gm, inputs)
@@ -117,7 +128,17 @@ class TargetBackend:
 
     def _compile(self, capture: RunCapture, gm: GraphModule, inputs: list[object]) -> Compiled:
         frame = capture.frame(compat.current_frame())
-        job = Job(gm, inputs, compat.real_inputs(gm), self.options, self.backend.checks, self.strict, capture, frame)
+        job = Job(
+            gm,
+            inputs,
+            compat.real_inputs(gm),
+            self.options,
+            self.backend.checks,
+            self.strict,
+            self.accelerator,
+            capture,
+            frame,
+        )
         try:
             with compat.observed():
                 job.check_dynamo()
@@ -135,3 +156,9 @@ class TargetBackend:
         except (OutputError, ValueError, TypeError, RuntimeError, LookupError) as error:
             _log.warning("no repro was written: %s", error)  # the violations matter more
             return ""
+
+
+def _logged(event: SessionEvent) -> None:
+    """Who hears of a compile outside of a session: the log, of the sentences that are for the user."""
+    if isinstance(event, events.Noted):
+        _log.log(logging.getLevelNamesMapping()[event.level.upper()], event.text)

@@ -1,15 +1,20 @@
 """The backend `mock`: an accelerator that only says no.
 
-Rules are checked on the Dynamo and ATen graphs; what passes runs eagerly.
+Rules are checked on the Dynamo and ATen graphs; what passes runs eagerly, or, if the accelerator says how its hardware
+computes (`[numerics]`), op by op in that precision.
 """
 
-from typing import cast
+from collections.abc import Sequence
+from functools import partial
 
 from torch.fx import GraphModule
 
 from idbg.engine import compat
+from idbg.engine.backends import numerics
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
+from idbg.numerics import Numerics
+from idbg.records import Part
 
 
 class Mock:
@@ -17,9 +22,8 @@ class Mock:
     checks = True
 
     def compile(self, job: Job) -> Compiled:
-        forward, backward, inference = (job.lowering(part, _as_it_is) for part in ("forward", "backward", "inference"))
-        return cast("Compiled", compat.aot_autograd(forward, backward, inference)(job.gm, job.inputs))
+        return job.through_aot(partial(_lowered, job.accelerator.numerics))
 
 
-def _as_it_is(gm: GraphModule, inputs: list[object]) -> Compiled:
-    return compat.boxed(gm.forward)
+def _lowered(how: Numerics | None, part: Part, gm: GraphModule, inputs: Sequence[object]) -> Compiled:
+    return compat.boxed(gm.forward) if how is None else numerics.lowered(gm, how, part)

@@ -1,0 +1,76 @@
+"""How does an accelerator's adapter become a backend?
+
+AOTAutograd traces to ATen, the rules are checked as for every backend, and the adapter compiles each graph that passes.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from torch.fx import GraphModule
+
+from idbg import events, plugins
+from idbg.adapter import AcceleratorAdapter, AdapterError, Callee, Capabilities, CompilationResult, CompilationStatus
+from idbg.engine import compat
+from idbg.engine.backends.base import Job
+from idbg.engine.compat import Compiled
+from idbg.records import Part
+
+
+class Adapted:
+    checks = True
+
+    def __init__(self, adapter: AcceleratorAdapter, name: str = "") -> None:
+        self.adapter = adapter
+        self.name = name or adapter.name
+        self._warned = False
+
+    def compile(self, job: Job) -> Compiled:
+        self._warn_of_unchecked(job)
+        return job.through_aot(partial(self._lowered, job))
+
+    def _lowered(self, job: Job, part: Part, gm: GraphModule, inputs: Sequence[object]) -> Compiled:
+        where = f"the {part} graph of frame {job.frame.frame}"
+        cause: Exception | None = None
+        try:
+            result = self.adapter.compile(gm, inputs)
+            if not isinstance(result, CompilationResult):
+                result = CompilationResult(message=f"it gave a {type(result).__name__}, not a CompilationResult")
+        # Broad on purpose: an adapter is code of others; what it raises is its result, and there may be a fallback.
+        except Exception as error:
+            result, cause = CompilationResult(message=f"{type(error).__name__}: {error}"), error
+        chosen = result.compiled or result.fallback or self.adapter.fallback(gm, inputs)
+        if chosen is None:
+            why = result.message or "it does not say why"
+            raise AdapterError(
+                f"the backend {self.name} cannot compile {where}, and has no fallback: {why}",
+                hint="choose another backend, or mend the adapter",
+            ) from cause
+        self._tell(job, where, result, chosen)
+        return compat.boxed(chosen)
+
+    def _warn_of_unchecked(self, job: Job) -> None:
+        """In a session the rules are the target's; the host finds those of an adapter by its package's accelerator."""
+        has_accelerator = self.name in plugins.names("idbg.accelerators")
+        if self._warned or not job.capture.run or has_accelerator or self.adapter.capabilities == Capabilities():
+            return
+        self._warned = True
+        _note(
+            job,
+            "warning",
+            f"what {self.name} says of its capabilities is not checked: its package has no accelerator {self.name} "
+            "(entry point idbg.accelerators)",
+        )
+
+    def _tell(self, job: Job, where: str, result: CompilationResult, chosen: Callee) -> None:
+        said = f": {result.message}" if result.message else ""
+        if chosen is not result.compiled:
+            _note(job, "warning", f"{self.name} could not compile {where}; its fallback runs{said}")
+        elif result.status != CompilationStatus.SUCCESS:
+            _note(job, "warning", f"{self.name} compiled {where}, with status {result.status}{said}")
+        elif said:
+            _note(job, "info", f"{self.name} compiled {where}{said}")
+
+
+def _note(job: Job, level: Literal["info", "warning"], text: str) -> None:
+    job.capture.emit(events.Noted(level=level, text=text))

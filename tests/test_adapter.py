@@ -1,0 +1,161 @@
+"""What may an adapter say, and what is made of it? Without torch."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import idbg
+from idbg import accelerator, adapter, plugins
+from idbg.adapter import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus
+from idbg.constraints import BadValue
+from idbg.constraints.alignment import Alignment
+from idbg.constraints.dtype import Dtype
+from idbg.constraints.layout import Layout
+from idbg.constraints.max_dim import MaxDim
+from idbg.constraints.memory import Memory
+from idbg.constraints.peak_memory import PeakMemory
+from idbg.constraints.rank import Rank
+from idbg.constraints.static_shapes import StaticShapes
+from idbg.constraints.unsupported_ops import UnsupportedOps
+from idbg.records import Target
+from idbg.rules_file import for_backend, rules_for
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the import path that holds the package `others`, with the entry points that a test writes."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "others-1.0.dist-info").mkdir()
+    (tmp_path / "others-1.0.dist-info" / "METADATA").write_text("Name: others\nVersion: 1.0\n")
+    yield tmp_path
+    for cached in (plugins.load, plugins.names):
+        cached.cache_clear()
+    sys.modules.pop("others", None)
+
+
+def install(folder: Path, code: str, points: dict[str, dict[str, str]]) -> None:
+    (folder / "others.py").write_text(code)
+    text = "".join(
+        f"[{group}]\n" + "".join(f"{name} = others:{held}\n" for name, held in entries.items())
+        for group, entries in points.items()
+    )
+    (folder / "others-1.0.dist-info" / "entry_points.txt").write_text(text)
+    for cached in (plugins.load, plugins.names):
+        cached.cache_clear()
+
+
+def test_28_a_result_runs_what_was_compiled_else_its_fallback_else_nothing() -> None:
+    nothing, compiled, fallback = CompilationResult(), (lambda: 1), (lambda: 2)
+    assert nothing.status is CompilationStatus.FAILED
+    assert CompilationResult(compiled=compiled, fallback=fallback).callable is compiled
+    assert CompilationResult(fallback=fallback).callable is fallback
+    with pytest.raises(RuntimeError, match="no fallback"):
+        nothing.callable  # noqa: B018
+    with pytest.raises(RuntimeError, match="out of registers"):
+        CompilationResult(message="out of registers").callable  # noqa: B018
+
+
+def test_statuses_are_known_by_their_words() -> None:
+    assert [str(status) for status in CompilationStatus] == ["success", "partial", "failed"]
+
+
+def test_every_capability_becomes_a_rule_that_a_file_can_hold() -> None:
+    able = Capabilities(
+        dtypes=("f32",), ops=("mm", "add*"), denied_ops=("sort",), other_ops="fallback", max_bytes=1024,
+        peak_bytes=4096, alignment=16, aligned_dims="last", contiguous=True, max_rank=4, max_dim=512,
+        dynamic_shapes=False,
+    )  # fmt: skip
+    made = able.accelerator("npu", "a test's")
+    assert made.rules[:-1] == (
+        Dtype(allowed=("float32",)),
+        UnsupportedOps(allow=("mm", "add*"), deny=("sort",), severity="fallback"),
+        Memory(max_bytes=1024),
+        PeakMemory(max_bytes=4096),
+        Alignment(multiple=16, dims="last"),
+        Layout(formats=("contiguous",)),
+        Rank(max=4),
+        MaxDim(max=512),
+        StaticShapes(),
+    )
+    assert made.rules[-1].kind == "unknown"
+    assert accelerator.parse(accelerator.unparse(made)) == made
+
+
+def test_what_is_not_said_is_no_limit() -> None:
+    assert Capabilities().accelerator("free").rules == ()
+
+
+def test_rules_of_ones_own_come_after_and_need_a_name_of_their_own() -> None:
+    own = Alignment(name="rows", multiple=64)
+    assert Capabilities(alignment=8, rules=(own,)).accelerator("npu").rules[1] == own
+    with pytest.raises(ValueError, match='two rules of npu are named "alignment"'):
+        Capabilities(alignment=8, rules=(Alignment(multiple=64),)).accelerator("npu")
+
+
+def test_a_capability_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(BadValue, match="multiple is 0"):
+        Capabilities(alignment=0).accelerator("npu")
+
+
+def test_an_adapter_must_compile() -> None:
+    class Half(AcceleratorAdapter):
+        pass
+
+    with pytest.raises(TypeError, match="compile"):
+        Half()
+
+
+def test_every_way_of_being_no_backend_is_named(installed: Path) -> None:
+    code = "import idbg\nclass Half(idbg.AcceleratorAdapter): pass\nclass Other: name = 'x'\nnumber = 3\n"
+    code += "class Good(idbg.AcceleratorAdapter):\n    def compile(self, graph_module, inputs): ...\n"
+    held = {"half": "Half", "other": "Other", "number": "number", "gone": "Gone", "good": "Good"}
+    install(installed, code, {"idbg.backends": held})
+    broken = adapter.broken()
+    assert broken.keys() == {"half", "other", "number", "gone"}
+    assert "does not implement compile" in broken["half"]
+    assert "it has no checks" in broken["other"]
+    assert "is of type int, not a class" in broken["number"]
+    assert "Gone" in broken["gone"]
+
+
+OWN_RULES = """
+from idbg import Capabilities
+NPU = Capabilities(alignment=16).accelerator("npu")
+"""
+
+
+def test_a_backend_brings_its_own_rules_and_takes_them_away_again(installed: Path) -> None:
+    install(installed, OWN_RULES, {"idbg.backends": {"npu": "No"}, "idbg.accelerators": {"npu": "NPU", "bad": "idbg"}})
+    assert accelerator.default_for("npu") == "npu"
+    assert accelerator.default_for("aot") == "mock"
+    start = Target(backend="aot", rules=rules_for(Target())[0])
+    npu = for_backend(start, "npu")
+    assert (npu.backend, npu.accelerator, npu.rules) == ("npu", "npu", "")
+    text, file = rules_for(npu)
+    assert accelerator.parse(text).rules[0] == Alignment(multiple=16) and file is None
+    back = for_backend(msgspec.structs.replace(npu, rules=text), "mock")
+    assert (back.accelerator, back.rules) == ("mock", "")
+
+
+def test_rules_that_somebody_chose_or_edited_stay(installed: Path) -> None:
+    install(installed, OWN_RULES, {"idbg.accelerators": {"npu": "NPU"}})
+    edited = Target(backend="aot", rules="# mine\n" + rules_for(Target())[0])
+    chosen = Target(backend="aot", accelerator="my.toml", rules="name = 'mine'")
+    for target in (edited, chosen):
+        assert for_backend(target, "npu") == msgspec.structs.replace(target, backend="npu")
+
+
+def test_an_accelerator_of_others_that_is_none_says_what_it_is(installed: Path) -> None:
+    install(installed, "number = 3", {"idbg.accelerators": {"npu": "number"}})
+    with pytest.raises(idbg.IdbgError, match="holds a int, not a path or an Accelerator"):
+        accelerator.find("npu")
+
+
+def test_an_adapters_capabilities_are_read_without_torch() -> None:
+    code = "import sys, idbg; idbg.AcceleratorAdapter, idbg.Capabilities(alignment=4).accelerator('x')\n"
+    code += "sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
