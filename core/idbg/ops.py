@@ -142,17 +142,32 @@ def flags(node: Called) -> str:
 
     Of a node whose `args` are flags already, it gives the same flags.
     """
+    if not has_flags(node.target):
+        return ""
     name = short_name(node.target)
     found = []
     if name in _INPLACE_AT and (_INPLACE.search(node.args) or _argument(node.args, _INPLACE_AT[name]) == "True"):
         found.append("inplace = True")
-    if name in _CONVOLUTIONS and (_TRANSPOSED.search(node.args) or _argument(node.args, _TRANSPOSED_AT) == "True"):
+    if name in _CONVOLUTIONS and (
+        ("=" in node.args and _TRANSPOSED.search(node.args)) or _argument(node.args, _TRANSPOSED_AT) == "True"
+    ):
         found.append("transposed = True")
     if name.startswith("hardtanh") and ("relu6" in node.args or _RELU6.search(node.args)):
         found.append("relu6")
-    if ("conv" in name or "pool" in name) and "backward" not in name:
+    if _has_window(name):
         found += _window(name, node.args)
     return ", ".join(found)
+
+
+@lru_cache(maxsize=4096)
+def has_flags(target: str) -> bool:
+    """Whether `flags` may find any in a call of this."""
+    name = short_name(target)
+    return name in _INPLACE_AT or name in _CONVOLUTIONS or name.startswith("hardtanh") or _has_window(name)
+
+
+def _has_window(name: str) -> bool:
+    return ("conv" in name or "pool" in name) and "backward" not in name
 
 
 def _window(name: str, args: str) -> list[str]:
@@ -160,7 +175,7 @@ def _window(name: str, args: str) -> list[str]:
     wanted = [("dilation", 5)] if "conv" in name else [("kernel_size", 1)] if "adaptive" not in name else []
     found = []
     for key, position in wanted:
-        given = re.search(rf"\b{key}\s*=\s*([\[(][\d, ]*[\])]|\d+)", args)
+        given = re.search(rf"\b{key}\s*=\s*([\[(][\d, ]*[\])]|\d+)", args) if "=" in args else None
         value = given[1] if given else _argument(args, position)
         sizes = re.findall(r"\d+", value) if re.fullmatch(r"[\[(]?[\d, ]+[\])]?", value) else []
         if sizes and (key != "dilation" or set(sizes) != {"1"}):
@@ -217,11 +232,24 @@ def _convolution_names(name: str, rank: int, *, transposed: bool) -> tuple[str, 
 
 def _argument(args: str, position: int) -> str:
     """The positional argument at `position` in an argument list as FX prints it; "" if there is none."""
-    depth, found = 0, [""]
-    for char in args:
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and depth == 0:
-            found.append("")
+    found = _arguments(args)
+    return found[position] if position < len(found) else ""
+
+
+@lru_cache(maxsize=64)
+def _arguments(args: str) -> list[str]:
+    if not _NESTED.search(args):
+        return [found.strip() for found in _ONE.findall(args)]
+    found, held = [], ""
+    for piece in args.split(","):
+        held += piece
+        if sum(map(held.count, "([{")) <= sum(map(held.count, ")]}")):
+            found.append(held.strip())
+            held = ""
         else:
-            found[-1] += char
-    return found[position].strip() if position < len(found) else ""
+            held += ","
+    return found
+
+
+_NESTED = re.compile(r"[(\[{][^)\]}]*[(\[{]")
+_ONE = re.compile(r"((?:[^,()\[\]{}]|[(\[{][^)\]}]*[)\]}])+)")

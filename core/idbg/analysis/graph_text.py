@@ -42,7 +42,8 @@ _BINARY = {
     )
 }
 _NO_TENSOR = re.compile(
-    r"\b(sym_(size|stride|numel|storage_offset|constrain)\w*|_assert\w*|_set_grad_enabled)\b|_autocast$"
+    r"\b(sym_(size|stride|numel|storage_offset|constrain)\w*|_assert\w*|_set_grad_enabled|setitem"
+    r"|\w+_nesting|lazy_load_decompositions)\b|_autocast$"
 )
 _ROLES: tuple[tuple[str, Role], ...] = (
     ("ParamAOTInput", "weight"),
@@ -77,7 +78,7 @@ def read_graph(text: str, graph: GraphId, symbols: Mapping[str, Sym] | None = No
 
 
 def returns_no_tensor(target: str) -> bool:
-    """Whether this op's own name says so: a size, an assertion, a switch of autograd or autocast."""
+    """Whether this op's own name says so: a size, an assertion, a switch of autograd or autocast, a write in place."""
     return bool(_NO_TENSOR.search(target))
 
 

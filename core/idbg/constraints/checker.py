@@ -27,7 +27,7 @@ class Checker:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.index = Looks(graph)
-        self.whole = Whole(graph, self.index.position)
+        self.whole = Whole(graph)
         self._last: list[Result] = []
 
     def check(self, rules: Iterable[Constraint]) -> "Findings":
@@ -127,7 +127,7 @@ class Findings:
 
     def broken_by(self, name: str) -> tuple[Broken, ...]:
         """The (rule, finding) pairs of one node; nothing for a name that the graph does not have."""
-        index = self._checker.index.position.get(name)
+        index = self._checker.whole.position.get(name)
         return () if index is None else self.broken_at(index)
 
     def broken_at(self, index: int) -> tuple[Broken, ...]:

@@ -41,7 +41,6 @@ class Looks:
     """One graph's distinct looks. `of_node` has a node's look by its index in the graph, -1 for an output node."""
 
     def __init__(self, graph: Graph) -> None:
-        self.position = {node.name: index for index, node in enumerate(graph.nodes)}
         self.looks: list[Look] = []
         self.nodes_of: list[list[int]] = []
         self.of_node: list[int] = []
@@ -61,35 +60,36 @@ class Looks:
 
     def _index(self, graph: Graph) -> None:
         values: dict[object, int] = {}  # (tensors, role) -> a number, which hashes faster than they do
-        value_of: list[int] = []
-        samples: list[Node] = []
+        samples: list[Node] = []  # a node for each value
+        made: dict[str, int] = {}  # node -> its value
         known: dict[object, int] = {}
-        position = self.position
+        looks, nodes_of, of_node = self.looks, self.nodes_of, self.of_node
         for index, node in enumerate(graph.nodes):
+            if node.op == "output":
+                of_node.append(-1)
+                continue
             value = values.setdefault((node.tensors, node.role), len(samples))
             if value == len(samples):
                 samples.append(node)
-            value_of.append(value)
-            if node.op == "output":
-                self.of_node.append(-1)
-                continue
-            operands = tuple([value_of[place] for name in node.inputs if (place := position.get(name, index)) < index])
-            key = (value, operands, *_call(node), node.unknown)
-            number = known.setdefault(key, len(self.looks))
-            if number == len(self.looks):
-                self.looks.append(_look(node, [samples[operand] for operand in operands]))
-                self.nodes_of.append([])
-            self.nodes_of[number].append(index)
-            self.of_node.append(number)
+            made[node.name] = value
+            operands = tuple([made[name] for name in node.inputs if name in made])
+            key = (value, operands, _call(node), node.unknown)
+            number = known.setdefault(key, len(looks))
+            if number == len(looks):
+                looks.append(_look(node, [samples[operand] for operand in operands]))
+                nodes_of.append([])
+            nodes_of[number].append(index)
+            of_node.append(number)
 
 
-def _call(node: Node) -> tuple[str, ...]:
+def _call(node: Node) -> object:
     """What rules see of the operation itself."""
     if node.op == "call_function" or node.op == "call_method":
-        return node.op, node.target, ops.flags(node)
+        target = node.target
+        return (node.op, target, ops.flags(node)) if ops.has_flags(target) else (node.op, target)
     if node.op == "call_module":
         return node.op, node.target, node.module_class
-    return (node.op,)
+    return node.op
 
 
 def _look(node: Node, operands: list[Node]) -> Look:

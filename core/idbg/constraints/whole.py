@@ -10,9 +10,8 @@ from idbg.sizes import stored_bytes
 class Whole:
     """One graph, with what is costly to know of it: found when a rule first asks, and kept."""
 
-    def __init__(self, graph: Graph, position: dict[str, int]) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.position = position
         self._profiles: dict[bool, MemoryProfile] = {}
 
     def profile(self, *, weights: bool) -> MemoryProfile:
@@ -20,6 +19,11 @@ class Whole:
         if weights not in self._profiles:
             self._profiles[weights] = memory_profile(self.graph, weights=weights)
         return self._profiles[weights]
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Node name -> index in the graph."""
+        return {node.name: index for index, node in enumerate(self.graph.nodes)}
 
     @cached_property
     def weights(self) -> dict[int, int]:
