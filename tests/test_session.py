@@ -339,3 +339,14 @@ def test_close_is_idempotent_ends_the_run_and_leaves_no_thread(opened: Open) -> 
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("idbg-")]
     with pytest.raises(BadInput, match="closed"):
         session.run()
+
+
+def test_what_is_odd_in_valid_rules_is_told_once_with_its_line(opened: Open) -> None:
+    odd = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["convolutoin"]\n'
+    session = opened(target=Target(rules=odd, accelerator="mine.toml"))
+    session.edit_rules(odd + "# edited\n")
+    session.edit_rules('[[rules]]\nkind = "rank"\nmax = 4\n')
+    session.edit_rules(odd)
+    told = [event.text for event in session.events if isinstance(event, events.Noted)]
+    message = '3: no op of torch matches "convolutoin"; did you mean convolution?'
+    assert told == [f"mine.toml:{message}", f"the rules:{message}"]

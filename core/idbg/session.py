@@ -15,6 +15,7 @@ from idbg.errors import AcceleratorError, BadInput
 from idbg.events import SessionEvent
 from idbg.feed import Feed, Listener
 from idbg.records import NodeId, Program, Target
+from idbg.rule_warnings import warnings
 from idbg.rules_file import RulesFile, rules_for
 from idbg.run import History
 from idbg.store import Store
@@ -54,6 +55,7 @@ class Session:
         self._rules_file.follow(own_file, text)
         self._worker = Worker(self._take, command=command)
         self._feed.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
+        self._warn(text, str(own_file or target.accelerator))
 
     @classmethod
     def open(cls, folder: Path) -> "Session":
@@ -80,6 +82,7 @@ class Session:
         self._stopping = False  # the job in hand was cancelled; asking again means: kill it
         self._closed = False
         self._refused = False  # the last edit
+        self._warned: set[str] = set()  # what was odd in the rules in force
         self._runs = 0
 
     # ------------------------------------------------------------- what happened
@@ -155,6 +158,7 @@ class Session:
         with self._changed:
             self.target, self._refused = replace(self.target, rules=text), False
             self._feed.emit(events.RulesEdited(text=text, origin=origin))
+            self._warn(text, "the rules" if origin == "editor" else origin)
         return valid
 
     def export_repro(self, node: NodeId | None, rule: str = "") -> None:
@@ -204,6 +208,7 @@ class Session:
                 self._rules_file.follow(own_file, text)
             if text != self.target.rules:
                 self._feed.emit(events.RulesEdited(text=text, origin=str(own_file or target.accelerator)))
+                self._warn(text, str(own_file or target.accelerator))
             self.target = replace(target, rules=text)
 
     def _next(self) -> None:
@@ -243,6 +248,14 @@ class Session:
 
     def _rules_file_refused(self, path: Path, text: str, error: AcceleratorError) -> None:
         self._refuse(text, str(path), error)
+
+    def _warn(self, text: str, origin: str) -> None:
+        """Say what is odd in valid rules, once for as long as it stays."""
+        found = warnings(text)
+        for warning in found:
+            if warning.message not in self._warned:
+                self._feed.emit(events.Noted(level="warning", text=f"{origin}:{warning.line}: {warning.message}"))
+        self._warned = {warning.message for warning in found}
 
     def _refuse(self, text: str, origin: str, error: AcceleratorError) -> None:
         self._refused = True

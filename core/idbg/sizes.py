@@ -28,6 +28,21 @@ def spelled_bytes(count: int) -> str:
     return f"{count} bytes ({count / 2**30:.1f} GiB)"
 
 
+def rounded_bytes(count: int) -> str:
+    """ "512 bytes", "1.5 MiB": rounded to what a person reads."""
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def spelled_percent(percent: float) -> str:
+    """ "0.52 %", "12 %", "1,180 %": two digits or more."""
+    return f"{percent:.2g} %" if percent < 10 else f"{percent:,.0f} %"
+
+
 def at_hints(tensor: TensorMeta) -> str:
     """ " (with s0 = 8)" where the tensor's size stands on the hints of symbols."""
     symbols = [f"{dim} = {dim.hint}" for dim in tensor.shape if isinstance(dim, Sym)]

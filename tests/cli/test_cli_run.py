@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-import idbg.cli.run
+import idbg.one_run
 from idbg import cli
 from idbg.progress import Progress
 from idbg.session import Session
 
 FAKE_CHILD = Path(__file__).parents[1] / "worker" / "fake_child.py"
 MAIN = f"""
-import functools, signal, sys, idbg.cli.run
+import functools, signal, sys, idbg.one_run
 from idbg import cli
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored from the start, and then stays so
 from idbg.session import Session
-idbg.cli.run.Session = functools.partial(Session, command=(sys.executable, {str(FAKE_CHILD)!r}))
+idbg.one_run.Session = functools.partial(Session, command=(sys.executable, {str(FAKE_CHILD)!r}))
 sys.exit(cli.main())
 """
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     fake = functools.partial(Session, command=(sys.executable, str(FAKE_CHILD)))
-    monkeypatch.setattr(idbg.cli.run, "Session", fake)
+    monkeypatch.setattr(idbg.one_run, "Session", fake)
     return tmp_path
 
 

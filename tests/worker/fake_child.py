@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from idbg import events
-from idbg.records import Failure
+from idbg.records import Failure, GraphId, NodeId, Violation
 from idbg.worker import protocol
 
 FAILURES = {
@@ -16,6 +16,13 @@ FAILURES = {
     "no backend": Failure(kind="input", type="BadInput", message="there is no backend 'x'"),
     "misuse": Failure(kind="input", type="ProgramError", message="no such function"),
 }
+VIOLATION = Violation(
+    rule="alignment",
+    severity="reject",
+    node=NodeId(GraphId("0/0", "dynamo"), "mul"),
+    found="dim 0 is 10",
+    wanted="a multiple of 16",
+)
 
 
 def main() -> None:
@@ -47,6 +54,8 @@ def main() -> None:
                 os.write(2, b"cleaning up\n")
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout.flush()
+        if how == "violate":
+            say(events.ViolationsFound(run=request.run, violations=(VIOLATION,)))
         verdict = "violations" if how == "violate" else "failed" if failure else "clean"
         say(events.RunEnded(run=request.run, verdict=verdict, seconds=0.0, failure=failure))
         if how == "end and leave":

@@ -11,7 +11,7 @@ from idbg.constraints.dims import DimsRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
 from idbg.records import Role, TensorMeta, hint_of
-from idbg.sizes import spelled_dim
+from idbg.sizes import spelled_dim, spelled_percent
 
 
 class Alignment(DimsRule, frozen=True, tag="alignment"):
@@ -88,4 +88,4 @@ def _is_multiple(size: int | None, multiple: int) -> bool:
 def _cost(tensor: TensorMeta, padded: tuple[int, ...]) -> str:
     """ ": +60 % bytes", where the tensor has any."""
     before = tensor.numel
-    return f": +{(prod(padded) - before) * 100 / before:.3g} % bytes" if before else ""
+    return f": +{spelled_percent((prod(padded) - before) * 100 / before)} bytes" if before else ""

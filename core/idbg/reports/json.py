@@ -5,6 +5,7 @@ Every key is always there, so that a reader needs no defaults; values that are n
 
 import msgspec
 
+from idbg.analysis.liveness import memory_profile
 from idbg.analysis.provenance import Provenance
 from idbg.records import (
     Dim,
@@ -23,6 +24,8 @@ from idbg.records import (
     Verdict,
     hint_of,
 )
+from idbg.reports.check import lowered, of_run
+from idbg.reports.cost_json import CostReport, cost_report
 from idbg.run import Run
 
 SCHEMA = "idbg.run/1"
@@ -149,12 +152,15 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
     recompiles: list[RecompileReport]
+    peak_bytes: int | None
+    costs: CostReport | None
     output: str
     stderr: str
 
 
 def run_report(run: Run) -> RunReport:
     """The run as far as it has come; `verdict` is None only while it goes on."""
+    own = of_run(run)
     return RunReport(
         run=run.number,
         program=ProgramReport(**msgspec.structs.asdict(run.program)),
@@ -167,6 +173,8 @@ def run_report(run: Run) -> RunReport:
         violations=_violations(run),
         breaks=list(run.breaks),
         recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],
+        peak_bytes=max((memory_profile(graph).peak_bytes for graph in lowered(run, "aten")), default=None),
+        costs=cost_report(own.accelerators[0]) if own and own.accelerators else None,
         output="".join(event.text for event in run.output if event.stream == "stdout"),
         stderr="".join(event.text for event in run.output if event.stream == "stderr"),
     )

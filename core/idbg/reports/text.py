@@ -4,9 +4,11 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 """
 
 from collections.abc import Iterator
-from os.path import relpath
 
 from idbg.records import NodeId, Severity, Verdict, Violation
+from idbg.reports.check import of_run
+from idbg.reports.cost_text import cost_lines
+from idbg.reports.words import count, place
 from idbg.run import Run
 
 SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·", "unknown": "?"}
@@ -21,7 +23,7 @@ FIXES_OF_A_RULE = 3
 
 def run_report(run: Run) -> list[str]:
     """The lines that tell the run, as far as it has come."""
-    return [_headline(run), *_contents(run), *_failure(run), *_violations(run)]
+    return [_headline(run), *_contents(run), *_failure(run), *_violations(run), *_costs(run)]
 
 
 def render(lines: list[str]) -> str:
@@ -31,11 +33,11 @@ def render(lines: list[str]) -> str:
 def _headline(run: Run) -> str:
     target = run.target
     mode = "strict" if target.strict else "warn"
-    place = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
+    where = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
     if run.verdict is None:
-        return f"… {run.program.label}   {place}   {run.phase or 'starting'}"
-    words = {"clean": "clean", "violations": _count(len(run.violations), "violation"), "failed": "failed"}[run.verdict]
-    return f"{VERDICT_SIGNS[run.verdict]} {words}   {run.program.label}   {place}   {run.seconds:.1f} s"
+        return f"… {run.program.label}   {where}   {run.phase or 'starting'}"
+    words = {"clean": "clean", "violations": count(len(run.violations), "violation"), "failed": "failed"}[run.verdict]
+    return f"{VERDICT_SIGNS[run.verdict]} {words}   {run.program.label}   {where}   {run.seconds:.1f} s"
 
 
 def _devices(run: Run) -> str:
@@ -48,17 +50,17 @@ def _contents(run: Run) -> Iterator[str]:
     if run.graphs:
         nodes = sum(len(graph.nodes) for graph in run.graphs.values())
         counts = [
-            f"{_count(len(run.graphs), 'graph')} of {_count(len({graph.frame for graph in run.graphs}), 'frame')}",
-            _count(nodes, "node"),
-            _count(len(run.kernels), "kernel"),
-            _count(len(run.breaks), "graph break"),
+            f"{count(len(run.graphs), 'graph')} of {count(len({graph.frame for graph in run.graphs}), 'frame')}",
+            count(nodes, "node"),
+            count(len(run.kernels), "kernel"),
+            count(len(run.breaks), "graph break"),
         ]
-        yield "  " + ", ".join(counts + ([_count(len(run.recompiles), "recompile")] if run.recompiles else []))
+        yield "  " + ", ".join(counts + ([count(len(run.recompiles), "recompile")] if run.recompiles else []))
     for graph_break in run.breaks[:LINES_OF_A_RULE]:
         reason = graph_break.reason.strip().partition("\n")[0]
-        yield f"  graph break at {_place(graph_break.file, graph_break.line) or 'an unknown line'}: {reason}"
+        yield f"  graph break at {place(graph_break.file, graph_break.line) or 'an unknown line'}: {reason}"
     if len(run.breaks) > LINES_OF_A_RULE:
-        yield f"  … and {_count(len(run.breaks) - LINES_OF_A_RULE, 'graph break')} more"
+        yield f"  … and {count(len(run.breaks) - LINES_OF_A_RULE, 'graph break')} more"
 
 
 def _failure(run: Run) -> Iterator[str]:
@@ -70,8 +72,8 @@ def _failure(run: Run) -> Iterator[str]:
     if run.failure.kind == "constraints" and run.violations:
         return
     yield ""
-    place = _place(run.failure.file, run.failure.line)
-    yield f"{run.failure.message}{f' ({place})' if place else ''}"
+    where = place(run.failure.file, run.failure.line)
+    yield f"{run.failure.message}{f' ({where})' if where else ''}"
     if run.failure.hint:
         yield f"  {run.failure.hint}"
     if run.failure.kind == "torch" and run.graphs:
@@ -86,12 +88,21 @@ def _violations(run: Run) -> Iterator[str]:
         by_rule.setdefault((violation.rule, violation.severity), []).append(violation)
     for (rule, severity), found in by_rule.items():
         yield ""
-        yield f"{SIGNS[severity]} {rule}   {_count(len(found), 'node')}   {severity}{_common_wish(found)}"
+        yield f"{SIGNS[severity]} {rule}   {count(len(found), 'node')}   {severity}{_common_wish(found)}"
         yield from _user_lines(found)
         fixes = list(dict.fromkeys(violation.fix for violation in found if violation.fix))
         yield from (f"    → {fix}" for fix in fixes[:FIXES_OF_A_RULE])
         if len(fixes) > FIXES_OF_A_RULE:
-            yield f"    → … and {_count(len(fixes) - FIXES_OF_A_RULE, 'other fix', 'other fixes')}"
+            yield f"    → … and {count(len(fixes) - FIXES_OF_A_RULE, 'other fix', 'other fixes')}"
+
+
+def _costs(run: Run) -> Iterator[str]:
+    """What the violations cost that do not reject, in the graphs that a backend lowers."""
+    own = of_run(run)
+    lines = [line for checked in own.accelerators for line in cost_lines(checked)] if own else []
+    if lines:
+        yield ""
+        yield from lines
 
 
 def _common_wish(found: list[Violation]) -> str:
@@ -104,16 +115,16 @@ def _user_lines(found: list[Violation]) -> Iterator[str]:
     for violation in found:
         by_line.setdefault((violation.file, violation.line), []).append(violation)
     for (file, line), violations in sorted(by_line.items())[:LINES_OF_A_RULE]:
-        yield f"    {_place(file, line) or 'from no line of yours'}"
+        yield f"    {place(file, line) or 'from no line of yours'}"
         by_finding: dict[str, list[NodeId]] = {}
         for violation in violations:
             by_finding.setdefault(violation.found, []).append(violation.node)
         rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in by_finding.items()]
         yield from rows[:FINDINGS_OF_A_LINE]
         if len(rows) > FINDINGS_OF_A_LINE:
-            yield f"      … and {_count(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
+            yield f"      … and {count(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
     if len(by_line) > LINES_OF_A_RULE:
-        yield f"    … and {_count(len(by_line) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
+        yield f"    … and {count(len(by_line) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
 
 
 def _nodes(nodes: list[NodeId]) -> str:
@@ -121,16 +132,3 @@ def _nodes(nodes: list[NodeId]) -> str:
     stages = dict.fromkeys(node.graph.stage for node in nodes)
     more = f", +{len(names) - NODES_OF_A_FINDING}" if len(names) > NODES_OF_A_FINDING else ""
     return f"{', '.join(names[:NODES_OF_A_FINDING])}{more} ({', '.join(stages)})"
-
-
-def _place(file: str, line: int) -> str:
-    """file:line; the file relative to here if it is below, and without the way to an installed package."""
-    if not file:
-        return ""
-    near = relpath(file)
-    short = file.rpartition("site-packages/")[2] if near.startswith("..") else near
-    return f"{short.rpartition('site-packages/')[2]}:{line}"
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,113 @@
+"""How does a check of several accelerators read to another program? The schema is in docs/json-schema.md.
+
+Every key is always there, as in the JSON of a run.
+"""
+
+import msgspec
+
+from idbg.records import Part, Severity, Stage, Violation
+from idbg.reports.check import MENDABLE, Answer, Check, Checked
+from idbg.reports.cost_json import CostReport, cost_report
+from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
+
+SCHEMA = "idbg.check/1"
+
+
+class CheckedGraphReport(msgspec.Struct, frozen=True):
+    frame: str
+    stage: Stage
+    part: Part
+    nodes: int
+
+
+class RelaxationReport(msgspec.Struct, frozen=True):
+    """`change` says how the rule's keys change; with `off` only switching it off helps. `count` violations go."""
+
+    rule: str
+    severity: Severity
+    change: str
+    off: bool
+    count: int
+
+
+class AcceleratorReport(CostReport, frozen=True, kw_only=True):
+    name: str
+    description: str
+    verdict: Answer
+    rejects: int
+    fallbacks: int
+    pads: int
+    tiles: int
+    slow: int
+    unknown: int
+    peak_bytes: int | None
+    unsized: int
+    relaxations: list[RelaxationReport]
+    not_asked: list[str]
+    violations: list[ViolationReport]
+
+
+class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
+    schema: str = SCHEMA
+    program: ProgramReport
+    device: str
+    dynamic: bool | None
+    stage: str
+    error: ErrorReport | None
+    seconds: float
+    graphs: list[CheckedGraphReport]
+    accelerators: list[AcceleratorReport]
+
+
+def check_report(check: Check) -> CheckReport:
+    run, failure = check.run, check.failure
+    return CheckReport(
+        program=ProgramReport(**msgspec.structs.asdict(run.program)),
+        device=run.target.device,
+        dynamic=run.target.dynamic,
+        stage=check.level,
+        error=ErrorReport(**msgspec.structs.asdict(failure)) if failure else None,
+        seconds=run.seconds,
+        graphs=[
+            CheckedGraphReport(graph.id.frame, graph.id.stage, graph.id.part, len(graph.nodes))
+            for graph in check.graphs
+        ],
+        accelerators=[_accelerator(checked, check) for checked in check.accelerators],
+    )
+
+
+def encode(report: CheckReport, *, indent: int = 2) -> bytes:
+    """Strict JSON: a float that is not finite is null."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=indent)
+
+
+def _accelerator(checked: Checked, check: Check) -> AcceleratorReport:
+    counts = checked.by_severity
+    return AcceleratorReport(
+        name=checked.name,
+        description=checked.accelerator.description,
+        verdict=checked.verdict,
+        rejects=counts["reject"],
+        fallbacks=counts["fallback"],
+        pads=counts["pad"],
+        tiles=counts["tile"],
+        slow=counts["slow"],
+        unknown=counts["unknown"],
+        **msgspec.structs.asdict(cost_report(checked)),
+        peak_bytes=check.peak_bytes,
+        unsized=check.unsized,
+        relaxations=[
+            RelaxationReport(each.rule.name, each.rule.severity, each.words, each.relaxed is None, each.count)
+            for each in checked.relaxations(*MENDABLE)
+        ],
+        not_asked=[rule.name for rule in checked.not_asked],
+        violations=[_violation(each) for found in checked.findings for each in found.violations()],
+    )
+
+
+def _violation(violation: Violation) -> ViolationReport:
+    graph = violation.node.graph
+    same = {
+        key: getattr(violation, key) for key in ("rule", "severity", "found", "wanted", "fix", "source", "file", "line")
+    }
+    return ViolationReport(frame=graph.frame, stage=graph.stage, part=graph.part, node=violation.node.name, **same)

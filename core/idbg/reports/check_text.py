@@ -1,0 +1,198 @@
+"""How does a check of several accelerators read to a person?
+
+One table first, then, of each accelerator that does not take the program as it is, why, where and what it would take.
+"""
+
+import textwrap
+from collections.abc import Iterator
+
+from idbg.constraints import Group
+from idbg.records import SEVERITIES, Graph, Severity, Violation
+from idbg.reports.check import MENDABLE, Answer, Check, Checked
+from idbg.reports.cost_text import cost_lines
+from idbg.reports.text import SIGNS, run_report
+from idbg.reports.words import count, place
+from idbg.sizes import rounded_bytes, spelled_percent
+
+WIDTH = 100
+LEAST_NAME = 12  # characters of an accelerator's name, however wide the other columns are
+RULES_OF_MANY = 3  # shown of each accelerator in a list
+LINES_OF_ONE = 5  # of the user's, shown of each rule where only one accelerator is asked
+FIXES_OF_ONE = 3
+NODES_OF_A_LINE = 3
+
+ANSWER_SIGNS: dict[Answer, str] = {"accept": "✔", "pad": "◇", "fallback": "⚠", "reject": "✘"}
+_SAYS: dict[Answer, str] = {
+    "accept": "takes it as it is",
+    "pad": "takes it with padding",
+    "fallback": "takes it with fallbacks to the host",
+    "reject": "rejects it",
+}
+_WITHOUT: dict[Answer, str] = {
+    "accept": "",
+    "pad": "to need no padding",
+    "fallback": "to leave nothing on the host",
+    "reject": "what it would take",
+}
+
+
+def check_report(check: Check) -> list[str]:
+    """The lines that tell the check."""
+    lines = [*_head(check)] if check.run.failure is None else []
+    if check.accelerators:
+        lines += ["", *_table(check), *_not_asked(check)]
+    alone = len(check.accelerators) == 1
+    for checked in check.accelerators:
+        if checked.verdict != "accept" or (alone and checked.by_severity):
+            lines += ["", *_detail(checked, alone=alone)]
+    return [*_failure(check), *(piece for line in lines for piece in _wrapped(line))]
+
+
+def _failure(check: Check) -> Iterator[str]:
+    """What the program failed of, as `idbg run` tells it: tracebacks are not wrapped."""
+    if check.run.failure is None:
+        return
+    yield from run_report(check.run)
+    if check.graphs:
+        yield ""
+        yield f"of the {count(len(check.graphs), f'{check.level} graph')} captured before that:"
+
+
+def _head(check: Check) -> Iterator[str]:
+    run, failure = check.run, check.failure
+    if failure is not None:
+        yield f"✘ {failure.message}"
+        yield f"  {failure.hint}"
+        return
+    yield f"{_headline(check)}   {run.program.label}   {check.level} graphs   {run.seconds:.1f} s"
+    frames = len({graph.id.frame for graph in check.graphs})
+    nodes = sum(len(graph.nodes) for graph in check.graphs)
+    unsized = f" and {count(check.unsized, 'tensor')} of unknown size" if check.unsized else ""
+    peak = f"peak memory {rounded_bytes(check.peak_bytes or 0)}{unsized}, with weights"
+    yield (
+        f"  {count(len(check.graphs), 'graph')} of {count(frames, 'frame')}, {count(nodes, 'node')}, "
+        f"{count(len(run.breaks), 'graph break')}; {peak}"
+    )
+
+
+def _headline(check: Check) -> str:
+    if len(check.accelerators) == 1:
+        (only,) = check.accelerators
+        return f"{ANSWER_SIGNS[only.verdict]} {only.name} {_SAYS[only.verdict]}"
+    taken, all_of_them = len(check.taken), len(check.accelerators)
+    sign = "✔" if taken else "✘"
+    return f"{sign} {taken or 'none'} of {all_of_them} accelerators {'takes' if taken < 2 else 'take'} it"
+
+
+def _table(check: Check) -> Iterator[str]:
+    shown = [
+        severity
+        for severity in SEVERITIES
+        if severity in MENDABLE or any(checked.by_severity[severity] for checked in check.accelerators)
+    ]
+    head = ["verdict", *shown, "waste", "parts"]
+    rows = [[checked.verdict, *_numbers(checked, shown)] for checked in check.accelerators]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    room = max(LEAST_NAME, WIDTH - 2 - sum(width + 2 for width in widths))
+    names = [_shortened(checked.name, room) for checked in check.accelerators]
+    left = max(map(len, ["accelerator", *names]))
+    yield f"  {'accelerator':{left}}{_cells(head, widths)}"
+    for checked, name, row in zip(check.accelerators, names, rows, strict=True):
+        yield f"{ANSWER_SIGNS[checked.verdict]} {name:{left}}{_cells(row, widths)}"
+
+
+def _not_asked(check: Check) -> Iterator[str]:
+    for checked in check.accelerators:
+        for rule in checked.not_asked:
+            yield f"  not asked: {checked.name}: {rule.name}, a rule about {', '.join(rule.stages)} graphs only"
+
+
+def _numbers(checked: Checked, shown: list[Severity]) -> list[str]:
+    waste = checked.waste
+    return [
+        *(f"{checked.by_severity[severity]:,}" for severity in shown),
+        f"+{spelled_percent(waste.bytes_percent)}" if waste.wasted_bytes else "0",
+        f"{checked.cost[0]:,}",
+    ]
+
+
+def _cells(texts: list[str], widths: list[int]) -> str:
+    (verdict, *numbers), (first, *rest) = texts, widths
+    return f"  {verdict:{first}}" + "".join(f"  {text:>{width}}" for text, width in zip(numbers, rest, strict=True))
+
+
+def _detail(checked: Checked, *, alone: bool) -> Iterator[str]:
+    """Why, where, at what cost, and what it would take."""
+    broken = _broken(checked, SEVERITIES if alone else MENDABLE)
+    if not alone:  # else the headline has said it
+        yield f"{ANSWER_SIGNS[checked.verdict]} {checked.name} {_SAYS[checked.verdict]}"
+    shown = broken if alone else broken[:RULES_OF_MANY]
+    for groups in shown:
+        yield from _rule(groups, lines=LINES_OF_ONE if alone else 1, fixes=FIXES_OF_ONE if alone else 0)
+    if len(broken) > len(shown):
+        rules = count(len(broken) - len(shown), "rule")
+        yield f"  … and {rules} more (--accelerator {checked.name} alone tells all)"
+    yield from cost_lines(checked)
+    yield from _needed(checked, alone=alone)
+
+
+_Groups = list[tuple[Graph, Group]]
+
+
+def _broken(checked: Checked, severities: tuple[Severity, ...]) -> list[_Groups]:
+    """The groups of each broken rule, the severest rule first."""
+    by_rule: dict[str, _Groups] = {}
+    for findings in checked.findings:
+        for group in findings.groups:
+            by_rule.setdefault(group.rule.name, []).append((findings.graph, group))
+    rules = [groups for groups in by_rule.values() if groups[0][1].rule.severity in severities]
+    return sorted(rules, key=lambda groups: SEVERITIES.index(groups[0][1].rule.severity))
+
+
+def _rule(groups: _Groups, *, lines: int, fixes: int) -> Iterator[str]:
+    rule = groups[0][1].rule
+    violations = [violation for _, group in groups for violation in group.violations()]
+    wishes = {violation.wanted for violation in violations}
+    wish = f"   wanted: {wishes.pop()}" if len(wishes) == 1 else ""
+    yield f"  {SIGNS[rule.severity]} {rule.name}   {count(len(violations), 'node')}   {rule.severity}{wish}"
+    by_line: dict[tuple[str, int], list[Violation]] = {}
+    for violation in violations:
+        by_line.setdefault((violation.file, violation.line), []).append(violation)
+    known = sorted(by_line.items(), key=lambda item: not item[0][0])  # the user's lines first
+    for (file, line), found in known[:lines]:
+        yield f"      {place(file, line) or 'no line of yours'}: {_found(found, wish=not wish)}"
+    if len(known) > lines:
+        yield f"      … and {count(len(known) - lines, 'other line')}"
+    mends = list(dict.fromkeys(violation.fix for violation in violations if violation.fix))
+    yield from (f"      → {mend}" for mend in mends[:fixes])
+
+
+def _found(violations: list[Violation], *, wish: bool) -> str:
+    """What was found on one line first, at which nodes, and how much else; with a `wish`, what was wanted too."""
+    first = violations[0].found
+    names = list(dict.fromkeys(each.node.name for each in violations if each.found == first))
+    more = f", +{len(names) - NODES_OF_A_LINE}" if len(names) > NODES_OF_A_LINE else ""
+    others = len({each.found for each in violations}) - 1
+    also = f"; {count(others, 'other finding')}" if others else ""
+    wanted = f", wanted {violations[0].wanted}" if wish else ""
+    return f"{first}{wanted} ({', '.join(names[:NODES_OF_A_LINE])}{more}){also}"
+
+
+def _needed(checked: Checked, *, alone: bool) -> Iterator[str]:
+    if checked.verdict == "accept":
+        return
+    needed = checked.relaxations(checked.verdict)
+    shown = needed if alone else needed[:RULES_OF_MANY]
+    more = [count(len(needed) - len(shown), "change") + " more"] if len(needed) > len(shown) else []
+    changes = [f"{relaxation.rule.name}: {relaxation.words}" for relaxation in shown] + more
+    yield f"  {_WITHOUT[checked.verdict]}: {'; '.join(changes)}"
+
+
+def _wrapped(line: str) -> list[str]:
+    """The line, cut at WIDTH, deeper in."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _shortened(name: str, room: int) -> str:
+    return name if len(name) <= room else f"…{name[1 - room :]}"

@@ -1,0 +1,73 @@
+"""What do padding and falling back cost, as JSON?"""
+
+import msgspec
+
+from idbg.analysis.partition import HOST
+from idbg.records import Part, Stage
+from idbg.reports.check import Checked
+
+
+class ChangeReport(msgspec.Struct, frozen=True):
+    """One finding that is to be allowed ("rule: what was found"), and what is left of partitions and traffic then."""
+
+    change: str
+    partitions: int
+    crossing_bytes: int
+
+
+class BoundaryReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes from `source` to `to`: numbers of the graph's partitions from 0, null for the host."""
+
+    frame: str
+    stage: Stage
+    part: Part
+    source: int | None
+    to: int | None
+    nodes: list[str]
+    bytes: int
+    unsized: int
+
+
+class CostReport(msgspec.Struct, frozen=True, kw_only=True):
+    waste_percent: float
+    wasted_bytes: int
+    flops_waste_percent: float
+    partitions: int
+    host_nodes: int
+    crossings: int
+    crossing_bytes: int
+    best_change: ChangeReport | None
+    boundaries: list[BoundaryReport]
+
+
+def cost_report(checked: Checked) -> CostReport:
+    waste, best = checked.waste, checked.best_change
+    partitions, crossing_bytes = checked.cost
+    return CostReport(
+        waste_percent=waste.bytes_percent,
+        wasted_bytes=waste.wasted_bytes,
+        flops_waste_percent=waste.flops_percent,
+        partitions=partitions,
+        host_nodes=sum(len(each.host) for each in checked.partitions),
+        crossings=sum(each.crossings for each in checked.partitions),
+        crossing_bytes=crossing_bytes,
+        best_change=ChangeReport(best.label, best.count, best.bytes) if best else None,
+        boundaries=_boundaries(checked),
+    )
+
+
+def _boundaries(checked: Checked) -> list[BoundaryReport]:
+    return [
+        BoundaryReport(
+            frame=findings.graph.id.frame,
+            stage=findings.graph.id.stage,
+            part=findings.graph.id.part,
+            source=None if boundary.source == HOST else boundary.source,
+            to=None if boundary.to == HOST else boundary.to,
+            nodes=list(boundary.nodes),
+            bytes=boundary.nbytes,
+            unsized=boundary.unsized,
+        )
+        for findings, partitions in zip(checked.findings, checked.partitions, strict=True)
+        for boundary in partitions.boundaries
+    ]
