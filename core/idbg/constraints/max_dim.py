@@ -15,7 +15,7 @@ from idbg.sizes import spelled_dim
 
 
 class MaxDim(DimsRule, frozen=True, tag="max_dim"):
-    """Sizes of `dims` must be `min` to `max`.
+    """Sizes of `dims` must be `min` to `max`; a tensor without elements is no tensor to the hardware.
 
     A symbolic size is checked at its hint, and at the ends of its range where the program gave it any that are not
     open: one that may become too large breaks the rule too. One without a hint or range is not checked.
@@ -33,7 +33,7 @@ class MaxDim(DimsRule, frozen=True, tag="max_dim"):
 
     def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
         bad = [(place, dim) for place, dim in self.sizes(tensor, role) if not self._fits(dim)]
-        if bad:
+        if bad and tensor.numel != 0:
             found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in bad])
             wanted = f"at most {self.max}" if not self.min else f"{self.min} to {self.max}"
             yield Finding(found, wanted, self._fix(bad))
