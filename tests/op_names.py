@@ -15,12 +15,13 @@ from idbg import ops
 
 FILE = Path(__file__).parents[1] / "core/idbg/op_names.txt"
 HIGHER_ORDER = ("cond", "while_loop", "map", "scan", "associative_scan", "flex_attention", "autograd_function_apply")
-OF_INDUCTOR = ("_low_memory_max_pool_with_offsets", "_convolution_pointwise")
+OF_INDUCTOR = ("_convolution_pointwise",)
 
 
 def of_operators() -> set[str]:
     """Every operator of ATen and prims, without its overload."""
-    import torch.ao.quantization.fx._decomposed
+    import torch._inductor.inductor_prims
+    import torch.ao.quantization.fx._decomposed  # noqa: F401 (both register ops)
 
     found = (name.partition("::") for name in torch._C._dispatch_get_all_op_names())
     libraries = ("aten", "prims", "quantized_decomposed")
