@@ -15,7 +15,9 @@ import idbg
 from idbg.constraints import Constraint
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
+from idbg.constraints.layout import Layout
 from idbg.constraints.memory import Memory
+from idbg.constraints.peak_memory import PeakMemory
 from idbg.constraints.unsupported_ops import UnsupportedOps
 
 Function = Callable[..., torch.Tensor]
@@ -170,6 +172,23 @@ def test_44_a_symbolic_size_is_checked_at_its_hint_and_says_so():
     backend = idbg.backend("mock", strict=False, constraints=[Alignment(multiple=16)])
     run(lambda x: x * 2, torch.randn(10), backend=backend, dynamic=True)
     assert any("hint 10" in violation.found for violation in backend.violations)
+
+
+def test_45_channels_last_is_accepted_where_the_accelerator_takes_it():
+    image = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    refusal(lambda x: x * 2, image, backend=aot(Layout(formats=("contiguous",)), strict=True))
+    torch._dynamo.reset()
+    takes_it = idbg.backend("mock", strict=True, constraints=[Layout(formats=("contiguous", "channels_last"))])
+    assert run(lambda x: x * 2, image, backend=takes_it).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_46_forty_live_tensors_break_a_limit_that_none_of_them_breaks_alone():
+    def forty(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x + number for number in range(40)]).sum(0)
+
+    limits = [Memory(max_bytes=200_000_000), PeakMemory(max_bytes=5_000_000)]
+    text = refusal(forty, torch.zeros(1024, 1024), backend=idbg.backend("mock", strict=True, constraints=limits))
+    assert "peak_memory" in text and "memory:" not in text.replace("peak_memory:", "")
 
 
 @pytest.mark.parametrize("allowed", [("float32",), ("f32",), ("torch.float32",), (torch.float32,)])

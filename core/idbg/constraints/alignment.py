@@ -1,7 +1,7 @@
 """Which tensor dimensions are not a multiple of what the hardware wants?"""
 
 from collections.abc import Iterator, Sequence
-from math import gcd, prod
+from math import gcd, isqrt, prod
 from typing import Literal, Self
 
 from msgspec.structs import replace
@@ -66,7 +66,7 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
                 for _, dim in self.sizes(tensor, role):
                     size = hint_of(dim)
                     common = gcd(common, 1 if size is None else size * item)
-        return replace(self, multiple=next(value for value in range(self.multiple, 0, -1) if common % value == 0))
+        return replace(self, multiple=_largest_divisor(common, self.multiple))
 
     def _elements(self, tensor: TensorMeta) -> int:
         """The multiple in elements of this tensor."""
@@ -79,6 +79,14 @@ def _fix(pads: list[tuple[int, int]]) -> str:
     if len(pads) == 1:
         return f"pad to {pads[0][1]}"
     return "pad " + ", ".join([f"dim {position} to {size}" for position, size in pads])
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of `number` that is at most `most`; everything divides 0."""
+    if number % most == 0:
+        return most
+    small = (value for value in range(1, min(isqrt(number), most) + 1) if number % value == 0)
+    return max(divisor for value in small for divisor in (value, number // value) if divisor <= most)
 
 
 def _is_multiple(size: int | None, multiple: int) -> bool:
