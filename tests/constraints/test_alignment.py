@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.constraints import BadValue
+from idbg.constraints import BadValue, Look
 from idbg.constraints.alignment import Alignment
 from idbg.records import Dim, Node, Sym, TensorMeta
 
@@ -70,3 +70,12 @@ def test_every_tensor_of_a_tuple_is_checked_and_named() -> None:
 def test_a_multiple_below_one_is_refused(multiple: int) -> None:
     with pytest.raises(BadValue, match="must be 1 or more"):
         Alignment(multiple=multiple)
+
+
+@pytest.mark.parametrize("multiple", [1, 7, 16, 96, 10**30])
+@pytest.mark.parametrize("sizes", [(7, 14), (12, 30), (0, 8), (), (1,), (96, 48)])
+def test_the_relaxed_multiple_is_the_largest_that_all_sizes_have(multiple: int, sizes: tuple[int, ...]) -> None:
+    relaxed = Alignment(multiple=multiple).relaxed([Look(tensors=(TensorMeta("float32", sizes),))])
+    assert relaxed is not None and all(size % relaxed.multiple == 0 for size in sizes)
+    larger = range(relaxed.multiple + 1, min(multiple, 200) + 1)
+    assert not [value for value in larger if all(size % value == 0 for size in sizes)]
