@@ -350,3 +350,14 @@ def test_what_is_odd_in_valid_rules_is_told_once_with_its_line(opened: Open) -> 
     told = [event.text for event in session.events if isinstance(event, events.Noted)]
     message = '3: no op of torch matches "convolutoin"; did you mean convolution?'
     assert told == [f"mine.toml:{message}", f"the rules:{message}"]
+
+
+def test_rules_that_are_saved_to_a_file_are_that_files_from_then_on(opened: Open, tmp_path: Path) -> None:
+    session = opened()
+    session.start()
+    path = tmp_path / "mine.toml"
+    path.write_text(RULES)
+    assert session.edit_rules(RULES, origin=str(path)) is not None
+    assert session.target.accelerator == str(path)
+    path.write_text(RULES + "# by another program\n")
+    until(lambda: session.target.rules.endswith("# by another program\n"))

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from idbg import accelerator, ops, toml_text
 from idbg.constraints import Constraint
 from idbg.records import Severity
+
+_MOST_GLOBS = 10
 
 # What is only slower contradicts nothing
 _BINDING: tuple[Severity, ...] = ("reject", "fallback", "pad")
@@ -31,13 +33,17 @@ def warnings(text: str) -> tuple[RuleWarning, ...]:
 
 
 def _dead_globs(rules: tuple[Constraint, ...], text: str) -> Iterator[RuleWarning]:
-    """Globs that no operation of torch matches."""
-    for number, rule in enumerate(rules):
-        for key, glob in rule.globs():
-            if not matches_an_op(glob):
-                near = get_close_matches(ops.short_name(glob), op_names(), n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                yield RuleWarning(_line_of(text, number, key, glob), f'no op of torch matches "{glob}"{hint}')
+    """Globs that no operation of torch matches; the first few, for a file that is full of them is another mistake."""
+    dead = (
+        (number, key, glob)
+        for number, rule in enumerate(rules)
+        for key, glob in rule.globs()
+        if not matches_an_op(glob)
+    )
+    for number, key, glob in islice(dead, _MOST_GLOBS):
+        near = get_close_matches(ops.short_name(glob), op_names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        yield RuleWarning(_line_of(text, number, key, glob), f'no op of torch matches "{glob}"{hint}')
 
 
 def matches_an_op(glob: str) -> bool:

@@ -149,13 +149,19 @@ class Session:
         return idle and self._feed.flush(timeout)
 
     def edit_rules(self, text: str, origin: str = "editor") -> Accelerator | None:
-        """Put these rules in force for the next run; a text that is not valid is refused: the last good one stays."""
+        """Put these rules in force for the next run; a text that is not valid is refused: the last good one stays.
+
+        Where `origin` is a file, the rules are that file's from now on, and it is watched.
+        """
         try:
             valid = accelerator.parse(text)
         except AcceleratorError as error:
             self._refuse(text, origin, error)
             return None
         with self._changed:
+            if origin.endswith(".toml"):
+                self._rules_file.follow(Path(origin).absolute(), text)
+                self.target = replace(self.target, accelerator=origin)
             self.target, self._refused = replace(self.target, rules=text), False
             self._feed.emit(events.RulesEdited(text=text, origin=origin))
             self._warn(text, "the rules" if origin == "editor" else origin)
