@@ -34,6 +34,8 @@ MARKS: dict[str, str] = {
     "on": "●",
     "off": "○",
 }
+LEVELS: list[str] = list("▁▂▃▄▅▆▇█")
+"""From least to most, in one cell."""
 
 _ASCII_SEVERITIES: dict[Severity, str] = {
     "reject": "X",
@@ -76,3 +78,4 @@ def use_ascii() -> None:
     SEVERITY_SIGNS.update(_ASCII_SEVERITIES)
     VERDICT_SIGNS.update(_ASCII_VERDICTS)
     MARKS.update(_ASCII_MARKS)
+    LEVELS[:] = ".:-=+*#@"

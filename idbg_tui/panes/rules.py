@@ -1,119 +1,181 @@
 """Which rules are in force, and what does changing one change?"""
 
-from pathlib import Path
+from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.timer import Timer
-from textual.widgets import Static, TextArea
+from textual.widget import Widget
+from textual.widgets import Static
 
-from idbg.accelerator import PRESETS
-from idbg_tui.messages import EditorAsked, Flash, RulesChanged
-from idbg_tui.panes.pane import Pane
+from idbg import accelerator
+from idbg.constraints import kinds
+from idbg.errors import AcceleratorError
+from idbg.records import SEVERITIES
+from idbg.relaxing import relaxations
+from idbg.rule_warnings import RuleWarning, warnings
+from idbg_tui import rule_form, rule_steps, rule_words
+from idbg_tui.panes.rule_form_rows import RuleRows
+from idbg_tui.panes.rule_text import RuleText
+from idbg_tui.panes.rule_views import DiffRows, RelaxRows
+from idbg_tui.rule_form import Count
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
 from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines, clip
+from idbg_tui.widgets.picker import Picker
+from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.toml_editor import TomlEditor
 
-_DEBOUNCE = 0.15  # seconds after the last key
-_LOOK = 1.0  # seconds between looks whether the file is still there
-_READING = (("enter", "edit"), ("+ -", "value"), ("space", "on/off"), ("^s", "save"), ("^z", "undo"))
-_EDITING = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
+View = Literal["form", "text", "relax", "diff"]
+Hints = tuple[tuple[str, str], ...]
+
+_COMMON: Hints = (("^z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
+_HINTS: dict[View, Hints] = {
+    "form": (
+        ("space", "on/off"),
+        ("+ -", "value"),
+        ("enter", "open"),
+        ("w", "what would it take?"),
+        ("m", "TOML"),
+        ("d", "diff"),
+        ("A", "add"),
+        ("D", "delete"),
+        *_COMMON,
+        ("h l", "fold, or value"),
+    ),
+    "text": (
+        ("enter", "edit"),
+        ("m", "form"),
+        ("+ -", "value"),
+        ("space", "on/off"),
+        ("w", "what would it take?"),
+        ("d", "diff"),
+        ("A", "add"),
+        *_COMMON,
+    ),
+    "relax": (("enter", "change it so"), ("a", "all of them"), ("space", "every severity"), ("esc", "back")),
+    "diff": (("esc", "back"), ("y", "copy"), *_COMMON),
+}
+_EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
 
 
-class RulesPane(Pane):
-    """The accelerator's TOML, edited in place. The last good rules hold while what is typed is wrong."""
+class RulesPane(RuleText):
+    """The accelerator's rules as a form or as TOML, edited in place; what it would take; what was edited.
+
+    The last good rules hold while what is typed is wrong.
+    """
 
     NUMBER = 8
     LABEL = "Rules"
-    HINTS: tuple[tuple[str, str], ...] = _READING
+    HINTS: Hints = _HINTS["form"]
     DEFAULT_CSS = """
     RulesPane { layout: vertical; }
-    RulesPane > TomlEditor { height: 1fr; }
+    RulesPane > TomlEditor, RulesPane > Lines { height: 1fr; }
+    RulesPane > #about { height: 2; padding: 0 1; color: $foreground 60%; }
     RulesPane > #status { height: auto; max-height: 3; padding: 0 1; color: $foreground 60%; display: none; }
     RulesPane > #status.-said { display: block; }
+    RulesPane > #status.-warned { color: $text-warning; }
     RulesPane > #status.-wrong { color: $text-error; }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "mode", show=False),
+        Binding("w", "view('relax')", show=False),
+        Binding("d", "view('diff')", show=False),
+        Binding("escape", "back", show=False),
+        Binding("A", "add", show=False),
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._origin = ""  # the preset or the file that the text comes from
-        self._saved = ""  # the text as it is there
-        self._mine: Path | None = None  # that file, if it is the user's
-        self._gone = False  # it was deleted
+        self.form, self.relax, self.diff = RuleRows(self.editor.become), RelaxRows(), DiffRows()
+        self.view: View = "form"
+        self._base: View = "form"  # where esc goes back to
+        self._state: State | None = None
         self._error, self._line = "", 0
-        self._in_force = ""
-        self._sent: list[str] = []  # texts that were posted and have not come back yet
-        self._theirs: tuple[str, str] | None = None  # (text, origin) that was not taken because of unsaved edits
-        self._seen = -1
-        self._shown_counts = ""
-        self._posting: Timer | None = None
+        self._warnings: tuple[RuleWarning, ...] = ()
+        self._seen: tuple[object, ...] = ()
+        self._rules_seen = -1
 
     def compose(self) -> ComposeResult:
-        yield TomlEditor()
+        for view, widget in self._views.items():
+            widget.display = view == self.view
+            yield widget
+        yield Static(id="about", markup=False)
+        yield Prompt()
         yield Static(id="status", markup=False)
 
-    def on_mount(self) -> None:
-        self.set_interval(_LOOK, self._look)
-
     @property
-    def edited(self) -> bool:
-        """True while the text differs from that of its file or preset."""
-        return self.is_mounted and self._editor.text != self._saved
+    def _views(self) -> dict[View, Widget]:
+        return {"form": self.form, "text": self.editor, "relax": self.relax, "diff": self.diff}
 
-    @property
-    def _editor(self) -> TomlEditor:
-        return self.query_one(TomlEditor)
+    def shown_widget(self) -> Widget:
+        return self._views[self.view]
 
-    # what is shown
+    # ---------------------------------------------------------------- what is shown
+
+    def on_resize(self) -> None:
+        self._show_about()
 
     def show(self, state: State) -> None:
         """Take the text that is in force (unless it would overwrite unsaved edits), its error, and what it changed."""
         if not self.is_mounted:
             return
-        if state.versions.rules != self._seen:
-            self._seen = state.versions.rules
-            self._in_force = state.rules.text
-            self._take(state.rules.text, state.rules.origin)
-            current = state.rules.text == self._editor.text
-            self._editor.mark_wrong(state.rules.line if current else 0)
+        self._state = state
+        if state.versions.rules != self._rules_seen:
+            self._rules_seen = state.versions.rules
+            self.take(state)
+            current = state.rules.text == self.editor.text
             self._error, self._line = (state.rules.error, state.rules.line) if current else ("", 0)
-            self._say()
-        self._show_counts(state)
+            self.editor.mark_wrong(self._line)
+            self._warn()
+            self.say()
+            self.form.show_text(self.editor.text)
+        seen = (state.versions.rules, tuple(map(id, state.level)))
+        if seen != self._seen:
+            self._seen = seen
+            self._show_checked(state)
+        self._show_title()
 
-    def _take(self, text: str, origin: str) -> None:
-        if origin == "editor" and text in self._sent:
-            del self._sent[: self._sent.index(text) + 1]
-            return
-        editor = self._editor
-        from_file = origin not in ("", "editor")
-        if from_file and self.edited and text not in (editor.text, self._saved) and self._origin:
-            self._theirs = text, origin
-            self._post()  # what is shown here stays in force
-            return
-        if from_file:
-            self._come_from(origin, text)
-        self._theirs = None
-        fresh = not editor.text
-        editor.take(text)
-        if fresh:
-            editor.start_at("[[rules]]")
+    def _warn(self) -> None:
+        """Mark what is valid, and odd."""
+        try:
+            self._warnings = warnings(self.editor.text)
+        except AcceleratorError:
+            self._warnings = ()
+        self.editor.mark_warned(frozenset(warning.line for warning in self._warnings))
 
-    def _come_from(self, origin: str, text: str) -> None:
-        """The text is from there from now on, and was saved there as it is given."""
-        self._origin, self._saved = origin, text
-        path = Path(origin)
-        mine = path.suffix == ".toml" and path.is_file() and PRESETS not in path.absolute().parents
-        self._mine = path if mine else None
-        self._gone = False
+    def _show_checked(self, state: State) -> None:
+        """Show what the rules find in the graphs on the screen."""
+        counts = self._counts(state)
+        self.form.show_counts(counts, [warning.line for warning in self._warnings])
+        total = Count(*map(sum, zip(*counts.values(), strict=True))) if counts else Count()
+        self.border_subtitle = Content(self._subtitle(total) if counts else "")
+        self._show_about()
+        if self.view == "relax":
+            self._show_relax()
 
-    def _look(self) -> None:
-        """Say it once the user's file is gone, or there again."""
-        gone = self._mine is not None and not self._mine.exists()
-        if gone != self._gone:
-            self._gone = gone
-            self._say()
+    def _counts(self, state: State) -> dict[str, Count]:
+        if state.accelerator is None:
+            return {}
+        return rule_form.counts((state.findings(graph), state.verdicts.change(graph)) for graph in state.level)
 
-    def _say(self) -> None:
+    def _subtitle(self, total: Count) -> str:
+        """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
+        changed = (
+            f" (+{total.came} -{total.went})" if total.came or total.went else " (no change)" if self.edited else ""
+        )
+        words = f"{total.found} violation{'' if total.found == 1 else 's'}{changed}"
+        return f"edited: {words}" if self.edited else words
+
+    def text_changed(self) -> None:
+        if self.view == "form":
+            self.form.show_text(self.editor.text)
+            self._show_about()
+        elif self.view == "diff":
+            self._show_diff()
+        self._show_title()
+
+    def say(self) -> None:
         """What is wrong with the text, and with its file."""
         said = []
         if self._error:
@@ -121,110 +183,156 @@ class RulesPane(Pane):
             error = self._error.replace(f"line {self._line}: ", "") if self._line else self._error
             place = f"line {self._line}: " if self._line else ""
             said.append(f"{place}{error} (the last good rules stay in force)")
-        if self._theirs is not None:
-            said.append(self._why_not(self._theirs[1]))
-        if self._gone:
-            said.append(f"{self._file_name} was deleted on disk: these rules stay in force, ^s writes it again")
+        if self.theirs is not None:
+            said.append(f"{self.home.name} changed on disk, and has edits here: t takes the file's text")
+        if self.gone:
+            said.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
+        if self._warnings:
+            first, more = self._warnings[0], len(self._warnings) - 1
+            said.append(f"line {first.line}: {first.message}" + (f" (and {more} more)" if more else ""))
         status = self.query_one("#status", Static)
         status.update("\n".join(said))
         status.set_class(bool(said), "-said")
         status.set_class(bool(self._error), "-wrong")
-
-    def _why_not(self, origin: str) -> str:
-        """Why the text from `origin` is not shown: there are edits that it would overwrite."""
-        if Path(origin).name == self._file_name:
-            return f"{self._file_name} changed on disk, and has edits here: t takes the file's text"
-        return f"{self._file_name} has unsaved edits here, and stays: ^s saves them, t takes {Path(origin).name}"
-
-    def _show_counts(self, state: State) -> None:
+        status.set_class(bool(self._warnings) and len(said) == 1, "-warned")
         self._show_title()
-        counts = self._counts(state)
-        if counts != self._shown_counts:
-            self._shown_counts = counts
-            self.border_subtitle = Content(counts)
-
-    def _counts(self, state: State) -> str:
-        """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
-        if state.accelerator is None or not state.level:
-            return ""
-        found = sum(len(state.findings(graph)) for graph in state.level)
-        changes = [state.verdicts.change(graph) for graph in state.level]
-        came = sum(group.count for change in changes for group in change.appeared)
-        went = sum(group.count for change in changes for group in change.went)
-        changed = f" (+{came} -{went})" if came or went else " (no change)" if self.edited else ""
-        words = f"{found} violation{'' if found == 1 else 's'}{changed}"
-        return f"edited: {words}" if self.edited else words
-
-    @property
-    def _file_name(self) -> str:
-        name = Path(self._origin).name or "no accelerator"
-        return name if name.endswith(".toml") or not self._origin else f"{name}.toml"
 
     def _show_title(self) -> None:
-        self.mark = SEVERITY_SIGNS["reject"] if self.query_one("#status").has_class("-wrong") else ""
-        mode = "editing, esc ends" if self._editor.editing else "edited" if self.edited else ""
-        words = f" {MARKS['rule']} {self._file_name}" + (f" {MARKS['separator']} {mode}" if mode else "")
-        self.set_title(self.heading() + Content(words))
+        self.mark = SEVERITY_SIGNS["reject"] if self._error else ""
+        words = [self.home.name, "editing, esc ends" if self.editor.editing else "edited" if self.edited else ""]
+        if self.view == "relax":
+            words = ["what would it take?"]
+        elif self.view == "diff":
+            words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.home.label}"]
+        told = f" {MARKS['separator']} ".join(word for word in words if word)
+        self.set_title(self.heading() + Content(f" {MARKS['rule']} {told}"))
 
-    # what the user does
+    def _show_about(self) -> None:
+        """What the selected row of the form is for, and which document says so."""
+        row, form = self.form.selected, self.form.form
+        about = self.query_one("#about", Static)
+        about.display = self.view == "form" and row is not None
+        if row is None:
+            return
+        words = rule_words.about(row.rule, row.key, form.text, form.lines.get((row.number, row.key), 0))
+        source = rule_words.provenance(row.rule)
+        width = self.content_size.width - 2  # its own is not known while it is hidden
+        about.update(f"{clip(words, width)}\n{clip(source, width)}" if source else clip(words, 2 * width), layout=False)
 
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Post the text once no key has come for a moment."""
-        event.stop()
-        if self._posting is not None:
-            self._posting.stop()
-        self._posting = self.set_timer(_DEBOUNCE, self._post)
+    def _show_relax(self) -> None:
+        state = self._state
+        level = state.level if state is not None and state.accelerator is not None else []
+        if state is None or not level:
+            self.relax.show_relaxations([], "no graph yet: there is nothing to accept or reject")
+            return
+        severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
+        found = relaxations([state.findings(graph) for graph in level], severities)
+        nothing = (
+            "no rule is broken here" if self.relax.every else "nothing is rejected here: space lists every severity"
+        )
+        self.relax.show_relaxations(found, nothing)
+
+    def _show_diff(self) -> None:
+        try:
+            before = accelerator.find(self.home.origin)[0]
+        except AcceleratorError as error:
+            self.diff.show_diff("", "", f"nothing to compare with: {error.message}")
+            return
+        self.diff.show_diff(before, self.editor.text, f"no difference from {self.home.label}")
+
+    # ---------------------------------------------------------------- views
+
+    def action_mode(self) -> None:
+        """The form or the text, at the same rule."""
+        row = self.form.selected
+        if self._base == "text":
+            self._go("form")
+            self.form.select_line(self.editor.cursor_location[0] + 1)
+        else:
+            line = self.form.wrong or (self.form.form.line(row) if row else 0)
+            self._go("text")
+            self.editor.go_to(line or 1)
+
+    def action_view(self, view: View) -> None:
+        self._go(self._base if view == self.view else view)
+
+    def action_back(self) -> None:
+        self._go(self._base)
+
+    def _go(self, view: View) -> None:
+        self.view = view
+        if view in ("form", "text"):
+            self._base = view
+        if view == "form":
+            self.form.show_text(self.editor.text)
+        elif view == "relax":
+            self._show_relax()
+        elif view == "diff":
+            self._show_diff()
+        for name, widget in self._views.items():
+            widget.display = name == view
+        self.HINTS = _HINTS[view]
+        self._show_about()
         self._show_title()
+        self.shown_widget().focus()
 
-    def _post(self) -> None:
-        """Post what is shown, unless it is what is in force already."""
-        self._posting = None
-        text = self._editor.text
-        if text != (self._sent[-1] if self._sent else self._in_force):
-            self._sent.append(text)
-            self.post_message(RulesChanged(text))
+    # ---------------------------------------------------------------- what the views say
+
+    def on_rule_rows_line_asked(self, event: RuleRows.LineAsked) -> None:
+        event.stop()
+        self._go("text")
+        self.editor.go_to(event.line)
+
+    def on_rule_rows_value_asked(self, event: RuleRows.ValueAsked) -> None:
+        event.stop()
+        form, row = event.form, event.row
+
+        def take(typed: str) -> None:
+            if self.editor.text != form.text:
+                raise AcceleratorError("the rules have changed since", hint="esc, and ask again")
+            self.editor.become(rule_form.given(form, row, typed) or form.text)
+
+        known = ", ".join(rule_steps.choices(row.rule.kind, row.key)) if row.key != "dims" else ""
+        question = f"{row.rule.name}: {row.key} ({known or 'enter takes it, esc leaves it as it is'})"
+        self.ask(question, rule_form.spelled(row), take)
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        self._show_about()
+
+    def on_relax_rows_switched(self, event: RelaxRows.Switched) -> None:
+        event.stop()
+        self._show_relax()
+
+    def on_relax_rows_wanted(self, event: RelaxRows.Wanted) -> None:
+        event.stop()
+        self.attempt(lambda: self.editor.become(rule_form.relaxed(self.editor.text, event.relaxations)))
 
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
         """Not stopped: the footer, which says what the keys do, is the app's."""
-        self.HINTS = _EDITING if self._editor.editing else _READING
+        self.HINTS = _EDITING if self.editor.editing else _HINTS[self.view]
         self._show_title()
 
-    def on_toml_editor_external_asked(self, event: TomlEditor.ExternalAsked) -> None:
-        """Open the file itself where the text is the same; else a copy, which comes back when the editor ends."""
-        event.stop()
-        path = self._mine
-        if path is not None and not self.edited and not self._gone:
-            self.post_message(EditorAsked(str(path), event.line))
-        else:
-            self.post_message(EditorAsked(self._file_name, event.line, self._editor.text))
+    # ---------------------------------------------------------------- keys of every view
 
-    def on_toml_editor_take_asked(self, event: TomlEditor.TakeAsked) -> None:
-        event.stop()
-        if self._theirs is None:
-            return
-        text, origin = self._theirs
-        self._theirs = None
-        self._come_from(origin, text)
-        self._editor.take(text)
-        self._error, self._line = "", 0
-        self._say()
+    def action_add(self) -> None:
+        def add(kind: str | None) -> None:
+            if kind is not None:
+                self.attempt(lambda: self._add(kind))
 
-    def on_toml_editor_save_asked(self, event: TomlEditor.SaveAsked) -> None:
-        event.stop()
-        path = self._save_path()
-        text = self._editor.text
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            self.post_message(Flash(f"{path} cannot be written: {error.strerror or error}", "error"))
-            return
-        self._come_from(str(path), text)
-        self._theirs = None
-        self._say()
-        self.post_message(RulesChanged(text, str(path)))
-        self.post_message(Flash(f"saved {path.absolute()}"))
-        self._show_title()
+        listed = [(kind, rule_words.kind_words(kind)) for kind in kinds()]
+        self.app.push_screen(Picker("Kind of the new rule", listed, ""), add)
 
-    def _save_path(self) -> Path:
-        """The file that the rules came from; for a preset, which is not ours to change, one in the working folder."""
-        return self._mine or Path(f"{Path(self._origin or 'rules').stem}-edited.toml")
+    def _add(self, kind: str) -> None:
+        rule_form.checked(self.editor.text)
+        self.editor.become(rule_form.added(self.editor.text, kind))
+        form = rule_form.read(self.editor.text)
+        number = max(number for number, key in form.lines if not key)
+        self.form.show_text(self.editor.text)
+        self.form.select_new(number)
+        self.editor.go_to(form.lines[number, ""])
+        self._show_about()
+
+    def current_line(self) -> int:
+        row = self.form.selected
+        return self.form.form.line(row) or 1 if row else 1

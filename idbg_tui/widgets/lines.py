@@ -36,6 +36,7 @@ class Lines(Thrifty, can_focus=True):
         "lines--pad",
         "lines--tile",
         "lines--slow",
+        "lines--unknown",
         "lines--clean",
     }
     DEFAULT_CSS = """
@@ -54,6 +55,8 @@ class Lines(Thrifty, can_focus=True):
         & > .lines--pad { color: $text-accent; }
         & > .lines--tile { color: $text-secondary; }
         & > .lines--slow { color: $foreground 75%; }
+        & > .lines--unknown { color: $foreground 75%; }
+        & > .lines--unknown { color: $foreground 75%; }
         & > .lines--clean { color: $text-success; }
         &:ansi {
             & > .lines--dim { text-style: dim; }

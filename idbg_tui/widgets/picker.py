@@ -1,5 +1,6 @@
 """Which one of a few? A small list over the screen."""
 
+from collections.abc import Container
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,12 +12,13 @@ from idbg_tui.widgets.lines import Lines, Row, clip
 
 
 class Choices(Lines):
-    """One choice a row, the present one marked."""
+    """One choice a row, the present one marked, and dim what cannot be had."""
 
-    def __init__(self, choices: list[tuple[str, str]], current: str) -> None:
+    def __init__(self, choices: list[tuple[str, str]], current: str, broken: Container[str]) -> None:
         super().__init__()
         self._choices = choices
         self._current = current
+        self._broken = broken
         self._width = max(len(name) for name, _ in choices)
         self.cursor = next((row for row, (name, _) in enumerate(choices) if name == current), 0)
 
@@ -29,13 +31,13 @@ class Choices(Lines):
         mark = "*" if name == self._current else " "
         return [
             (f" {mark} ", "accent"),
-            (name.ljust(self._width), "strong"),
+            (name.ljust(self._width), "dim" if name in self._broken else "strong"),
             (f"   {clip(words, width - self._width - 6)}", "dim"),
         ]
 
 
 class Picker(ModalScreen[str | None]):
-    """Gives the chosen name, or None. `choices` are names, each with a few words."""
+    """Gives the chosen name, or None. `choices` are names, each with a few words; `broken` are names that are dim."""
 
     DEFAULT_CSS = """
     Picker { align: center middle; background: $background 60%; }
@@ -47,9 +49,10 @@ class Picker(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss(None)", show=False)]
 
-    def __init__(self, title: str, choices: list[tuple[str, str]], current: str) -> None:
+    def __init__(self, title: str, choices: list[tuple[str, str]], current: str, broken: Container[str] = ()) -> None:
         super().__init__()
         self._title = title
+        self._broken = broken
         self._choices = choices
         self._current = current
 
@@ -58,7 +61,7 @@ class Picker(ModalScreen[str | None]):
         box.border_title = self._title
         box.border_subtitle = "enter takes it, esc leaves it as it is"
         with box:
-            choices = Choices(self._choices, self._current)
+            choices = Choices(self._choices, self._current, self._broken)
             choices.styles.height = len(self._choices)
             yield choices
 

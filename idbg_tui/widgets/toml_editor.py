@@ -20,11 +20,12 @@ _ANY_TIME = {"bump", "save", "undo", "redo", "copy_line"}
 class TomlEditor(TextArea):
     """A text area with two modes, as in vim: reading, where single letters are the app's keys, and editing.
 
-    While reading, keys change a value as a whole: + and - double and halve it, space switches its rule off and on.
+    While reading, keys change a value as a whole: + and - step it, space switches its rule off and on.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "editor--wrong",
+        "editor--warned",
         *(f"editor--look-{look}" for look in ("keyword", "string", "number", "comment", "name")),
     }
     DEFAULT_CSS = """
@@ -32,6 +33,7 @@ class TomlEditor(TextArea):
     TomlEditor { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
     TomlEditor:focus { border: none; }
     TomlEditor .editor--wrong { background: $error 30%; }
+    TomlEditor .editor--warned { background: $warning 20%; }
     TomlEditor .text-area--gutter { color: $foreground 40%; background: $background; }
     TomlEditor .text-area--cursor-line { background: $foreground 8%; }
     TomlEditor:focus .text-area--cursor-line { background: $foreground 18%; }
@@ -80,6 +82,7 @@ class TomlEditor(TextArea):
         self.cursor_blink = False
         self.match_cursor_bracket = False
         self._wrong = 0
+        self._warned: frozenset[int] = frozenset()
         self._lexed = "", Lexing("", "")
 
     @property
@@ -96,6 +99,18 @@ class TomlEditor(TextArea):
         self.move_cursor(self.clamp_visitable(cursor))
         self.scroll_to(0, scroll.y, animate=False, immediate=True)
 
+    def become(self, text: str) -> None:
+        """Change what is different, as one step of the undo history."""
+        if text != self.text:
+            self._apply(rule_steps.difference(self.text, text))
+
+    def go_to(self, line: int) -> None:
+        """Put the cursor on this 1-based line."""
+        self.move_cursor((max(0, min(line, self.document.line_count) - 1), 0))
+        height = self.size.height
+        if height and not self.scroll_offset.y < line <= self.scroll_offset.y + height:
+            self.scroll_to(0, max(0, line - 1 - height // 2), animate=False, immediate=True)
+
     def start_at(self, line: str) -> None:
         """Put the cursor on the first such line, and that line at the top: what stands above it is known."""
         lines = self.text.split("\n")
@@ -111,6 +126,13 @@ class TomlEditor(TextArea):
             self.refresh()
             self._note_place()
             self.call_after_refresh(self.show_wrong)  # what is said of it takes lines of the editor's
+
+    def mark_warned(self, lines: frozenset[int]) -> None:
+        """Mark the 1-based lines that are valid, and odd."""
+        if lines != self._warned:
+            self._warned = lines
+            self.notify_style_update()
+            self.refresh()
 
     def show_wrong(self) -> None:
         """Scroll to the line of an error, unless it can be seen, or the user types elsewhere."""
@@ -144,6 +166,8 @@ class TomlEditor(TextArea):
             text.stylize(Style(color=style.color, bold=style.bold), start, end)
         if line_index + 1 == self._wrong:
             text.stylize(Style(bgcolor=self.get_component_rich_style("editor--wrong").bgcolor))
+        elif line_index + 1 in self._warned:
+            text.stylize(Style(bgcolor=self.get_component_rich_style("editor--warned").bgcolor))
         return text
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

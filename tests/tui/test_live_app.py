@@ -16,6 +16,7 @@ from idbg.records import Failure, NodeId, Program, Target
 from idbg.settings import Settings
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.graph import GraphPane
+from idbg_tui.widgets.picker import Choices
 
 
 class FakeSession:
@@ -103,6 +104,31 @@ async def test_strict_and_backend_are_one_key_and_run_again() -> None:
         await pilot.press("j", "enter")
         await pilot.pause()
         assert session.calls[-1] == "run mock strict"
+
+
+async def test_a_broken_backend_is_listed_with_its_error_and_choosing_it_says_so() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        known = (events.KnownBackend("npu", "an NPU"), events.KnownBackend("wreck", error="ImportError: no driver"))
+        session.emit(events.WorkerStarted(pid=1, torch="2", python="3", devices=(), seconds=1.0, backends=known))
+        await pilot.pause(0.2)
+        await pilot.press("b")
+        await pilot.pause()
+        lines = app.screen.query_one(Choices)
+        assert "npu" in lines.line(4).text and "an NPU" in lines.line(4).text
+        assert "wreck" in lines.line(5).text and "ImportError: no driver" in lines.line(5).text
+        assert [row[1][1] for row in (lines.row(4, 80), lines.row(5, 80))] == ["strong", "dim"]
+        calls = len(session.calls)
+        await pilot.press("G", "enter")
+        await pilot.pause()
+        assert "the backend wreck cannot be used: ImportError: no driver" in bar(app, "footer")
+        assert len(session.calls) == calls
+        await pilot.press("b")
+        await pilot.pause()
+        await pilot.press("G", "k", "enter")
+        await pilot.pause()
+        assert session.calls[-1] == "run npu warn"
 
 
 async def test_control_c_cancels_and_a_second_one_quits() -> None:

@@ -57,9 +57,22 @@ class Bench:
         self.state.apply([RulesEdited(text=text, origin=origin)])
         self.pane.show(self.state)
 
+    async def text(self, pilot: Pilot[None]) -> None:
+        """Leave the form for the text."""
+        await pilot.pause()
+        await pilot.press("m")
+        await pilot.pause()
+
     async def press(self, pilot: Pilot[None], *keys: str) -> None:
         await pilot.press(*keys)
-        await pilot.pause(DEBOUNCE)
+        await self.settle(pilot)
+
+    async def settle(self, pilot: Pilot[None]) -> None:
+        """Wait until what was typed is posted and checked."""
+        await pilot.pause()
+        while self.pane._posting is not None:
+            await pilot.pause(0.02)
+        await pilot.pause()
 
 
 @pytest.fixture
@@ -72,7 +85,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def changed(text: str, change: Change | None) -> str:
-    return text if change is None else text[: change.start] + change.text + text[change.end :]
+    return text if change is None else change.of(text)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +113,7 @@ def test_lines_without_such_a_value_are_left_alone(line: str) -> None:
 
 def test_space_switches_the_rule_around_the_line_off_and_on_again() -> None:
     off = changed(RULES, toggle(RULES, 6))
-    assert [rule.enabled for rule in parse(off).rules] == [False, True]
+    assert [rule.enabled for rule in parse(off).rules] == [False, True, True]
     on = changed(off, toggle(off, 4))
     assert on == RULES
     assert toggle(RULES, 1) is None
@@ -111,7 +124,7 @@ def test_space_switches_the_rule_around_the_line_off_and_on_again() -> None:
 
 async def test_single_letters_are_the_apps_until_editing_begins_and_after_it_ends(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "r", "c", "x", "q", "g")
         assert bench.editor.text == RULES
         await bench.press(pilot, "i", "#", "r", "c")
@@ -124,7 +137,7 @@ async def test_single_letters_are_the_apps_until_editing_begins_and_after_it_end
 
 async def test_a_burst_of_keys_is_posted_once_when_it_is_over(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await pilot.press("g", "enter", "#", "a", "b", "c")
         assert bench.posted == []
         await pilot.pause(DEBOUNCE)
@@ -139,14 +152,14 @@ async def test_opening_the_pane_posts_nothing(bench: Bench) -> None:
 
 async def test_the_pane_opens_at_the_first_rule(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 8)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         assert bench.editor.cursor_location == (2, 0)
         assert bench.editor.scroll_offset.y == 2
 
 
 async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "j", "j", "j", "j", "plus", "plus", "plus", "plus")
         assert "multiple = 16  # elements" in bench.editor.text
         assert bench.editor.cursor_location[0] == 4
@@ -157,7 +170,7 @@ async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(
 
 async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "j", "j", "j", "j", "i", "x")
         status = bench.pane.query_one("#status")
         assert status.display
@@ -165,7 +178,7 @@ async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> 
         assert "the last good rules stay in force" in str(status.render())
         assert bench.editor.has_class("-at-error")
         assert bench.state.accelerator is not None
-        assert len(bench.state.accelerator.rules) == 2
+        assert len(bench.state.accelerator.rules) == 3
         await bench.press(pilot, "backspace")
         assert not status.display
         assert not bench.editor.has_class("-at-error")
@@ -173,7 +186,7 @@ async def test_a_mistake_is_shown_at_its_line_and_goes_with_it(bench: Bench) -> 
 
 async def test_undo_brings_back_the_text_and_the_rules_one_change_at_a_time(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "j", "j", "j", "j", "plus", "plus")
         await bench.press(pilot, "ctrl+z")
         assert "multiple = 2 " in bench.editor.text
@@ -191,7 +204,7 @@ async def test_a_preset_is_saved_beside_the_program_and_not_into_the_installatio
     before = preset.read_text()
     bench.state.apply([RulesEdited(text=before, origin=str(preset))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "i", "#", "ctrl+s")
         assert (tmp_path / "mock-edited.toml").read_text() == "#" + before
         assert preset.read_text() == before
@@ -205,7 +218,7 @@ async def test_a_file_of_the_users_is_saved_in_place(bench: Bench, tmp_path: Pat
     path.write_text(RULES)
     bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "i", "#", "ctrl+s", "escape")
         assert path.read_text() == "#" + RULES
         assert "edited" not in bench.title
@@ -214,7 +227,7 @@ async def test_a_file_of_the_users_is_saved_in_place(bench: Bench, tmp_path: Pat
 async def test_a_folder_that_cannot_be_written_is_said(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "small-edited.toml").mkdir()
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "i", "#", "ctrl+s")
         flashes = [message for message in bench.app.posted if isinstance(message, Flash)]
         assert [flash.level for flash in flashes] == ["error"]
@@ -223,7 +236,7 @@ async def test_a_folder_that_cannot_be_written_is_said(bench: Bench, tmp_path: P
 
 async def test_a_change_on_disk_is_taken_and_the_cursor_stays(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "j", "j", "j")
         bench.disk(RULES.replace("= 1 ", "= 4 "), "small.toml")
         await pilot.pause(DEBOUNCE)
@@ -232,12 +245,17 @@ async def test_a_change_on_disk_is_taken_and_the_cursor_stays(bench: Bench) -> N
         assert bench.posted == []
 
 
-async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_takes_it(bench: Bench) -> None:
+async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_takes_it(
+    bench: Bench, tmp_path: Path
+) -> None:
     theirs = RULES.replace("= 1 ", "= 4 ")
+    path = tmp_path / "small.toml"
+    path.write_text(RULES)
+    bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "i", "#", "escape")
-        bench.disk(theirs, "small.toml")
+        bench.disk(theirs, str(path))
         await pilot.pause(DEBOUNCE)
         assert bench.editor.text == "#" + RULES
         assert "t takes the file's text" in str(bench.pane.query_one("#status").render())
@@ -250,7 +268,7 @@ async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_
 
 async def test_what_comes_back_from_the_users_editor_is_taken(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "j", "e")
         asked = [message for message in bench.app.posted if isinstance(message, EditorAsked)]
         assert [(message.path, message.line, message.text) for message in asked] == [("small.toml", 2, RULES)]
@@ -266,7 +284,7 @@ async def test_without_a_search_slash_says_so(bench: Bench) -> None:
 
 async def test_editing_ends_at_the_beginning_of_the_line(bench: Bench) -> None:
     async with bench.app.run_test(size=(40, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "i", *("#" * 60), "escape")
         assert bench.editor.scroll_offset.x == 0
         assert bench.editor.cursor_location == (0, 0)
@@ -274,16 +292,19 @@ async def test_editing_ends_at_the_beginning_of_the_line(bench: Bench) -> None:
 
 async def test_the_hints_are_those_of_the_mode(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
+        await bench.text(pilot)
         await pilot.press("i")
         assert bench.pane.HINTS[0] == ("esc", "ends editing")
         await pilot.press("escape")
         assert bench.pane.HINTS[0] == ("enter", "edit")
+        await pilot.press("m")
+        assert bench.pane.HINTS[0] == ("space", "on/off")
 
 
 async def test_a_mistake_out_of_sight_is_scrolled_to_and_its_line_is_named_once(bench: Bench) -> None:
     text = RULES + "\n" * 50 + "name = x\n"
     async with bench.app.run_test(size=(60, 12)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         bench.state.apply([RulesEdited(text=text, origin="small")])
         bench.state.apply([RulesRefused(text=text, origin="small", message="bad: line 61: name = x", line=61)])
         bench.pane.show(bench.state)
@@ -298,7 +319,7 @@ async def test_a_file_deleted_on_disk_is_told_and_saved_where_it_was(bench: Benc
     path.write_text(RULES)
     bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         path.unlink()
         await pilot.pause(1.2)
         assert "was deleted on disk" in str(bench.pane.query_one("#status").render())
@@ -307,14 +328,26 @@ async def test_a_file_deleted_on_disk_is_told_and_saved_where_it_was(bench: Benc
         assert not bench.pane.query_one("#status").display
 
 
-async def test_another_accelerator_does_not_overwrite_edits_and_is_not_called_a_change_on_disk(bench: Bench) -> None:
+async def test_another_accelerator_is_taken_and_the_edits_of_the_last_are_one_undo_away(
+    bench: Bench, tmp_path: Path
+) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text(RULES.replace("small", "other"))
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await bench.press(pilot, "g", "i", "#", "escape")
-        bench.disk(RULES.replace("small", "other"), "other.toml")
+        bench.disk(path.read_text(), str(path))
         await pilot.pause(DEBOUNCE)
-        said = str(bench.pane.query_one("#status").render())
-        assert "t takes other.toml" in said and "on disk" not in said
+        assert bench.editor.text == path.read_text()
+        told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
+        assert told == ["edits of small are one ^z away"]
+        assert "other.toml" in bench.title and "edited" not in bench.title
+        await bench.press(pilot, "ctrl+z")
+        assert bench.state.rules.text == bench.editor.text == "#" + RULES
+        assert "small.toml" in bench.title and "edited" in bench.title
+        await bench.press(pilot, "ctrl+s")
+        assert path.read_text() == RULES.replace("small", "other"), "edits of small are not saved into the other file"
+        assert (tmp_path / "small-edited.toml").read_text() == "#" + RULES
 
 
 def colours(editor: TomlEditor, y: int) -> set[str]:
@@ -324,7 +357,7 @@ def colours(editor: TomlEditor, y: int) -> set[str]:
 
 async def test_the_line_with_the_cursor_keeps_its_colours(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+        await bench.text(pilot)
         await pilot.press("g", "j", "j", "j")
         with_cursor = colours(bench.editor, 3)
         await pilot.press("k")

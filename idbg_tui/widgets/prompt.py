@@ -1,0 +1,67 @@
+"""What is the value? A question with a line to type the answer in, which is there only while it is asked."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, Static
+
+
+class Prompt(Vertical):
+    """Posts `Answered` with enter, `Left` with escape. It stays open until it is closed: an answer can be refused."""
+
+    DEFAULT_CSS = """
+    Prompt { height: auto; max-height: 5; padding: 0 1; background: $surface; display: none; }
+    Prompt.-open { display: block; }
+    Prompt Static { height: auto; color: $foreground 70%; }
+    Prompt Static.-wrong { color: $text-error; }
+    Prompt Input { height: 1; border: none; padding: 0; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+
+    class Answered(Message):
+        def __init__(self, value: str) -> None:
+            super().__init__()
+            self.value = value
+
+    class Left(Message):
+        """The user does not answer."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+        line = Input(compact=True, select_on_focus=False)
+        line.cursor_blink = False
+        yield line
+
+    def ask(self, question: str, value: str) -> None:
+        """Open, with a value to begin with."""
+        line = self.query_one(Input)
+        line.value = value
+        line.cursor_position = len(value)
+        self._say(question, wrong=False)
+        self.add_class("-open")
+        line.focus()
+
+    def refuse(self, why: str) -> None:
+        """Say what is wrong with the answer; the user may mend it."""
+        self._say(why, wrong=True)
+
+    def close(self) -> None:
+        self.remove_class("-open")
+
+    def _say(self, words: str, *, wrong: bool) -> None:
+        told = self.query_one(Static)
+        told.update(words)
+        told.set_class(wrong, "-wrong")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Answered(event.value))
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())

@@ -1,0 +1,452 @@
+"""Are the form and the text one, and do "what would it take?", the diff and saving do what they say?"""
+
+from pathlib import Path
+
+import pytest
+from pane_host import RULES
+from rich.cells import cell_len
+from test_rules import Bench
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from idbg import accelerator
+from idbg.accelerator import PRESETS, parse
+from idbg.events import RulesEdited
+from idbg.records import Target
+from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.picker import Choices
+from idbg_tui.widgets.prompt import Prompt
+
+SIZE = (60, 20)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.chdir(tmp_path)
+    return Bench(tmp_path)
+
+
+def shown(lines: Lines) -> list[str]:
+    """The rows as they read on the screen."""
+    width = lines.line_width
+    return ["".join(text for text, _ in lines.row(index, width)).rstrip() for index in range(lines.row_count)]
+
+
+def told(bench: Bench) -> list[str]:
+    return [message.text for message in bench.app.posted if isinstance(message, Flash)]
+
+
+def question(bench: Bench) -> str:
+    return str(bench.pane.query_one(Prompt).query_one(Static).render())
+
+
+async def answer(pilot: Pilot[None], bench: Bench, text: str) -> None:
+    bench.pane.query_one(Prompt).query_one(Input).value = text
+    await bench.press(pilot, "enter")
+
+
+# the form
+
+
+async def test_the_pane_opens_as_a_form_that_counts_what_each_rule_finds(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        rows = shown(bench.pane.form)
+        assert [row.split()[2:5] for row in rows] == [
+            ["alignment", "◇", "pad"],
+            ["dtype", "✘", "reject"],
+            ["unknown", "?", "unknown"],
+        ]
+        assert "multiple 1 · all dims" in rows[0] and rows[0].endswith("0")
+        about = bench.pane.query_one("#about", Static)
+        assert "Sizes of dims must be multiples" in str(about.render())
+
+
+async def test_a_key_of_the_form_changes_the_text_and_the_counts_follow(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus", "plus", "plus", "plus")
+        assert "multiple = 16  # elements" in bench.editor.text
+        found = sum(len(bench.state.findings(graph)) for graph in bench.state.level)
+        assert found > 0 and shown(bench.pane.form)[0].endswith(f"{found} +{found}")
+        assert bench.state.rules.text == bench.editor.text
+        await bench.press(pilot, *["plus"] * 4, *["minus"] * 8)
+        assert bench.editor.text == RULES, "the way back is the way there"
+        assert "edited" not in bench.title
+
+
+async def test_each_key_of_a_burst_counts(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        for _ in range(5):
+            bench.pane.form.action_step(True)
+        assert "multiple = 32 " in bench.editor.text
+        await bench.settle(pilot)
+        await bench.press(pilot, "ctrl+z")
+        assert "multiple = 16 " in bench.editor.text, "each is one step of undo"
+
+
+async def test_an_answer_does_not_overwrite_what_changed_while_it_was_typed(bench: Bench) -> None:
+    other = RULES + "# from disk\n"
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "enter", "j", "enter")
+        bench.disk(other, "editor")
+        await bench.settle(pilot)
+        await answer(pilot, bench, "24")
+        assert bench.editor.text == other and "have changed since" in question(bench)
+
+
+async def test_picking_the_same_preset_again_takes_the_edits_back(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus")
+        bench.disk(RULES, "small")
+        await bench.settle(pilot)
+        assert bench.editor.text == RULES and told(bench) == ["edits of small are one ^z away"]
+        await bench.press(pilot, "ctrl+z")
+        assert "multiple = 2" in bench.editor.text
+
+
+async def test_space_switches_a_rule_off_and_its_row_is_kept(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "space")
+        assert bench.editor.text.endswith('kind = "dtype"\nenabled = false\nallowed = ["float32"]\n')
+        assert shown(bench.pane.form)[1].split()[1:3] == ["○", "dtype"]
+        await bench.press(pilot, "space")
+        assert bench.editor.text == RULES
+
+
+async def test_edits_of_the_form_and_of_the_text_have_one_history(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus")
+        await bench.press(pilot, "m", "g", "i", "#", "escape", "m")
+        await bench.press(pilot, "plus")
+        assert "multiple = 4" in bench.editor.text and bench.editor.text.startswith("#")
+        await bench.press(pilot, "ctrl+z")
+        assert "multiple = 2" in bench.editor.text and bench.editor.text.startswith("#")
+        await bench.press(pilot, "ctrl+z")
+        assert bench.editor.text == RULES.replace("= 1 ", "= 2 ")
+        await bench.press(pilot, "ctrl+z")
+        assert bench.editor.text == RULES == bench.state.rules.text
+        await bench.press(pilot, "ctrl+y", "ctrl+y", "ctrl+y")
+        assert "multiple = 4" in bench.editor.text and bench.editor.text.startswith("#")
+        assert "multiple 4" in shown(bench.pane.form)[0]
+
+
+async def test_a_rule_opens_into_its_keys_and_h_and_l_step_a_value(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "l", "j", "l", "j", "right")
+        assert 'unit = "bytes"' in bench.editor.text and "multiple = 2" in bench.editor.text
+        assert [row.split()[0] for row in shown(bench.pane.form)[1:4]] == ["multiple", "unit", "dims"]
+        await bench.press(pilot, "h", "k", "left", "escape")
+        assert 'unit = "elements"' in bench.editor.text and "multiple = 1" in bench.editor.text
+        assert len(shown(bench.pane.form)) == 3
+        assert bench.pane.form.cursor == 0
+
+
+async def test_a_list_opens_into_what_it_can_hold(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "enter", "j", "enter", "j")
+        assert shown(bench.pane.form)[3:5] == ["       ○ float64", "       ● float32"]
+        await bench.press(pilot, "space")
+        assert 'allowed = ["float32", "float64"]' in bench.editor.text
+        assert shown(bench.pane.form)[3] == "       ● float64" and bench.pane.form.cursor == 3
+        await bench.press(pilot, "h", "h")
+        assert bench.pane.form.cursor == 1 and len(shown(bench.pane.form)) == 3
+
+
+async def test_a_typed_value_is_taken_and_one_that_cannot_be_says_why_and_changes_nothing(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "enter", "j", "enter")
+        assert "alignment: multiple" in question(bench)
+        await answer(pilot, bench, "-3")
+        assert "multiple is -3; it must be 1 or more" in question(bench)
+        assert bench.editor.text == RULES
+        await answer(pilot, bench, "24")
+        assert "multiple = 24" in bench.editor.text
+        assert pilot.app.focused is bench.pane.form
+        await bench.press(pilot, "enter", "7", "escape")
+        assert "multiple = 24" in bench.editor.text and pilot.app.focused is bench.pane.form
+
+
+async def test_a_renamed_rule_stays_open_with_the_cursor_on_its_name(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "enter", *"j" * 10)
+        row = bench.pane.form.selected
+        assert row is not None and row.key == "name"
+        await bench.press(pilot, "enter")
+        await answer(pilot, bench, "bus width")
+        row = bench.pane.form.selected
+        assert row is not None and (row.rule.name, row.key) == ("bus width", "name")
+
+
+async def test_a_list_of_globs_is_written_in_the_text(bench: Bench) -> None:
+    text = RULES + '\n[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm"]\n'
+    bench.state.apply([RulesEdited(text=text, origin="small")])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "j", "enter", "j", "enter")
+        assert bench.pane.view == "text" and pilot.app.focused is bench.editor
+        assert bench.editor.document.get_line(bench.editor.cursor_location[0]) == 'deny = ["mm"]'
+        await bench.press(pilot, "m")
+        row = bench.pane.form.selected
+        assert row is not None and (row.rule.name, row.key) == ("unsupported_ops", "deny")
+
+
+async def test_the_text_is_opened_at_the_selected_rule_and_the_form_at_the_lines(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "m")
+        assert bench.editor.cursor_location == (7, 0)
+        await bench.press(pilot, "g", "j", "j", "j", "m")
+        assert bench.pane.form.cursor == 0
+
+
+async def test_a_rule_is_added_by_its_kind_and_taken_out_again(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "A")
+        choices = pilot.app.screen.query_one(Choices)
+        assert "rank" in "".join(shown(choices))
+        choices.go(next(at for at, row in enumerate(shown(choices)) if row.split()[0] == "rank"))
+        await bench.press(pilot, "enter")
+        assert bench.editor.text == RULES + '\n[[rules]]\nkind = "rank"\nmax = 8\n'
+        row = bench.pane.form.selected
+        assert row is not None and (row.rule.kind, row.key) == ("rank", "")
+        await bench.press(pilot, "j", "minus", "D")
+        assert bench.editor.text == RULES + "" and told(bench) == ["rank is taken out: ^z brings it back"]
+        await bench.press(pilot, "ctrl+z")
+        assert bench.editor.text.endswith('kind = "rank"\nmax = 7\n')
+
+
+async def test_with_a_mistake_in_the_text_the_form_shows_the_last_good_rules_and_changes_nothing(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await bench.text(pilot)
+        await bench.press(pilot, "j", "j", "i", "x", "escape", "m")
+        broken = bench.editor.text
+        assert len(shown(bench.pane.form)) == 3
+        assert "line 5" in str(bench.pane.query_one("#status").render())
+        await bench.press(pilot, "plus", "space", "D", "enter", "j", "enter")
+        assert bench.editor.text == broken
+        assert any("line 5 of the text has a mistake" in words for words in told(bench))
+        await bench.press(pilot, "m")
+        assert bench.editor.cursor_location[0] == 4
+        await bench.press(pilot, "m", "ctrl+z")
+        assert bench.editor.text == RULES and not bench.pane.form.wrong
+
+
+async def test_what_is_valid_and_odd_is_said_and_marked_and_stops_nothing(bench: Bench) -> None:
+    text = RULES + '\n[[rules]]\nkind = "unsupported_ops"\ndeny = [\n  "relu",\n  "reluu",\n]\n'
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        bench.disk(text, "small.toml")
+        await bench.settle(pilot)
+        status = bench.pane.query_one("#status")
+        assert 'line 16: no op of torch matches "reluu"; did you mean relu' in str(status.render())
+        assert status.has_class("-warned") and not status.has_class("-wrong")
+        assert [row.split()[1][:1] + row.split()[1][1:] for row in shown(bench.pane.form)][2] == "●!unsupported_ops"
+        assert bench.state.accelerator is not None and len(bench.state.accelerator.rules) == 4
+        await bench.press(pilot, "j", "j", "enter")
+        assert [row.split()[0] for row in shown(bench.pane.form)][3] == "!deny"
+        await bench.press(pilot, "m")
+        lines = [bench.editor.get_line(index) for index in (14, 15)]
+        backgrounds = [[getattr(span.style, "bgcolor", None) for span in line.spans] for line in lines]
+        assert not any(backgrounds[0]) and any(backgrounds[1])
+
+
+async def test_a_document_that_says_so_is_named_below_the_form(bench: Bench) -> None:
+    said = 'kind = "dtype"\nversion = "SDK 3"\nsource = "https://docs.example.org/dtypes"'
+    bench.state.apply([RulesEdited(text=RULES.replace('kind = "dtype"', said), origin="small")])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        about = bench.pane.query_one("#about", Static)
+        assert "SDK 3" not in str(about.render())
+        await pilot.press("j")
+        assert str(about.render()).split("\n")[1] == "SDK 3  https://docs.example.org/dtypes"
+
+
+async def test_y_copies_the_rule_and_e_opens_the_editor_at_its_line(bench: Bench) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await pilot.press("j", "y")
+        copied = [message.text for message in bench.app.posted if isinstance(message, CopyAsked)]
+        assert copied == ['[[rules]]\nkind = "dtype"\nallowed = ["float32"]']
+
+
+@pytest.mark.parametrize("size", [(42, 14), (60, 14), (160, 45)])
+async def test_every_row_of_every_preset_fits(bench: Bench, size: tuple[int, int]) -> None:
+    async with bench.app.run_test(size=size) as pilot:
+        await pilot.pause()
+        form = bench.pane.form
+        for name in accelerator.names():
+            form.show_text(accelerator.find(name)[0])
+            form._opened = {(rule.name, key) for rule in form.form.rules for key in ("", "allowed", "roles")}
+            form._lay()
+            assert form.row_count > 3 * len(form.form.rules)
+            for at in range(form.row_count):
+                text = "".join(text for text, _ in form.row(at, form.line_width))
+                assert cell_len(text) <= form.line_width, f"{name}: {text}"
+
+
+# what would it take?
+
+
+async def test_what_it_would_take_is_listed_and_enter_does_it(bench: Bench) -> None:
+    text = RULES.replace('"pad"', '"reject"').replace("= 1 ", "= 16 ").replace('"float32"', '"int8"')
+    bench.state.apply([RulesEdited(text=text, origin="small")])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "w")
+        assert "what would it take?" in bench.title
+        assert [row.split()[1] for row in shown(bench.pane.relax)] == ["alignment", "dtype"]
+        assert "multiple 16 → 1" in shown(bench.pane.relax)[0] and "allowed + float32" in shown(bench.pane.relax)[1]
+        await bench.press(pilot, "j", "enter")
+        assert bench.state.rules.text == text.replace('"int8"', '"int8", "float32"')
+        assert [row.split()[1] for row in shown(bench.pane.relax)] == ["alignment"]
+        await bench.press(pilot, "enter")
+        assert "nothing is rejected" in shown(bench.pane.relax)[0]
+        await bench.press(pilot, "escape")
+        assert bench.pane.view == "form" and pilot.app.focused is bench.pane.form
+        await bench.press(pilot, "ctrl+z", "ctrl+z")
+        assert bench.editor.text == text
+
+
+async def test_all_of_it_is_one_step_of_undo_and_space_lists_every_severity(bench: Bench) -> None:
+    text = RULES.replace("= 1 ", "= 16 ").replace('"float32"', '"int8"')
+    bench.state.apply([RulesEdited(text=text, origin="small")])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "w")
+        assert len(shown(bench.pane.relax)) == 1
+        await bench.press(pilot, "space")
+        assert len(shown(bench.pane.relax)) == 2
+        await bench.press(pilot, "a")
+        assert sum(len(bench.state.findings(graph)) for graph in bench.state.level) == 0
+        assert "no rule is broken" in shown(bench.pane.relax)[0]
+        await bench.press(pilot, "ctrl+z")
+        assert bench.editor.text == text
+
+
+# the diff
+
+
+async def test_the_diff_is_against_the_preset_and_follows_the_edits(bench: Bench) -> None:
+    preset = PRESETS / "mock.toml"
+    bench.state.apply([RulesEdited(text=preset.read_text(), origin=str(preset))])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "d")
+        assert shown(bench.pane.diff) == [" no difference from mock"]
+        await bench.press(pilot, "d", "plus", "d")
+        assert "+1 -1 lines against mock" in bench.title
+        rows = shown(bench.pane.diff)
+        assert " -multiple = 1" in rows and " +multiple = 2" in rows
+        await bench.press(pilot, "ctrl+z")
+        assert shown(bench.pane.diff) == [" no difference from mock"]
+        await bench.press(pilot, "escape")
+        assert bench.pane.view == "form"
+
+
+async def test_the_diff_of_a_users_file_is_against_what_is_on_disk_now(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(RULES)
+    bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus", "d")
+        assert "against mine.toml" in bench.title
+        path.unlink()
+        await bench.press(pilot, "escape", "d")
+        assert "nothing to compare with: there is no file" in shown(bench.pane.diff)[0]
+
+
+# saving
+
+
+async def test_a_new_accelerator_is_saved_under_its_own_name(bench: Bench, tmp_path: Path) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus", "S")
+        assert bench.pane.query_one(Prompt).query_one(Input).value == "./small-edited.toml"
+        await answer(pilot, bench, "npu2")
+        assert (tmp_path / "npu2.toml").read_text() == RULES.replace("small", "npu2").replace("= 1 ", "= 2 ")
+        assert told(bench) == ["saved: --accelerator npu2.toml uses it"]
+        assert "npu2.toml" in bench.title and "edited" not in bench.title
+        assert bench.state.rules.text == bench.editor.text
+        assert parse(accelerator.find("npu2.toml")[0]).name == "npu2"
+        await bench.press(pilot, "plus", "ctrl+s")
+        assert "multiple = 4" in (tmp_path / "npu2.toml").read_text()
+
+
+async def test_another_file_is_written_over_only_when_enter_is_pressed_again(bench: Bench, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text("mine")
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "S")
+        await answer(pilot, bench, "other.toml")
+        assert "other.toml is there already: enter again writes over it" in question(bench)
+        assert other.read_text() == "mine"
+        await bench.press(pilot, "escape", "S")
+        await answer(pilot, bench, "other.toml")
+        assert other.read_text() == "mine", "escape took the confirmation back"
+        await bench.press(pilot, "enter")
+        assert 'name = "other"' in other.read_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("none/new", "cannot be written: No such file or directory: make the folder first"),
+        ("  ", "a path is needed"),
+        (".", "a path is needed"),
+    ],
+)
+async def test_what_cannot_be_written_is_said_and_can_be_mended(bench: Bench, typed: str, words: str) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "S")
+        await answer(pilot, bench, typed)
+        assert words in " ".join(question(bench).split())
+        assert bench.editor.text == RULES and "small.toml" in bench.title
+        await answer(pilot, bench, "good.toml")
+        assert Path("good.toml").is_file()
+
+
+async def test_a_text_with_a_mistake_is_not_saved_as_an_accelerator(bench: Bench, tmp_path: Path) -> None:
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await bench.text(pilot)
+        await bench.press(pilot, "j", "j", "i", "x", "escape", "S")
+        await answer(pilot, bench, "new.toml")
+        assert "xmultiple" in question(bench)
+        assert not (tmp_path / "new.toml").exists()
+
+
+async def test_saving_a_preset_does_not_overwrite_what_was_saved_before(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "small-edited.toml").write_text("of last week")
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus", "ctrl+s")
+        assert "is there already" in question(bench)
+        assert (tmp_path / "small-edited.toml").read_text() == "of last week"
+        await bench.press(pilot, "enter")
+        assert "multiple = 2" in (tmp_path / "small-edited.toml").read_text()
+
+
+async def test_a_session_that_was_edited_before_it_was_opened_knows_where_its_rules_come_from(bench: Bench) -> None:
+    text = accelerator.find("mock")[0].replace("multiple = 1", "multiple = 8")
+    bench.state.set_target(Target(accelerator="mock"))
+    bench.state.apply([RulesEdited(text=text, origin="editor")])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        assert "mock.toml · edited" in bench.title
+        await bench.press(pilot, "d")
+        assert "+1 -1 lines against mock" in bench.title
