@@ -10,14 +10,15 @@ from idbg_tui.rule_steps import choices
 from idbg_tui.signs import MARKS
 
 _SHARED = ("severity", "ops", "roles", "stages", "name", "source", "version", "fix")
+_SCOPES = ("ops", "roles", "stages")
 _TOLD = ("dims", "formats", "deny")  # said even where they are what they are without being written
 _ABOUT = {
     "unit": "what the multiple counts: elements, or bytes",
     "severity": "reject: cannot run; fallback: on the host; pad, tile, slow: runs, at a cost; unknown: not checked",
     "tensors": "results: those that a node makes; operands: those that it reads; or all",
-    "ops": "only calls of these operations, as globs; none: of every one",
-    "roles": "only these tensors; none: every one",
-    "stages": "only graphs of these stages; none: of every one",
+    "ops": "only calls of these operations, as globs",
+    "roles": "only these tensors",
+    "stages": "only graphs of these stages",
     "name": "what violations call the rule",
     "source": "the URL of the document that the rule comes from",
     "version": "the release of that document, or of the SDK",
@@ -41,7 +42,7 @@ def keys(rule: Constraint) -> list[str]:
 
 def summary(rule: Constraint) -> str:
     """ "multiple 16 · all dims · only mm, conv*": what the rule asks, and where."""
-    scope = [", ".join(getattr(rule, key)) for key in ("ops", "roles", "stages") if getattr(rule, key)]
+    scope = [", ".join(getattr(rule, key)) for key in _SCOPES if getattr(rule, key)]
     words = [*_values(rule), *([f"only {'; '.join(scope)}"] if scope else [])]
     return f" {MARKS['separator']} ".join(words) or kind_words(rule.kind)
 
@@ -89,9 +90,9 @@ def value_words(rule: Constraint, key: str) -> str:
         return str(value).lower()
     if isinstance(value, tuple):
         known = choices(rule.kind, key)
-        if known and key not in ("dims", "roles", "stages", "ops"):
+        if known and key not in ("dims", *_SCOPES):
             return f"{len(value)} of {len(known)}: {', '.join(value)}"
-        return ", ".join(map(str, value)) or "none"
+        return ", ".join(map(str, value)) or ("all" if key in _SCOPES else "none")
     if value in (None, ""):
         return "not given"
     return f"{value} ({size(value)})" if key.endswith("bytes") else str(value)

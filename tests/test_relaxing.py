@@ -41,7 +41,7 @@ RULES = [
     ('kind = "alignment"\nmultiple = 256\ndims = "last"\nroles = ["inputs"]\nunit = "bytes"', "multiple 256 → 56"),
     ('kind = "dtype"\nallowed = [\n    "float32",  # full\n]', "allowed + float64, + bfloat16"),
     ('kind = "layout"', "formats + dense"),
-    ('kind = "memory"\nmax_bytes = 1000', "max_bytes +81320 bytes → 82320 bytes"),
+    ('kind = "memory"\nmax_bytes = 1000', "max_bytes +79.4 KiB → 80.4 KiB"),
     ('kind = "unsupported_ops"\ndeny = ["relu", "mm", "sin"]', "deny − relu, − mm"),
     ('kind = "unsupported_ops"\nallow = ["t"]', "allow + mm, + relu_"),
     ('kind = "rank"\nmax = 2', "max 2 → 4"),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from idbg.constraints import Constraint, Findings
 from idbg.records import Severity
-from idbg.sizes import spelled_bytes
+from idbg.sizes import rounded_bytes
 
 
 class Relaxation(Struct, frozen=True):
@@ -57,5 +57,5 @@ def _change(key: str, old: object, new: object) -> str:
         more = [f"+ {item}" for item in new if item not in old]
         return ", ".join([*less, *more])
     if key.endswith("bytes") and isinstance(old, int | float) and isinstance(new, int):
-        return f"+{spelled_bytes(int(new - old))} → {spelled_bytes(new)}"
+        return f"+{rounded_bytes(int(new - old))} → {rounded_bytes(new)}"
     return f"{old} → {new}"

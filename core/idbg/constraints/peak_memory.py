@@ -9,7 +9,7 @@ from idbg.constraints.base import Constraint, Finding
 from idbg.constraints.look import Look
 from idbg.constraints.memory import at_least_0
 from idbg.constraints.whole import Whole
-from idbg.sizes import spelled_bytes
+from idbg.sizes import rounded_bytes, spelled_bytes
 
 _NAMED = 3
 
@@ -31,7 +31,7 @@ class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
         if profile.peak_bytes <= self.max_bytes:
             return
         alive = profile.alive
-        named = ", ".join(f"{one.node} {spelled_bytes(one.nbytes)}" for one in alive[:_NAMED])
+        named = ", ".join(f"{one.node} {rounded_bytes(one.nbytes)}" for one in alive[:_NAMED])
         more = f" and {len(alive) - _NAMED} more" if len(alive) > _NAMED else ""
         found = f"peak memory is {spelled_bytes(profile.peak_bytes)} here: {named}{more}"
         fix = "a smaller batch, or torch.utils.checkpoint around what keeps these alive"
