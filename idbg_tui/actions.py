@@ -5,45 +5,33 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec.structs import replace
-from textual.app import App
 from textual.timer import Timer
 
 from idbg import accelerator
 from idbg.errors import AcceleratorError, IdbgError
-from idbg.records import Target
+from idbg.records import SEVERITIES, Target
+from idbg.rules_file import for_backend
 from idbg.session import Session
 from idbg.settings import Settings
-from idbg_tui import messages, status
+from idbg_tui import backends, messages, status
 from idbg_tui.accelerators import choices
+from idbg_tui.cost_actions import CostActions
 from idbg_tui.help import Help, entries
 from idbg_tui.layout import Body
-from idbg_tui.state import State
 from idbg_tui.walk import Relation
 from idbg_tui.widgets.picker import Picker
 
 Level = Literal["info", "warning", "error"]
 RECOMPILE = 1.0  # seconds after the last edit of the rules
-BACKENDS = [
-    ("aot", "AOTAutograd: rules on forward and backward, Inductor's code"),
-    ("mock", "rules on the Dynamo and ATen graphs, run eagerly: no kernels, quick"),
-    ("inductor", "plain torch.compile, only captured"),
-    ("eager", "Dynamo only: graph breaks, no ATen graphs"),
-]
 
 
-class Actions(App[None]):
+class Actions(CostActions):
     """The part of the app that keys reach; `IdbgApp` is the rest."""
 
     session: Session
     settings: Settings
-    state: State
     body: Body
-    keys: dict[str, str]
     _recompiling: Timer | None = None
-
-    def show(self) -> None:
-        """Show the state in every pane."""
-        raise NotImplementedError
 
     def show_selection(self) -> None:
         """Show a step of the cursor where it was made at once, and in the other panes when it rests."""
@@ -101,13 +89,19 @@ class Actions(App[None]):
         self._retarget(replace(self.session.target, strict=not self.session.target.strict))
 
     def action_backend(self) -> None:
-        def take(name: str | None) -> None:
-            if name:
-                self._retarget(replace(self.session.target, backend=name))
-
         current = self.session.target.backend
-        backends = BACKENDS if current in dict(BACKENDS) else [*BACKENDS, (current, "as the command line said")]
-        self.push_screen(Picker("Backend", backends, current), take)
+        listed = backends.choices(self.state.history.worker, current)
+        broken = {backend.name: backend.error for backend in listed if backend.error}
+
+        def take(name: str | None) -> None:
+            if name in broken:
+                self.flash(f"the backend {name} cannot be used: {broken[name]}", "error")
+            elif name:
+                self.attempt(lambda: self.session.run(for_backend(self.session.target, name)))
+                self.show()
+
+        words = [(backend.name, backend.error or backend.about) for backend in listed]
+        self.push_screen(Picker("Backend", words, current, broken), take)
 
     def action_accelerator(self) -> None:
         current = self.session.target.accelerator
@@ -131,12 +125,13 @@ class Actions(App[None]):
         self.show()
 
     def action_repro(self) -> None:
-        """A repro of the selected node's first violation; of the failed compile where the node breaks no rule."""
+        """A repro of the selected node's severest violation; of the failed compile where the node breaks no rule."""
         selected = self.state.selected
         broken = self.state.violations_of(selected) if selected else []
         run = self.state.run
         if broken:
-            self.post_message(messages.ReproAsked(broken[0].node, broken[0].rule))
+            severest = min(broken, key=lambda violation: SEVERITIES.index(violation.severity))
+            self.post_message(messages.ReproAsked(severest.node, severest.rule))
         elif run is not None and run.failure is not None:
             self.post_message(messages.ReproAsked(None))
         else:

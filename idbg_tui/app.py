@@ -44,7 +44,7 @@ class IdbgApp(Actions):
     CommandPalette LoadingIndicator, CommandPalette SearchIcon { display: none; }
     Screen { overflow: hidden; }
     .-ascii {
-        Picker > Vertical, Help > Vertical { border: ascii $border; }
+        Picker > Vertical, Help > Vertical, Listing > Vertical { border: ascii $border; }
         CommandPalette * { border: none !important; }
     }
     """
@@ -151,7 +151,9 @@ class IdbgApp(Actions):
 
     def show(self) -> None:
         self.state.set_target(self.session.target)
+        self.count_costs()
         self.body.show(self.state)
+        self.show_listing()
         self._show_bars()
         if self.state.running or self.state.repro_running:
             self._ticking.resume()

@@ -1,10 +1,15 @@
 """What is known about the selected node, whole, one fact a line?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from idbg.records import Graph, Kernel, Node, NodeId, Sym, TensorMeta, Violation
+from idbg import costs
+from idbg.analysis.partition import HOST
+from idbg.constraints import Constraint, Finding, Findings
+from idbg.records import SEVERITIES, Graph, Kernel, Node, NodeId, Sym, TensorMeta
+from idbg_tui.amounts import counted, size
+from idbg_tui.rule_costs import waste_words
 from idbg_tui.sheets import language_of
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
 from idbg_tui.state import State
@@ -12,7 +17,10 @@ from idbg_tui.state import State
 
 @dataclass(frozen=True)
 class Fact:
-    """One line: a label, a text, and what enter goes to (a node, a kernel, or a line of the user's file)."""
+    """One line: a label, a text, and what enter goes to (a node, a kernel, or a line of the user's file).
+
+    `copied` is what `y` takes, if not the text.
+    """
 
     label: str
     text: str
@@ -21,6 +29,7 @@ class Fact:
     kernel: Kernel | None = None
     file: str = ""
     line: int = 0
+    copied: str = ""
 
 
 def facts(state: State) -> list[Fact]:
@@ -30,7 +39,10 @@ def facts(state: State) -> list[Fact]:
         return []
     return [
         *_what(graph, node),
-        *_violations(state.violations_of(graph.node_id(node.name))),
+        *_violations(state.findings(graph).broken_by(node.name)),
+        *_padding(state.findings(graph), node),
+        *_side(state, graph, node),
+        *_memory(state, graph, node),
         *_where(node),
         *_neighbours(graph, "inputs", node.inputs),
         *_neighbours(graph, "users", graph.users.get(node.name, ())),
@@ -43,9 +55,9 @@ def facts(state: State) -> list[Fact]:
 
 def value_of(tensor: TensorMeta) -> str:
     """f32[1,64,56,56]  784 KiB  stride 200704,3136,56,1  cpu"""
-    size = tensor.nbytes
+    nbytes = tensor.nbytes
     symbolic = any(isinstance(dim, Sym) for dim in tensor.shape)
-    words = "size not known" if size is None else _bytes(size) + (" at the hints" if symbolic else "")
+    words = "size not known" if nbytes is None else size(nbytes) + (" at the hints" if symbolic else "")
     stride = f"stride {','.join(map(str, tensor.stride))}" if tensor.stride else ""
     return "  ".join(part for part in (str(tensor), words, stride, tensor.device) if part)
 
@@ -55,18 +67,84 @@ def _what(graph: Graph, node: Node) -> Iterator[Fact]:
     yield Fact("op", _dotted(node.target, node.op, *role, str(graph.id)), "strong")
     for index, tensor in enumerate(node.tensors):
         yield Fact("value" if index == 0 else "", value_of(tensor))
-    if not node.tensors:
+    if node.unknown:
+        words = "torch kept no value for it: no rule could judge all of its tensors"
+        yield Fact("" if node.tensors else "value", words, "unknown")
+    elif not node.tensors:
         yield Fact("value", "no tensor is known for it", "dim")
 
 
-def _violations(violations: list[Violation]) -> Iterator[Fact]:
-    for broken in violations:
-        words = f"{broken.rule}: {broken.found}; wanted {broken.wanted}"
-        yield Fact(f"{SEVERITY_SIGNS[broken.severity]} {broken.severity}", words, broken.severity)
-        if broken.fix:
-            yield Fact("", f"{MARKS['arrow']} {broken.fix}")
-        if broken.source:
-            yield Fact("", f"source {broken.source}", "dim")
+def _violations(broken: Sequence[tuple[Constraint, Finding]]) -> Iterator[Fact]:
+    for rule, finding in sorted(broken, key=lambda one: SEVERITIES.index(one[0].severity)):
+        words = f"{rule.name}: {finding.found}; wanted {finding.wanted}"
+        yield Fact(f"{SEVERITY_SIGNS[rule.severity]} {rule.severity}", words, rule.severity)
+        if finding.fix:
+            yield Fact("", f"{MARKS['arrow']} {finding.fix}")
+        if rule.source:
+            yield Fact("", f"source {rule.source}  {rule.version}".rstrip(), "dim", copied=rule.source)
+        elif rule.version:
+            yield Fact("", f"as of {rule.version}", "dim")
+
+
+def _padding(findings: Findings, node: Node) -> Iterator[Fact]:
+    """The shape that the hardware makes of each result, and what that wastes."""
+    index = findings.whole.position[node.name]
+    for number, one in enumerate(costs.padded(findings, index)):
+        shape = str(TensorMeta(one.tensor.dtype, one.shape))
+        yield Fact("" if number else "padded", shape if len(node.tensors) == 1 else f"{one.tensor} to {shape}")
+    waste = costs.waste_of(findings, index)
+    if waste.wasted_bytes or waste.wasted_flops:
+        yield Fact("wastes", f"{waste_words(waste)} of this node")
+
+
+def _side(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
+    """Where the node runs if some of the graph falls back to the host, and what crosses to it and from it."""
+    priced = state.costs.priced(state.findings(graph))
+    if priced is None or priced.partitions is None or node.name not in priced.side_of:
+        return
+    sides, side = priced.side_of, priced.side_of[node.name]
+    if side == HOST:
+        yield Fact("runs", f"on the host, beside {counted(priced.partitions.count, 'partition')}", "fallback")
+    else:
+        names = priced.partitions.parts[side]
+        where = f"in partition {side + 1} of {priced.partitions.count}"
+        yield Fact("runs", _dotted(where, counted(len(names), "node"), f"{names[0]} to {names[-1]}"))
+    label = "crosses"
+    for name in dict.fromkeys(node.inputs):
+        if sides.get(name, side) != side:
+            words = f"{name}  {_value_size(graph.by_name[name])} from {side_name(sides[name])}"
+            yield Fact(label, words, node=graph.node_id(name))
+            label = ""
+    readers = dict.fromkeys(sides.get(user, side) for user in graph.users.get(node.name, ()))
+    to = [side_name(reader) for reader in readers if reader != side]
+    if to:
+        yield Fact(label, f"its value, {_value_size(node)}, goes to {', '.join(to)}")
+
+
+def side_name(side: int) -> str:
+    """ "the host", "partition 3"."""
+    return "the host" if side == HOST else f"partition {side + 1}"
+
+
+def _value_size(node: Node) -> str:
+    sizes = [tensor.nbytes for tensor in node.tensors]
+    return "of unknown size" if node.unknown or None in sizes else size(sum(nbytes or 0 for nbytes in sizes))
+
+
+def _memory(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
+    """What is in memory while it runs, weights counted, and how that compares with the graph's peak."""
+    profile = state.costs.profile(graph)
+    if profile is None or node.op == "output":
+        return
+    live = profile.live_bytes[state.findings(graph).whole.position[node.name]]
+    if not live:
+        return
+    here = f"{'at least ' if profile.unsized else ''}{size(live)} live while it runs"
+    if profile.peak_at == node.name:
+        yield Fact("memory", f"{here}: the peak (M lists what is alive)")
+    else:
+        peak = f"{here}; peak {size(profile.peak_bytes)} at {profile.peak_at}"
+        yield Fact("memory", peak, node=graph.node_id(profile.peak_at))
 
 
 def _where(node: Node) -> Iterator[Fact]:
@@ -118,10 +196,3 @@ def _symbols(node: Node) -> Iterator[Fact]:
 
 def _dotted(*parts: str) -> str:
     return f" {MARKS['separator']} ".join(part for part in parts if part)
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.4g} {unit}"
-    return f"{count} B"

@@ -41,6 +41,8 @@ KEYS: tuple[Key, ...] = (
     Key("other_user", "U", "walk('user', 1)", "go on to the next user", "Graph"),
     Key("broken", "v", "broken(1)", "the next node that breaks a rule", "Graph"),
     Key("broken_before", "V", "broken(-1)", "the node before that breaks a rule", "Graph"),
+    Key("memory", "M", "memory", "the peak of memory: what is alive then", "Graph"),
+    Key("partitions", "P", "partitions", "the partitions: what runs on the host, and what crosses", "Graph"),
     Key("back", "backspace,ctrl+o", "jump_back", "back to where you jumped from", "Graph"),
     Key("forward", "ctrl+y", "jump_forward", "forward again", "Graph"),
     Key("copy", "y", "copy", "copy what the cursor is on", "Files"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, OutputCode
+from idbg_tui.amounts import counted
 from idbg_tui.state import State
 
 View = Literal["kernel", "wrapper", "FX", "python"]
@@ -131,7 +132,7 @@ def language_of(kernel: Kernel) -> str:
 
 
 def _about(state: State, kernel: Kernel) -> str:
-    facts = f"{language_of(kernel)} · {_count(len(kernel.nodes), 'node')} · {_count(len(kernel.calls), 'call')}"
+    facts = f"{language_of(kernel)} · {counted(len(kernel.nodes), 'node')} · {counted(len(kernel.calls), 'call')}"
     mine = [kernel_key(other) for other, _ in state.kernels]
     unique = list(dict.fromkeys(mine))
     key = kernel_key(kernel)
@@ -153,7 +154,7 @@ def _wrapper(state: State) -> Sheet:
         name = kernel.name
         shown = ", ".join(map(str, lines[:_LINES])) + (f" +{len(lines) - _LINES}" if len(lines) > _LINES else "")
         caption = f"called at {shown}" if calls else f"defined at {shown}"
-    caption += f" · {_count(len(code.kernels), 'kernel')}"
+    caption += f" · {counted(len(code.kernels), 'kernel')}"
     return Sheet(caption, name, code.text, "python", min(lines, default=0), frozenset(lines))
 
 
@@ -211,7 +212,7 @@ def _fx(state: State) -> Sheet:
         return Sheet(f"the {graph.id.stage} graph was captured without its text")
     lines = {node.code_line for node in _marked_nodes(state) if node.code_line}
     node = state.node
-    facts = f"{graph.id}, {_count(len(graph.nodes), 'node')}"
+    facts = f"{graph.id}, {counted(len(graph.nodes), 'node')}"
     if node is None or not node.code_line:
         return Sheet(facts, "", graph.code, "python", 0, frozenset(lines))
     caption = f"at {node.code_line} · {facts}"
@@ -299,7 +300,3 @@ def _why_no_kernel(state: State) -> str:
         return "the output returns what the others computed: it has no kernel of its own"
     why = "a view, folded away, or fused without a trace"
     return f"no kernel is known to compute {node.name}: {why}; ] shows the other views"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,11 +1,10 @@
 """What is shown? A fold of the session's events, and what the user has selected; no widget, no thread, no torch."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from idbg.accelerator import Accelerator, parse
-from idbg.analysis.provenance import Provenance
+from idbg.accelerator import parse
+from idbg.analysis.liveness import MemoryProfile
 from idbg.constraints import Findings
 from idbg.errors import AcceleratorError
 from idbg.events import (
@@ -24,178 +23,27 @@ from idbg.events import (
     WorkerDied,
     WorkerStarted,
 )
-from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Program, Severity, Target, Violation
-from idbg.run import History, Run
+from idbg.records import GraphId, NodeId, Target
 from idbg_tui import stages
+from idbg_tui.costing import Answer
 from idbg_tui.jumps import JumpList
-from idbg_tui.verdicts import Verdicts, first_broken, totals
+from idbg_tui.known import Known, Rules
+from idbg_tui.verdicts import first_broken
 from idbg_tui.walk import Relation, Walker, next_broken
 
 ONE_EDIT = 2.0  # seconds: edits that follow one another faster are one change of the rules
 
 
 @dataclass
-class Versions:
-    """Counters that only grow: a pane repaints when one that it shows has changed."""
+class State(Known):
+    """Everything that the panes show. Only `apply`, `take_cost` and what the user chooses change it."""
 
-    run: int = 0  # a run began, ended or changed phase
-    graphs: int = 0  # the shown run, its graphs, links or kernels
-    selection: int = 0  # graph, node, kernel
-    rules: int = 0  # the text, its error, what was checked
-    log: int = 0  # any event
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The rules' text as it stands in the editor. With an `error` the last good rules stay in force."""
-
-    text: str = ""
-    origin: str = ""
-    error: str = ""
-    line: int = 0
-    edits: int = 0
-
-
-@dataclass
-class State:
-    """Everything that the panes show. `apply` and the `choose_*` methods are the only ways to change it."""
-
-    events: list[SessionEvent] = field(default_factory=list)
-    history: History = field(default_factory=History)
-    program: Program | None = None
-    folder: str = ""
-    target: Target = field(default_factory=Target)
-    live: bool = True
-    rules: Rules = Rules()
-    accelerator: Accelerator | None = None
-    shown: Run | None = None  # whose graphs are shown: the last run that got as far
-    graph_id: GraphId | None = None
-    selected: NodeId | None = None
-    kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
-    versions: Versions = field(default_factory=Versions)
-    verdicts: Verdicts = field(default_factory=Verdicts)
     jumps: JumpList = field(default_factory=JumpList)
     walker: Walker = field(default_factory=Walker)
-    repro: ReproEnded | None = None
-    repro_running: bool = False
-    cancelling: bool = False
-    worker_died: WorkerDied | None = None
     _edited: float = 0.0
     _in_force: str = ""  # the last good rules
     _follow: bool = True  # nobody chose a graph yet: go to the most telling one as it arrives
-    _provenance: tuple[int, Provenance] | None = None
     _last_in: dict[GraphId, str] = field(default_factory=dict)
-
-    # ---------------------------------------------------------------- what is known
-
-    @property
-    def run(self) -> Run | None:
-        """The latest run, which may still be going on; `shown` is the one whose graphs are on the screen."""
-        return self.history.last
-
-    @property
-    def running(self) -> bool:
-        return self.live and self.run is not None and self.run.verdict is None
-
-    @property
-    def graph(self) -> Graph | None:
-        return self.shown.graphs.get(self.graph_id) if self.shown and self.graph_id else None
-
-    @property
-    def node(self) -> Node | None:
-        graph = self.graph
-        return graph.by_name.get(self.selected.name) if graph and self.selected else None
-
-    @property
-    def provenance(self) -> Provenance | None:
-        """Where nodes come from and go to, in the shown run."""
-        if self.shown is None:
-            return None
-        if self._provenance is None or self._provenance[0] != self.versions.graphs:
-            self._provenance = self.versions.graphs, Provenance(self.shown)
-        return self._provenance[1]
-
-    @property
-    def has_kernels(self) -> bool:
-        """Whether any code came out of the shown run yet."""
-        return self.shown is not None and bool(self.shown.codes)
-
-    @property
-    def kernels(self) -> list[tuple[Kernel, KernelCall]]:
-        """The kernels that compute the selected node, with the call that does."""
-        provenance = self.provenance
-        return provenance.kernels_of(self.selected) if provenance and self.selected else []
-
-    @property
-    def marked(self) -> frozenset[str]:
-        """Names of the shown graph's nodes that the chosen kernel (or the selected node's first) computes."""
-        kernel = self.kernel or next((kernel for kernel, _ in self.kernels), None)
-        provenance = self.provenance
-        if kernel is None or provenance is None or self.graph_id is None:
-            return frozenset()
-        graph_id = self.graph_id
-        found = {
-            place.name for node in provenance.nodes_of(kernel) for place in provenance.counterparts(node, graph_id)
-        }
-        found |= {node.name for node in provenance.nodes_of(kernel) if node.graph == graph_id}
-        return frozenset(found)
-
-    @property
-    def level(self) -> list[Graph]:
-        """The graphs of the shown run at the shown stage's level, over all its frames."""
-        return stages.level(self.shown, self.graph_id) if self.shown and self.graph_id else []
-
-    @property
-    def stages(self) -> list[GraphId]:
-        """The graphs of the shown frame, in the order of the stages."""
-        return stages.of_frame(self.shown, self.graph_id.frame) if self.shown and self.graph_id else []
-
-    @property
-    def frames(self) -> list[str]:
-        """Ids of the frames that have a graph, in the order in which they were compiled."""
-        return stages.frames(self.shown) if self.shown else []
-
-    @property
-    def broken_elsewhere(self) -> Graph | None:
-        """Where the shown graph breaks no rule: the nearest graph that does; None if none does, or the shown one."""
-        graph = self.graph
-        if graph is None or self.shown is None or len(self.findings(graph)):
-            return None
-        return next((other for other in stages.nearest(self.shown, graph.id) if len(self.findings(other))), None)
-
-    def findings(self, graph: Graph) -> Findings:
-        """What the rules in force find in one graph; `verdicts.change(graph)` is what the last edit changed."""
-        return self.verdicts.of(graph)
-
-    @property
-    def counts(self) -> dict[Severity, int]:
-        """Severity -> violations at the shown level, the severest first; those with none are not there."""
-        return totals([self.findings(graph) for graph in self.level])
-
-    def violations_of(self, node: NodeId) -> list[Violation]:
-        """What one node breaks, under the rules in force."""
-        graph = self.shown.graphs.get(node.graph) if self.shown else None
-        return self.findings(graph).violations_of(node.name) if graph else []
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds that the latest run has taken so far, or took."""
-        run = self.run
-        if run is None:
-            return 0.0
-        return max(0.0, time.time() - run.started) if self.running else run.seconds
-
-    @property
-    def typical(self) -> float | None:
-        """Seconds that the last finished run for the same backend took, or None if there was none."""
-        run = self.run
-        done = [
-            past.seconds
-            for past in self.history.runs.values()
-            if run is not None and past is not run and past.target.backend == run.target.backend
-            if past.verdict in ("clean", "violations") and past.seconds > 0
-        ]
-        return done[-1] if done else None
 
     # ---------------------------------------------------------------- what happened
 
@@ -267,6 +115,16 @@ class State:
             self._show_graph(stages.most_telling(self.shown))
         elif self.node is None:
             self._select_somewhere()
+
+    def take_cost(self, findings: Findings, answer: Answer) -> None:
+        """Take in what a graph of the shown run needs, or what its last check costs; what is neither is forgotten."""
+        graph = findings.graph
+        if self.shown is None or self.shown.graphs.get(graph.id) is not graph:
+            return
+        self.costs.take(findings, answer)
+        self.versions.costs += 1
+        if isinstance(answer, MemoryProfile) and self.verdicts.weighed(graph):
+            self.versions.rules += 1
 
     # ---------------------------------------------------------------- what the user chose
 

@@ -10,6 +10,7 @@ from idbg.events import SessionEvent
 from idbg.records import Failure
 from idbg.run import Run
 from idbg_tui import keymap, stages
+from idbg_tui.amounts import counted, size
 from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
@@ -22,6 +23,7 @@ SEVERITY_STYLES = {
     "pad": "$text-accent",
     "tile": "$text-secondary",
     "slow": "$foreground 75%",
+    "unknown": "$foreground 75%",
 }
 VERDICT_STYLES = {"clean": "$text-success", "violations": "$text-warning", "failed": "$text-error"}
 _LIVE_ONLY = ("run", "cancel", "repro", "strict")
@@ -45,7 +47,9 @@ def _headers(state: State) -> Iterator[Ends]:
     label = _short(state.program.label) if state.program else ""
     name: Piece = ("idbg", "bold $primary")
     program: Piece = (f"  {label}   ", "bold")
-    counts = _counts(state)
+    severities, signs = _counts(state), _counts(state, words=False)
+    figures = [*_figures(state)] if severities else []
+    counts = [*severities, *figures]
     target: Piece = (f"{_target(state)}   ", "")
     last = len(_STANDING) - 1
     run = state.run
@@ -60,20 +64,46 @@ def _headers(state: State) -> Iterator[Ends]:
         yield [name, program, *counts], _standing(state, 1)
     yield [name, (f"  {os.path.basename(label)}   ", "bold"), *counts], _standing(state, last)
     yield [name, ("  ", ""), *counts], _standing(state, last)
+    short = [(words.replace("partition", "part"), style) for words, style in figures]
+    for shown in ([*signs, *figures], [*signs, *short], [*signs, *figures[:1]], severities, signs):
+        yield [name, ("  ", ""), *shown], _standing(state, last)
 
 
-def _counts(state: State) -> list[Piece]:
-    """How many violations of each severity, at which stage."""
+def _counts(state: State, *, words: bool = True) -> list[Piece]:
+    """How many violations of each severity, at which stage; by the signs alone where there is no room for words."""
     level = stages.names_of(state.level)
     if not level or not state.accelerator:
         return []
     left: list[Piece] = [(f"{level} ", "$foreground 75%")]
+    dot = MARKS["separator"]
     for place, (severity, count) in enumerate(state.counts.items()):
-        words = f"{SEVERITY_SIGNS[severity]} {count:,} {severity}"
-        left.append((f" {MARKS['separator']} {words}" if place else words, SEVERITY_STYLES[severity]))
+        sign, style = SEVERITY_SIGNS[severity], SEVERITY_STYLES[severity]
+        if not words:
+            left.append((f"{'  ' if place else ''}{sign} {count:,}", style))
+            continue
+        start = f" {dot} " if place else ""
+        left.append((f"{start}{sign + ' ' if sign != dot or not place else ''}{count:,} {severity}", style))
     if not state.counts:
         left.append((f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"))
     return left
+
+
+def _figures(state: State) -> Iterator[Piece]:
+    """The most memory that a graph of the level needs at once, and how many partitions fallbacks leave, if known."""
+    style, dot = "$foreground 75%", f" {MARKS['separator']} "
+    if state.peak is not None and state.peak[1].peak_bytes:
+        profile = state.peak[1]
+        yield f"{dot}peak {'at least ' if profile.unsized else ''}{size(profile.peak_bytes)}", style
+    if "fallback" in state.counts:
+        yield f"{dot}{_partitions(state)}", style
+
+
+def _partitions(state: State) -> str:
+    """A graph that nothing falls out of is one partition."""
+    if state.priced is None:
+        return f"{MARKS['ellipsis']} partitions"
+    count = sum(priced.partitions.count if priced.partitions else 1 for _, priced in state.priced)
+    return counted(count, "partition") if count else "all on the host"
 
 
 def _target(state: State) -> str:
@@ -126,14 +156,10 @@ def _ended(run: Run, brevity: int) -> list[Piece]:
         return pieces
     dot = f" {MARKS['separator']} "
     if run.codes:
-        pieces.append((f"{dot}{_count(len(run.kernels), 'kernel')}", ""))
+        pieces.append((f"{dot}{counted(len(run.kernels), 'kernel')}", ""))
     elif run.graphs:
-        pieces.append((f"{dot}{_count(len(stages.frames(run)), 'frame')}, no kernels", ""))
+        pieces.append((f"{dot}{counted(len(stages.frames(run)), 'frame')}, no kernels", ""))
     return pieces if brevity else [*pieces, (f"{dot}{run.target.backend} took {run.seconds:.1f} s", "")]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _cells(pieces: list[Piece]) -> int:
@@ -157,7 +183,8 @@ def footer_keys(pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], s
         pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
         shown.insert(1, (pair, "frame"))
     wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
-    wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("strict", "strict/warn")]
+    wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("memory", "memory")]
+    wanted += [("partitions", "partitions"), ("strict", "strict/warn")]
     if state.running:
         wanted.insert(0, ("cancel", "cancel"))
     taken = {key for key, _ in shown}
@@ -233,12 +260,13 @@ def arrived(state: State) -> str:
     if graph is None:
         return ""
     frame = f" of frame {graph.id.frame}" if len(state.frames) > 1 else ""
-    return f"{stages.name_of(graph.id)}{frame}: {_count(len(state.findings(graph)), 'violation')}"
+    return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.findings(graph)), 'violation')}"
 
 
 def _repro(event: events.ReproEnded) -> tuple[str, str]:
     if event.failure is not None:
-        return f"no repro: {event.failure.message.strip().splitlines()[0]}", "error"
+        why = event.failure.message.strip().splitlines()[0]
+        return why if why.startswith("no repro") else f"no repro: {why}", "error"
     path = cut(_short(event.path), _PATH)
     if event.reproduced is None:
         return f"repro written, not tried: {path}", "warning"

@@ -5,12 +5,16 @@ from collections.abc import Sequence
 
 from idbg.constraints import Change, Checker, Constraint, Findings
 from idbg.records import SEVERITIES, Graph, GraphId, Severity
+from idbg_tui.costing import AT_ONCE
 
 NO_CHANGE = Change(appeared=[], went=[])
 
 
 class Verdicts:
-    """One index for each graph, and what the rules found in it; graphs are checked when somebody asks."""
+    """One index for each graph, and what the rules found in it; graphs are checked when somebody asks.
+
+    Of a large graph, rules about the whole of it are left out until what they look at was counted (`weighed`).
+    """
 
     def __init__(self) -> None:
         self.rules: tuple[Constraint, ...] = ()
@@ -18,6 +22,27 @@ class Verdicts:
         self._checkers: dict[GraphId, Checker] = {}
         self._findings: dict[GraphId, Findings] = {}
         self._changes: dict[GraphId, Change] = {}
+        self._weighed: dict[GraphId, Graph] = {}
+
+    def late(self, graph: Graph) -> list[Constraint]:
+        """The rules in force that are left out of this graph's check until it is weighed."""
+        return [rule for rule in self.rules if rule.is_about_graphs and rule.enabled] if self._waits(graph) else []
+
+    def weighed(self, graph: Graph) -> bool:
+        """What rules about whole graphs look at was counted: check this graph with them too. Whether there are any."""
+        late = self.late(graph)
+        self._weighed[graph.id] = graph
+        if late:
+            self._findings.pop(graph.id, None)
+            self._changes.pop(graph.id, None)
+        return bool(late)
+
+    def _waits(self, graph: Graph) -> bool:
+        return len(graph.nodes) > AT_ONCE and self._weighed.get(graph.id) is not graph
+
+    def _asked(self, graph: Graph, rules: tuple[Constraint, ...]) -> list[Constraint]:
+        waits = self._waits(graph)
+        return [rule for rule in rules if not (waits and rule.is_about_graphs)]
 
     def of(self, graph: Graph) -> Findings:
         """What the rules in force find in this graph."""
@@ -27,7 +52,7 @@ class Verdicts:
             self._findings.pop(graph.id, None)
             self._changes.pop(graph.id, None)
         if graph.id not in self._findings:
-            self._findings[graph.id] = checker.check(self.rules)
+            self._findings[graph.id] = checker.check(self._asked(graph, self.rules))
         return self._findings[graph.id]
 
     def change(self, graph: Graph) -> Change:
@@ -36,8 +61,14 @@ class Verdicts:
             return NO_CHANGE
         findings = self.of(graph)
         if graph.id not in self._changes:
-            self._changes[graph.id] = findings.since(self._checkers[graph.id].check(self._before))
+            before = self._checkers[graph.id].check(self._asked(graph, self._before))
+            self._changes[graph.id] = findings.since(before)
         return self._changes[graph.id]
+
+    def alone(self, graph: Graph, rule: Constraint) -> Findings:
+        """The same graph with one rule and nothing found: for what the rule would cost by itself."""
+        self.of(graph)
+        return Findings(self._checkers[graph.id], [(rule, ())])
 
     def set_rules(self, rules: tuple[Constraint, ...], *, again: bool = False) -> None:
         """Put other rules in force. With `again` this edit belongs to the one before: 8 to 16 to 32 is one change."""

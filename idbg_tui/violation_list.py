@@ -1,10 +1,13 @@
 """How do thousands of violations become a list that can be read? By rule, then by the user's line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
 
 from idbg.constraints import Change, Constraint, Finding, Findings, Group
 from idbg.records import SEVERITIES, Graph, NodeId
+from idbg_tui.rule_costs import Cost
 from idbg_tui.signs import MARKS
 
 MOST = 2000
@@ -37,6 +40,7 @@ class Gone:
     count: int
     found: tuple[str, ...]
     places: tuple[str, ...]
+    whole: bool = True  # whether these are all places
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -69,7 +73,7 @@ class Heading:
         return self.rule.name, "", -1
 
 
-Item = Heading | Line | Gone | Rest
+Item = Heading | Cost | Line | Gone | Rest
 
 
 @dataclass
@@ -81,8 +85,11 @@ class _Rule:
     appeared: int = 0
 
 
-def violation_list(checked: Iterable[tuple[Findings, Change]]) -> list[Item]:
-    """The list for several graphs, the severest rules first; what went is at the end, one row for a rule."""
+def violation_list(
+    checked: Iterable[tuple[Findings, Change]], costs: Mapping[str, Sequence[Cost]] = MappingProxyType({})
+) -> list[Item]:
+    """The list for several graphs, the severest rules first, each with its cost below its heading; what went is at the
+    end, one row for a rule."""
     rules: dict[str, _Rule] = {}
     for findings, change in checked:
         for group in findings.groups:
@@ -94,24 +101,26 @@ def violation_list(checked: Iterable[tuple[Findings, Change]]) -> list[Item]:
         for group in change.went:
             rules.setdefault(group.rule.name, _Rule(group.rule)).gone.append((findings.graph, group))
     ordered = sorted(rules.values(), key=lambda rule: SEVERITIES.index(rule.rule.severity))
-    listed = [item for rule in ordered if rule.groups for item in _items(rule)]
+    listed = [item for rule in ordered if rule.groups for item in _items(rule, costs.get(rule.rule.name, ()))]
     return [*listed, *(_gone(rule) for rule in ordered if rule.gone)]
 
 
 def _gone(rule: _Rule) -> Gone:
-    nodes = [graph.nodes[index] for graph, group in rule.gone for index in group.nodes[:MOST]]
-    places = dict.fromkeys(f"{node.file.rpartition('/')[2]}:{node.line}" for node in nodes if node.file)
+    """Places are those of the first nodes: of thousands, nobody reads more than the first few."""
+    gone = (graph.nodes[index] for graph, group in rule.gone for index in group.nodes)
+    places = dict.fromkeys(f"{node.file.rpartition('/')[2]}:{node.line}" for node in islice(gone, MOST) if node.file)
     found = dict.fromkeys(group.finding.found for _, group in rule.gone)
-    return Gone(rule.rule, sum(group.count for _, group in rule.gone), tuple(found), tuple(places))
+    count = sum(group.count for _, group in rule.gone)
+    return Gone(rule.rule, count, tuple(found), tuple(places), whole=count <= MOST)
 
 
-def _items(rule: _Rule) -> Sequence[Item]:
+def _items(rule: _Rule, costs: Sequence[Cost]) -> Sequence[Item]:
     count = sum(group.count for _, group in rule.groups)
     kinds = {group.finding for _, group in rule.groups}
     shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
     heading = Heading(rule.rule, count, rule.appeared, _heading(shared, len(kinds)))
     lines, left = _lines(rule, shared)
-    return [heading, *lines, *([Rest(rule.rule, left)] if left else [])]
+    return [heading, *costs, *lines, *([Rest(rule.rule, left)] if left else [])]
 
 
 def _only(values: set[str]) -> str:

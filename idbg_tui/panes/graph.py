@@ -62,7 +62,7 @@ class GraphPane(Pane):
     def show(self, state: State) -> None:
         """Show the state's graph, what breaks in it, and where the selection stands."""
         versions = state.versions
-        seen = (id(state.graph), versions.graphs, versions.rules, versions.selection, versions.run)
+        seen = (id(state.graph), versions.graphs, versions.rules, versions.selection, versions.run, versions.costs)
         if seen == self._seen or not self.is_mounted:
             return
         before, self._seen = self._seen, seen
@@ -75,7 +75,8 @@ class GraphPane(Pane):
         elif before[1:2] != (versions.graphs,):
             self.lines.repaint_changes()
         if graph is not None:
-            self.lines.show_findings(state.findings(graph))
+            findings = state.findings(graph)
+            self.lines.show_findings(findings, state.costs.priced(findings))
         self.lines.show_relations(state)
         if state.selected is not None and before[3:4] != (versions.selection,):
             self._go_to(state.selected.name)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from idbg.analysis.partition import HOST
 from idbg.ops import is_overload, short_name
 from idbg.records import Kernel, Node, Severity
 from idbg_tui.outline import Heading
@@ -18,7 +19,7 @@ _NUMBER = re.compile(r"(\d+)$")
 _ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
-    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("kernel", 0), ("name", 12),
+    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("side", 0), ("line", 0), ("kernel", 0), ("name", 12),
     ("shape", 16), ("op", 0), ("shape", 10), ("verdict", 2), ("name", 8), ("shape", 0),
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
@@ -32,12 +33,13 @@ class Columns:
     op: int = 4
     shape: int = 4
     verdict: int = 10
+    side: int = 5
     kernel: int = 4
     line: int = 5
 
     @property
     def total(self) -> int:
-        widths = (self.name, self.op, self.shape, self.verdict, self.kernel, self.line)
+        widths = (self.name, self.op, self.shape, self.verdict, self.side, self.kernel, self.line)
         return GUTTER + sum(width + 1 for width in widths if width)
 
     def within(self, width: int) -> "Columns":
@@ -67,6 +69,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
         shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
         verdict=0,
+        side=0,
         kernel=0,
         line=line,
     )
@@ -122,6 +125,14 @@ def kernel_mark(kernels: Sequence[Kernel]) -> str:
     return mark + ("+" if any(kernel.name != kernels[0].name for kernel in kernels) else "")
 
 
+def side_mark(side: int | None, *, crosses: bool) -> str:
+    """Where a node runs: "p2", "host", with an arrow where its value goes to another side; "" if that is not known."""
+    if side is None:
+        return ""
+    name = "host" if side == HOST else f"p{side + 1}"
+    return name + MARKS["arrow"] if crosses else name
+
+
 @dataclass(frozen=True)
 class Facts:
     """What stands in a node's line that the node itself does not know."""
@@ -131,11 +142,12 @@ class Facts:
     severity: Severity | None = None
     words: str = ""
     kernel: str = ""
+    side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
 
 
 def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
-    """One node: gutter, name, op, shape, verdict, kernel, line."""
+    """One node: gutter, name, op, shape, verdict, partition, kernel, line."""
     dots = MARKS["ellipsis"]
     indent = _indent(depth)
     related = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
@@ -152,6 +164,7 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
         (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
+        (_cell(facts.side, columns.side), "dim"),
         (_cell(facts.kernel, columns.kernel), "accent" if facts.kernel else ""),
         (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
     ]

@@ -5,14 +5,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from idbg.constraints import Findings
-from idbg.records import Graph
+from idbg.records import SEVERITIES, Graph
+from idbg_tui.costing import Priced
 from idbg_tui.outline import Outline, outline
-from idbg_tui.panes.graph_columns import Columns, Facts, heading_row, kernel_mark, measure, node_row
+from idbg_tui.panes.graph_columns import Columns, Facts, heading_row, kernel_mark, measure, node_row, side_mark
+from idbg_tui.signs import MARKS
 from idbg_tui.state import State
 from idbg_tui.verdicts import Tally
 from idbg_tui.widgets.lines import Lines, Row
 
-RULE_WORDS = {"unsupported_ops": "op", "alignment": "align"}
+RULE_WORDS = {
+    "unsupported_ops": "op",
+    "alignment": "align",
+    "peak_memory": "peak",
+    "weights_memory": "weights",
+    "matmul_tile": "tile",
+    "static_shapes": "static",
+    "constant_operand": "operand",
+    "leading_dims": "leading",
+    "same_dtype": "dtypes",
+    "max_dim": "dim",
+}
 
 
 class GraphLines(Lines):
@@ -35,6 +48,7 @@ class GraphLines(Lines):
         self._marked: frozenset[str] = frozenset()
         self._selected = -1
         self._columns = Columns()
+        self._priced: Priced | None = None
         self._fitted: dict[int, Columns] = {}
 
     # ---------------------------------------------------------------- what is shown
@@ -52,27 +66,31 @@ class GraphLines(Lines):
         self._fitted.clear()
         self.lay_out()
 
-    def show_findings(self, findings: Findings) -> None:
-        """Show what the rules say now."""
+    def show_findings(self, findings: Findings, priced: Priced | None) -> None:
+        """Show what the rules say now, and in which partition each node runs, once that was counted."""
+        if findings is self.findings and priced is self._priced:
+            return
         if findings is not self.findings:
             self.findings, self._tally = findings, Tally(findings)
-            # a column stays once it is there: an edit of the rules moves nothing
-            self._widen(verdict=max(self._columns.verdict, _verdict_width(findings)))
-            self.repaint_changes()
+        self._priced = priced
+        # a column stays once it is there: an edit of the rules moves nothing
+        verdict, side = _verdict_width(findings), _side_width(findings, priced)
+        self._widen(verdict=max(self._columns.verdict, verdict), side=max(self._columns.side, side))
+        self.repaint_changes()
 
     def _widen(self, **widths: int) -> None:
         columns = replace(self._columns, **widths)
         if columns != self._columns:
             self._columns = columns
             self._fitted.clear()
-            self.repaint_changes()
 
     def show_relations(self, state: State) -> None:
         """Mark the selected node's inputs and users, and its kernel's nodes; repaints the rows whose mark changes."""
         self._state = state
         graph, node = state.graph, state.node
-        if state.has_kernels:
+        if state.has_kernels and not self._columns.kernel:
             self._widen(kernel=Columns.kernel)
+            self.repaint_changes()
         before = self._inputs | self._users | self._marked
         self._inputs = frozenset(node.inputs) if node else frozenset()
         self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
@@ -161,11 +179,13 @@ class GraphLines(Lines):
         broken = self.findings.broken_at(index) if self.findings else ()
         words = ""
         if broken:
-            kind = broken[0][0].kind
-            words = _word(kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
+            severest = min((rule for rule, _ in broken), key=lambda rule: SEVERITIES.index(rule.severity))
+            words = _word(severest.kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
         provenance = self._state.provenance if self._state.has_kernels else None
         kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
+        priced = self._priced
         return Facts(
+            side=side_mark(priced.side_of.get(name), crosses=name in priced.crossing) if priced else "",
             relation="input" if name in self._inputs else "user" if name in self._users else "",
             marked=name in self._marked,
             severity=self.findings.worst_at(index) if self.findings and broken else None,
@@ -183,3 +203,11 @@ def _verdict_width(findings: Findings) -> int:
     """Cells for the longest verdict: a sign, a rule's word, and "+1" where nodes break several; 0 with no violation."""
     words = max((len(_word(group.rule.kind)) for group in findings.groups), default=0)
     return min(16, words + 2 + (2 if len(findings.groups) > 1 else 0)) if words else 0
+
+
+def _side_width(findings: Findings, priced: Priced | None) -> int:
+    """Cells for the longest "p12" or "host" with an arrow; 0 where nothing falls back to the host."""
+    if not findings.by_severity.get("fallback"):
+        return 0
+    longest = len(str(priced.partitions.count)) if priced and priced.partitions else 0
+    return 1 + max(3, longest) + len(MARKS["arrow"])

@@ -41,7 +41,7 @@ class NodePane(FindingPane):
     def show(self, state: State) -> None:
         """Show the selected node from its top; one whose facts alone changed keeps the cursor."""
         versions = state.versions
-        seen = (versions.graphs, versions.selection, versions.rules, versions.run)
+        seen = (versions.graphs, versions.selection, versions.rules, versions.run, versions.costs)
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
@@ -107,7 +107,7 @@ class _Rows(FindableLines):
     def action_copy(self) -> None:
         if self._labelled:
             fact = self.fact_at(self.cursor)
-            self.post_message(CopyAsked(fact.text, "this fact"))
+            self.post_message(CopyAsked(fact.copied or fact.text, "this fact"))
 
     def action_copy_all(self) -> None:
         if not self._labelled:

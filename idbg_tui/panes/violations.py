@@ -11,6 +11,7 @@ from idbg.records import NodeId
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.pane import Pane
+from idbg_tui.rule_costs import Cost, rule_costs
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.violation_list import Gone, Heading, Item, Line, violation_list
@@ -55,6 +56,8 @@ class ViolationLines(Lines):
                 return self._heading(heading, width)
             case Line() as line:
                 return self._line(line, width)
+            case Cost() as cost:
+                return [("   ", ""), (clip(f"{MARKS['arrow']} {cost.says}", width - 3), cost.rule.severity)]
             case Gone() as gone:
                 return [(clip(_gone(gone), width), "dim")]
             case rest:
@@ -119,12 +122,14 @@ class ViolationsPane(Pane):
         """List what the rules in force find at the shown stage, in every frame."""
         self._follow(state)
         level = state.level
-        seen = (tuple(map(id, level)), state.versions.rules, state.running, state.accelerator)
+        versions = state.versions
+        seen = (tuple(map(id, level)), versions.rules, versions.costs, state.running, state.accelerator)
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
-        self._checked = violation_list([(state.findings(graph), state.verdicts.change(graph)) for graph in level])
-        self._rules, self._empty = state.versions.rules, _why_empty(state)
+        checked = [(state.findings(graph), state.verdicts.change(graph)) for graph in level]
+        self._checked = violation_list(checked, rule_costs(state))
+        self._rules, self._empty = versions.rules, _why_empty(state)
         if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
             self._tell_gone()
         self._list()
@@ -159,14 +164,18 @@ class ViolationsPane(Pane):
     def _go_to(self, node: NodeId | None) -> None:
         """The row under the cursor stays if the node is in it; else the first that has it, if any."""
         items = self.lines.items
-        rows = (self.lines.cursor, *range(len(items)))
+        rows = (self.lines.cursor, *(row for row, item in enumerate(items) if isinstance(item, Line)))
         of_node = (row for row in rows if row < len(items) and node in _nodes_of(items[row]))
         row = next(of_node, None)
         if row is not None:
             self.lines.place_cursor(row)
 
-    def on_lines_opened(self, event: Lines.Opened) -> None:
+    async def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
+        item = self.lines.items[event.index] if self.lines.items else None
+        if isinstance(item, Cost) and item.of and item.node is None:
+            await self.run_action(f"app.{item.of}")
+            return
         nodes = self._under_cursor()
         if nodes:
             here = nodes.index(self._selected) if self._selected in nodes else -1
@@ -183,12 +192,9 @@ class ViolationsPane(Pane):
     def _under_cursor(self) -> Sequence[NodeId]:
         """The nodes of the row under the cursor; for a rule, those of its first line."""
         items = self.lines.items
-        for item in items[self.lines.cursor : self.lines.cursor + 2]:
-            if isinstance(item, Line):
-                return item.nodes
-            if not isinstance(item, Heading):
-                break
-        return ()
+        below = (item for item in items[self.lines.cursor :] if not isinstance(item, Heading | Cost))
+        item = next(below, None)
+        return item.nodes if isinstance(item, Line) else ()
 
     def action_repro(self) -> None:
         nodes = self._under_cursor()
@@ -206,6 +212,8 @@ class ViolationsPane(Pane):
 
 
 def _nodes_of(item: Item) -> tuple[NodeId, ...]:
+    if isinstance(item, Cost):
+        return (item.node,) if item.node else ()
     return item.nodes if isinstance(item, Line) else ()
 
 
@@ -213,6 +221,7 @@ def _gone(item: Gone) -> str:
     """gone: 15 alignment  dim 0 is 10  mlp.py:12, mlp.py:20 +3"""
     found = item.found[0] + (f" (and {len(item.found) - 1} more)" if len(item.found) > 1 else "")
     more = f" +{len(item.places) - _NAMES}" if len(item.places) > _NAMES else ""
+    more = more if item.whole else " and others"
     return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {found}  {', '.join(item.places[:_NAMES])}{more}"
 
 

@@ -9,6 +9,7 @@ from idbg.records import Graph, GraphId, Node, TensorMeta
 from idbg.session import Session
 from idbg.settings import Settings
 from idbg_tui.app import IdbgApp
+from idbg_tui.costing import answers
 from idbg_tui.state import State
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -24,6 +25,22 @@ def state_of(name: str) -> State:
     """The state after everything that was recorded."""
     state = State(live=False)
     state.apply(log(name))
+    return state
+
+
+def count(state: State) -> None:
+    """Have everything counted at once, as the app does beside the screen."""
+    while asked := state.uncounted:
+        for question in asked:
+            for answer in answers(question):
+                state.take_cost(question.findings, answer)
+
+
+def under(name: str, rules: str) -> State:
+    """A recorded session with other rules in force, and all costs counted."""
+    state = state_of(name)
+    state.apply([events.RulesEdited(text=rules, origin="editor")])
+    count(state)
     return state
 
 

@@ -283,7 +283,7 @@ async def test_the_accelerator_is_picked_from_a_list(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        app.session.edit_rules('name = "free"\n', origin="free.toml")
+        app.session.edit_rules('name = "free"\n')
         await pilot.pause(0.3)
         await pilot.press("a")
         await pilot.pause()

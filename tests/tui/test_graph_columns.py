@@ -1,8 +1,13 @@
 """Does a node read as one line whose columns stay put and fit?"""
 
-import pytest
-from recorded import state_of
+from pathlib import Path
 
+import pytest
+from recorded import app_of, state_of
+from test_app import SMALL, WIDE, settle, texts, until
+from test_costing import FALL
+
+from idbg.analysis.partition import HOST
 from idbg.records import Kernel, Node, TensorMeta
 from idbg_tui.outline import Heading
 from idbg_tui.panes.graph_columns import (
@@ -15,6 +20,7 @@ from idbg_tui.panes.graph_columns import (
     node_row,
     op_of,
     shape_of,
+    side_mark,
 )
 from idbg_tui.widgets.lines import Row
 
@@ -122,3 +128,41 @@ def test_a_folded_heading_says_how_many_nodes_and_violations_it_hides() -> None:
     row = text(heading_row(heading, {"reject": 2, "pad": 1}, Columns(24, 12, 16), folded=True))
     assert "▸ 1" in row and "same as 0" in row and "1,200 nodes" in row and "✘ 3" in row
     assert "▾" in text(heading_row(heading, {}, Columns(24, 12, 16), folded=False))
+
+
+@pytest.mark.parametrize(
+    ("side", "crosses", "mark"), [(None, False, ""), (HOST, False, "host"), (0, False, "p1"), (11, True, "p12→")]
+)
+def test_where_a_node_runs_is_marked_with_an_arrow_where_its_value_crosses(
+    side: int | None, crosses: bool, mark: str
+) -> None:
+    assert side_mark(side, crosses=crosses) == mark
+
+
+def test_a_kernel_and_a_line_stay_where_the_partition_has_no_room() -> None:
+    columns = Columns(name=40, op=28, shape=30, verdict=10, side=5, kernel=4, line=5)
+    assert columns.within(140).side == 5
+    assert columns.within(84).side == 0 and columns.within(84).kernel and columns.within(84).line
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+async def test_partitions_are_marked_once_something_falls_back(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        assert not any(" host" in row for row in texts(app, 1))
+        app.session.edit_rules(FALL)
+        await until(pilot, lambda: any(" host" in row for row in texts(app, 1)))
+        rows = {name: row for row in texts(app, 1) for name in ("add_1", "relu ", "getitem") if f" {name}" in row}
+        assert "p1→" in rows["add_1"] and "host" in rows["relu "]
+        places = {row.index(mark) for row, mark in ((rows["add_1"], "p1→"), (rows["relu "], "host"))}
+        assert len(places) == 1
+
+
+async def test_the_verdict_of_a_row_is_its_severest_rule(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    pad = '[[rules]]\nkind = "alignment"\nmultiple = 24\nseverity = "pad"\n'
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules(pad + FALL)
+        await until(pilot, lambda: any("⚠ op+1" in row for row in texts(app, 1)))

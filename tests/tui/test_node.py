@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
+from recorded import under
+from test_costing import FALL, PAD
 
-from idbg.events import RulesEdited, RunStarted
-from idbg.records import Program, Sym, Target, TensorMeta
+from idbg.events import GraphCaptured, RulesEdited, RunStarted
+from idbg.records import Graph, Node, Program, Sym, Target, TensorMeta
 from idbg_tui.facts import facts, value_of
 from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.node import NodePane
@@ -54,7 +56,7 @@ def test_each_violation_is_told_with_what_was_found_wanted_and_where_the_rule_co
     state.apply([RulesEdited(text=STRICTER, origin="editor")])
     assert told(state)["◇ pad"] == [
         "alignment: dim 0 is 8, dim 1 is 7; wanted a multiple of 16",
-        "→ pad dim 0 to 16, dim 1 to 16",
+        "→ pad dim 0 to 16, dim 1 to 16: +357 % bytes",
         "source https://hardware.example/alignment",
     ]
 
@@ -159,3 +161,66 @@ async def test_while_it_compiles_nobody_is_told_to_compile() -> None:
         said = pane.query_one(Lines).render_line(0).text
     assert said.startswith(" no node is selected: nothing captured yet")
     assert "r compiles" not in said
+
+
+def costed(name: str, node: str, rules: str) -> dict[str, list[str]]:
+    state = under(name, rules)
+    assert state.graph is not None and state.choose(state.graph.node_id(node))
+    return told(state)
+
+
+def test_a_padded_node_tells_its_shape_and_what_it_wastes() -> None:
+    found = costed("resnet", "addmm", PAD)
+    assert found["padded"] == ["f32[1,1008]"]
+    assert found["wastes"][0].startswith("+0.8 % bytes (32 B), +") and found["wastes"][0].endswith("of this node")
+    assert "padded" not in costed("resnet", "addmm", PAD.replace("24", "8"))
+
+
+def test_a_node_tells_its_partition_and_what_crosses() -> None:
+    found = costed("resnet", "add_1", FALL)
+    assert found["runs"][0].startswith("in partition 1 of 18 · ") and found["runs"][0].endswith("convolution to add_1")
+    assert found["crosses"] == ["its value, 3.1 MiB, goes to the host"]
+    found = costed("resnet", "relu", FALL)
+    assert found["runs"] == ["on the host, beside 18 partitions"]
+    assert found["crosses"] == ["add_1  3.1 MiB from partition 1", "its value, 3.1 MiB, goes to partition 2"]
+
+
+def test_enter_on_what_crosses_goes_to_it() -> None:
+    state = under("resnet", FALL)
+    assert state.graph is not None and state.choose(state.graph.node_id("relu"))
+    crossing = next(fact for fact in facts(state) if fact.label == "crosses")
+    assert crossing.node == state.graph.node_id("add_1")
+
+
+def test_a_node_tells_the_memory_in_use_while_it_runs_and_where_the_peak_is() -> None:
+    state = under("resnet", PAD)
+    assert state.peak is not None and state.graph is not None
+    profile = state.peak[1]
+    assert costed("resnet", "addmm", PAD)["memory"][0].endswith(f"; peak 50.8 MiB at {profile.peak_at}")
+    assert costed("resnet", profile.peak_at, PAD)["memory"] == [
+        "50.8 MiB live while it runs: the peak (M lists what is alive)"
+    ]
+
+
+def test_memory_that_was_not_counted_is_not_told(state: State) -> None:
+    assert "memory" not in told(state)
+
+
+def test_the_severest_violation_is_told_first_and_a_source_with_its_version(state: State) -> None:
+    reject = '[[rules]]\nkind = "dtype"\nallowed = ["int8"]\nsource = "https://x.example/d"\nversion = "SDK 2.1"\n'
+    state.apply([RulesEdited(text=STRICTER + reject, origin="editor")])
+    found = [fact for fact in facts(state) if fact.label[:1] in ("✘", "◇")]
+    assert [fact.style for fact in found] == ["reject", "pad"]
+    source = next(fact for fact in facts(state) if fact.text.startswith("source"))
+    assert source.text == "source https://x.example/d  SDK 2.1" and source.copied == "https://x.example/d"
+
+
+def test_a_node_whose_value_torch_did_not_keep_says_so() -> None:
+    node = Node(name="x", op="call_function", target="aten.nonzero.default", unknown=True)
+    graph = Graph(INFERENCE, (node,))
+    state = State(live=False)
+    program, target = Program("m.py"), Target(rules=STRICTER)
+    state.apply([RunStarted(run=1, program=program, target=target), GraphCaptured(run=1, graph=graph)])
+    found = told(state)
+    assert found["value"] == ["torch kept no value for it: no rule could judge all of its tensors"]
+    assert found["? unknown"]

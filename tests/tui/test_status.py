@@ -1,14 +1,16 @@
 """Do the header and the footer say what is so, in words, and fit?"""
 
 import pytest
-from recorded import chain, state_of
+from recorded import chain, state_of, under
+from test_costing import FALL, PAD, PEAK
 
 from idbg import events
 from idbg.events import SessionEvent
-from idbg.records import Failure, Program, Target
+from idbg.records import SEVERITIES, Failure, Program, Target
 from idbg_tui import keymap, status
 from idbg_tui.state import State
 from idbg_tui.widgets.bars import Piece
+from idbg_tui.widgets.lines import Lines
 
 KEYS = keymap.in_force({})
 
@@ -145,3 +147,42 @@ def test_a_cancelled_run_says_how_to_go_on_and_is_no_error() -> None:
     failure = Failure(kind="cancelled", message="cancelled")
     flash = status.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
     assert flash == ("cancelled: r runs again", "info")
+
+
+def test_the_header_tells_the_peak_of_memory_and_the_partitions_once_they_are_counted() -> None:
+    left = words(status.header(under("resnet", FALL + PAD), 160)[0])
+    assert left.endswith("⚠ 17 fallback · ◇ 435 pad · peak 50.8 MiB · 18 partitions")
+    left = words(status.header(state_of("resnet"), 160)[0])
+    assert "peak" not in left and "partitions" not in left
+
+
+def test_partitions_are_told_only_where_something_falls_back() -> None:
+    assert "partition" not in words(status.header(under("resnet", PAD), 160)[0])
+
+
+def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
+    assert "peak 130.9 KiB" in words(status.header(under("mlp_train", PAD), 160)[0])
+
+
+@pytest.mark.parametrize("width", [60, 70, 78, 90, 110])
+def test_a_narrow_header_gives_up_words_before_the_peak(width: int) -> None:
+    left, right = status.header(under("resnet", FALL + PAD + PEAK), width)
+    assert "✘ 1" in words(left) and "◇ 435" in words(left) and "violations" in words(right)
+    assert "peak 50.8 MiB" in words(left) or width < 70
+    assert len(words(left)) + len(words(right)) <= width
+
+
+def test_no_sign_stands_beside_a_separator_that_looks_like_it() -> None:
+    slow = PAD.replace('"pad"', '"slow"')
+    assert "fallback · 435 slow" in words(status.header(under("resnet", FALL + slow), 160)[0])
+
+
+def test_every_severity_has_a_style() -> None:
+    assert set(SEVERITIES) == set(status.SEVERITY_STYLES)
+    assert {f"lines--{severity}" for severity in SEVERITIES} <= Lines.COMPONENT_CLASSES
+
+
+def test_why_there_is_no_repro_is_said_once() -> None:
+    failure = Failure(kind="input", message="no repro can be written: relu is no tensor\nmore")
+    flash = status.flash(events.ReproEnded(run=1, path="", failure=failure))
+    assert flash == ("no repro can be written: relu is no tensor", "error")

@@ -4,6 +4,7 @@ from recorded import chain
 
 from idbg.accelerator import parse
 from idbg.constraints import Constraint
+from idbg_tui.costing import AT_ONCE
 from idbg_tui.verdicts import Tally, Verdicts, first_broken, totals
 
 
@@ -69,3 +70,16 @@ def test_totals_are_over_all_graphs_the_severest_first() -> None:
     found = verdicts.of(chain(4))
     assert list(totals([found, found]).items()) == [("reject", 8), ("pad", 8)]
     assert first_broken(found.graph, found) == "relu_0"
+
+
+def test_rules_about_a_whole_graph_wait_on_a_large_one_before_and_after_an_edit() -> None:
+    peak = parse('[[rules]]\nkind = "peak_memory"\nmax_bytes = 1\n').rules
+    small, large, verdicts = chain(5), chain(AT_ONCE + 1), Verdicts()
+    verdicts.set_rules(peak)
+    assert len(verdicts.of(small)) == 1 and len(verdicts.of(large)) == 0
+    verdicts.set_rules(rules())
+    assert verdicts.change(large).went == [] and verdicts.late(large) == []
+    assert [group.count for group in verdicts.change(small).went] == [1]
+    verdicts.set_rules(peak)
+    assert verdicts.weighed(large) and not verdicts.weighed(large)
+    assert len(verdicts.of(large)) == 1 and [group.count for group in verdicts.change(large).appeared] == [1]

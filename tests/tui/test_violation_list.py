@@ -63,3 +63,11 @@ def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:
     first, second = ([item.key for item in violation_list(found)] for _ in range(2))
     assert first == second
     assert len(set(first)) == len(first)
+
+
+def test_of_thousands_that_went_the_first_places_are_told() -> None:
+    graph, verdicts = chain(MOST + 500), checked(RELU, PAD.replace("16", "4"))
+    verdicts.of(graph)
+    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    (gone,) = items
+    assert isinstance(gone, Gone) and gone.count == MOST + 500 and not gone.whole and len(gone.places) == MOST

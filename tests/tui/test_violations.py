@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 from recorded import app_of
-from test_app import DENY, PAD, WIDE, settle, texts
+from test_app import DENY, PAD, WIDE, settle, texts, until
+from test_costing import FALL, PEAK
 
+from idbg.records import NodeId
+from idbg_tui.listing import Listing
 from idbg_tui.panes.violations import ViolationsPane
-from idbg_tui.violation_list import Gone, Line
+from idbg_tui.rule_costs import Cost
+from idbg_tui.violation_list import Gone, Heading, Line
 
 
 def rows(pane: ViolationsPane) -> list[int]:
@@ -76,3 +80,59 @@ async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch:
         app.session.edit_rules(DENY)
         await pilot.pause(0.6)
         assert not any(isinstance(item, Gone) for item in app.query_one(ViolationsPane).lines.items)
+
+
+async def test_the_cost_stands_below_its_rule_and_enter_on_it_opens_the_partitions(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules(FALL)
+        lines = app.query_one(ViolationsPane).lines
+        await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
+        assert isinstance(lines.items[0], Heading) and isinstance(lines.items[1], Cost)
+        assert "→ runs on the host: 18 partitions" in texts(app, 4)[1]
+        await pilot.press("4", "g", "j", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Listing)
+
+
+async def test_enter_on_a_peak_goes_to_its_node_and_a_walk_stops_there_once(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules(PEAK)
+        lines = app.query_one(ViolationsPane).lines
+        await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
+        assert app.state.counts == {"reject": 1} and app.state.peak is not None
+        at = app.state.peak[1].peak_at
+        await pilot.press("4", "g", "j", "enter")
+        await settle(pilot)
+        assert app.state.selected is not None and app.state.selected.name == at
+        await pilot.press("v")
+        await settle(pilot)
+        assert app.state.selected.name == at
+        line = lines.items[lines.cursor]
+        assert isinstance(line, (Cost, Line))
+        heading = next(row for row in texts(app, 1) if "✘" in row and "nodes" in row)
+        assert heading.rstrip().endswith("✘ 1")  # the module that it is in has one violation, not one for each node
+
+
+async def test_x_on_a_peak_asks_for_a_repro_of_that_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[NodeId | None, str]] = []
+    app = app_of("resnet", tmp_path)
+    monkeypatch.setattr(app.session, "export_repro", lambda node, rule="": asked.append((node, rule)))
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        app.session.edit_rules(PAD + PEAK)
+        lines = app.query_one(ViolationsPane).lines
+        await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
+        await pilot.press("4", "g", "x")
+        await settle(pilot)
+        assert app.state.peak is not None
+        graph, profile = app.state.peak
+        node = graph.node_id(profile.peak_at)
+        assert asked == [(node, "peak_memory")]
+        app.state.choose(node)
+        await pilot.press("1", "x")  # the node breaks the pad rule as well: the severest counts
+        await settle(pilot)
+        assert asked[1:] == [(node, "peak_memory")]

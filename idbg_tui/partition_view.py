@@ -1,0 +1,112 @@
+"""Into which partitions do fallbacks to the host cut the shown graph, and what crosses between them?"""
+
+from collections.abc import Callable, Iterator
+
+from idbg.analysis.partition import HOST, Boundary, Partitions
+from idbg.records import Graph
+from idbg_tui import stages
+from idbg_tui.amounts import and_unsized, counted, size
+from idbg_tui.costing import Priced
+from idbg_tui.listing import Entry, sentences
+from idbg_tui.rule_costs import NO_CHANGE, partition_words
+from idbg_tui.sheets import why_no_graph
+from idbg_tui.signs import MARKS
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Row, clip, cut, fit
+
+_SIDE = 6  # cells: "p12345"
+
+
+def title(state: State) -> str:
+    return "Partitions" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+
+
+def entries(state: State, width: int) -> list[Entry]:
+    """What would help most, then each partition with what crosses into it and out of it, then the host."""
+    graph = state.graph
+    if graph is None:
+        return list(sentences(why_no_graph(state), width, "dim"))
+    priced = state.costs.priced(state.findings(graph))
+    if priced is None:
+        return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
+    found = [*_summary(priced, width)]
+    if priced.partitions is not None and priced.partitions.host:
+        found += [*sentences("", width), *_partitions(state, graph, priced, priced.partitions)]
+    return [*found, *_others(state, graph, width)]
+
+
+def _summary(priced: Priced, width: int) -> Iterator[Entry]:
+    now = priced.partitions
+    if now is None or not now.host:
+        yield from sentences("nothing falls back to the host here: the graph is one partition", width)
+        hint = 'what breaks a rule of severity "fallback" runs on the host; 8 Rules has the severities'
+        yield from sentences(hint, width, "dim")
+        return
+    yield from sentences(f"{partition_words([now])}; {counted(len(now.host), 'node')} on the host", width)
+    arrow = MARKS["arrow"]
+    if not priced.whole:
+        yield from sentences(f"{arrow} which change would help most is being counted", width, "dim")
+    elif priced.best is None:
+        yield from sentences(f"{arrow} {NO_CHANGE}", width, "dim")
+    else:
+        rule, _, found = priced.best.label.partition(": ")
+        left = counted(priced.best.count, "partition")
+        crosses = f"{size(priced.best.bytes)} cross" if priced.best.bytes else "and nothing crosses"
+        yield from sentences(f"{arrow} allowing '{found}' (rule {rule}) leaves {left}, {crosses}", width, "accent")
+
+
+def _partitions(state: State, graph: Graph, priced: Priced, now: Partitions) -> Iterator[Entry]:
+    selected = state.selected.name if state.selected else ""
+    sides: dict[int, list[Boundary]] = {}
+    for boundary in now.boundaries:
+        sides.setdefault(boundary.to, []).append(boundary)
+        sides.setdefault(boundary.source, []).append(boundary)
+    for side, names in [*enumerate(now.parts), (HOST, now.host)]:
+        mine = priced.side_of.get(selected) == side
+        yield Entry(_part(side, names, selected=mine), graph.node_id(names[0]))
+        for boundary in sides.get(side, ()) if side != HOST else ():
+            yield Entry(_boundary(boundary, into=boundary.to == side), graph.node_id(boundary.nodes[0]))
+
+
+def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int], Row]:
+    def draw(width: int) -> Row:
+        start: Row = [
+            (f" {MARKS['dot'] if selected else ' '} ", "accent"),
+            (fit("host" if side == HOST else f"p{side + 1}", _SIDE), "fallback" if side == HOST else "strong"),
+            (f"{counted(len(names), 'node'):>14}  ", ""),
+        ]
+        ends = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        return [*start, (cut(ends, width - _taken(start)), "")]
+
+    return draw
+
+
+def _boundary(boundary: Boundary, *, into: bool) -> Callable[[int], Row]:
+    other = boundary.source if into else boundary.to
+    name = "host" if other == HOST else f"p{other + 1}"
+    crosses = and_unsized(boundary.nbytes, boundary.unsized)
+
+    def draw(width: int) -> Row:
+        start: Row = [
+            (f"     {fit(f'from {name}' if into else f'to {name}', _SIDE + 4)}", "dim"),
+            (f"{counted(len(boundary.nodes), 'value'):>11}  {crosses:>10}  ", ""),
+        ]
+        return [*start, (clip(", ".join(boundary.nodes), width - _taken(start)), "dim")]
+
+    return draw
+
+
+def _taken(pieces: Row) -> int:
+    return sum(len(text) for text, _ in pieces)
+
+
+def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
+    """The other graphs of the level that are cut."""
+    for findings, priced in state.priced or ():
+        other, now = findings.graph, priced.partitions
+        if other is graph or now is None or not now.host:
+            continue
+        where = f"{stages.name_of(other.id)} of frame {other.id.frame}: {partition_words([now])}; enter goes there"
+        first = other.node_id(now.host[0])
+        yield from sentences("", width)
+        yield from (Entry(entry.draw, first) for entry in sentences(where, width, "accent"))

@@ -1,0 +1,136 @@
+"""Are memory, padding and partitions counted for the shown graphs, kept apart, and thrown away when they are stale?"""
+
+import threading
+
+from recorded import chain, count, state_of, under
+
+from idbg import events
+from idbg.accelerator import parse
+from idbg.analysis.liveness import MemoryProfile, memory_profile
+from idbg.analysis.partition import HOST
+from idbg.constraints import Checker, Findings
+from idbg_tui.costing import AT_ONCE, Answer, Costs, Priced, Question, answers
+from idbg_tui.counter import Counter
+from idbg_tui.state import State
+
+FALL = '[[rules]]\nkind = "unsupported_ops"\nname = "no relu"\ndeny = ["relu"]\nseverity = "fallback"\n'
+PAD = '[[rules]]\nkind = "alignment"\nmultiple = 24\ndims = "last"\nseverity = "pad"\n'
+PEAK = '[[rules]]\nkind = "peak_memory"\nmax_bytes = 100\n'
+
+
+def asked(rules: str, nodes: int = 4) -> Question:
+    return Question(Checker(chain(nodes)).check(parse(rules).rules), {})
+
+
+def test_memory_is_told_first_and_the_best_change_last() -> None:
+    told = list(answers(asked(FALL)))
+    assert isinstance(told[0], MemoryProfile)
+    assert [one.whole for one in told if isinstance(one, Priced)] == [False, True]
+
+
+def test_where_nothing_falls_back_there_are_no_partitions() -> None:
+    last = list(answers(asked(PAD)))[-1]
+    assert isinstance(last, Priced) and last.partitions is None and last.whole
+
+
+def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
+    state = under("mlp_train", PAD)
+    assert state.peak is not None
+    graph, profile = state.peak
+    assert graph.id.stage == "backward"
+    assert profile.peak_bytes == max(memory_profile(other).peak_bytes for other in state.level)
+
+
+def test_each_pad_rule_is_priced_alone_and_all_together() -> None:
+    twice = PAD + PAD.replace('severity = "pad"', 'severity = "pad"\nname = "more"').replace("24", "64")
+    priced = [one for _, one in under("attention", twice).priced or ()]
+    assert priced
+    for one in priced:
+        assert set(one.waste) == {"alignment", "more"}
+        assert one.waste["alignment"].wasted_bytes < one.waste["more"].wasted_bytes <= one.padding.wasted_bytes
+
+
+def test_a_change_of_the_rules_makes_the_price_unknown_and_leaves_the_memory() -> None:
+    state = under("resnet", FALL)
+    assert state.priced is not None and state.peak is not None
+    state.apply([events.RulesEdited(text=PAD, origin="editor")])
+    assert state.priced is None and state.peak is not None
+    count(state)
+    assert state.priced is not None and not state.uncounted
+
+
+def test_an_answer_about_rules_that_are_no_longer_in_force_is_not_shown() -> None:
+    state = state_of("resnet")
+    (old,) = state.uncounted
+    state.apply([events.RulesEdited(text=FALL, origin="editor")])
+    for answer in answers(old):
+        state.take_cost(old.findings, answer)
+    assert state.priced is None and state.peak is not None
+
+
+def test_every_call_is_in_one_partition_or_on_the_host() -> None:
+    state = under("resnet", FALL)
+    ((findings, priced),) = state.priced or []
+    calls = {node.name for node in findings.graph.nodes if node.op.startswith("call")}
+    assert set(priced.side_of) == calls
+    hosted = {name for name, side in priced.side_of.items() if side == HOST}
+    assert len(hosted) == 17 and priced.crossing & hosted and priced.crossing - hosted
+
+
+def big(rules: str) -> State:
+    state = State(live=False)
+    graph = chain(AT_ONCE + 1)
+    start = [events.GraphCaptured(run=1, graph=graph), events.RunEnded(run=1, verdict="clean", seconds=1.0)]
+    recorded = events.RunStarted(run=1, program=state_of("resnet").program, target=state_of("resnet").target)
+    state.apply([recorded, events.RulesEdited(text=rules, origin="editor"), *start])
+    return state
+
+
+def test_a_rule_about_a_large_graph_is_asked_once_its_memory_was_counted() -> None:
+    state = big(PEAK)
+    assert state.counts == {}
+    (question,) = state.uncounted
+    assert [rule.kind for rule in question.late] == ["peak_memory"]
+    answer, *more = answers(question)
+    assert not more
+    rules = state.versions.rules
+    state.take_cost(question.findings, answer)
+    assert state.counts == {"reject": 1} and state.versions.rules > rules
+    count(state)
+    assert state.priced is not None and not state.uncounted
+
+
+def test_a_rule_about_a_graph_is_asked_at_once_when_it_is_edited_in_later() -> None:
+    state = big(PAD)
+    count(state)
+    state.apply([events.RulesEdited(text=PEAK, origin="editor")])
+    assert state.counts == {"reject": 1}
+
+
+def test_a_thread_answers_the_last_questions() -> None:
+    told: list[tuple[Findings, Answer]] = []
+    done = threading.Event()
+    first, last = asked(FALL, 3000), asked(FALL)
+
+    def tell(findings: Findings, answer: Answer) -> None:
+        told.append((findings, answer))
+        if findings is last.findings and isinstance(answer, Priced) and answer.whole:
+            done.set()
+
+    counter = Counter(tell)
+    counter.ask([first])
+    counter.ask([last])
+    assert done.wait(20)
+    done.clear()
+    counter.ask([Question(last.findings, {})])  # after it was idle, too
+    assert done.wait(20)
+    assert not any(isinstance(one, Priced) and one.whole for findings, one in told if findings is first.findings)
+
+
+def test_what_is_known_of_one_graph_is_not_taken_for_another_with_its_name() -> None:
+    costs, question = Costs(), asked(FALL)
+    for answer in answers(question):
+        costs.take(question.findings, answer)
+    assert costs.profile(question.findings.graph) is not None and not costs.lacks(question.findings)
+    other = asked(FALL)
+    assert costs.profile(other.findings.graph) is None and costs.priced(other.findings) is None

@@ -1,0 +1,75 @@
+"""Is the cost of breaking a rule said in words, with numbers that were counted?"""
+
+from recorded import state_of, under
+from test_costing import FALL, PAD, PEAK
+
+from idbg import costs, events
+from idbg_tui.rule_costs import rule_costs
+from idbg_tui.state import State
+
+
+def said(state: State) -> dict[str, list[str]]:
+    return {rule: [cost.says for cost in found] for rule, found in rule_costs(state).items()}
+
+
+def test_a_pad_rule_says_what_it_adds_to_bytes_and_flops() -> None:
+    state = under("resnet", PAD)
+    waste = costs.waste(state.findings(state.level[0]))
+    (words,) = said(state)["alignment"]
+    assert words.startswith(f"pads: +{waste.bytes_percent:.0f} % bytes (")
+    assert words.endswith(" % FLOPs") and waste.wasted_flops
+
+
+def test_two_pad_rules_say_their_own_cost_and_what_they_cost_together() -> None:
+    found = said(under("resnet", PAD + PAD.replace("24", "10").replace("[[rules]]", '[[rules]]\nname = "tens"')))
+    assert set(found) == {"alignment", "tens"}
+    assert len(found["tens"]) == 1 and found["tens"] != found["alignment"][:1]
+    # 24 alone makes every size here as large as both do
+    assert found["alignment"][1] == found["alignment"][0].replace("pads", "all 2 pad rules together")
+
+
+def test_a_fallback_rule_says_partitions_boundaries_bytes_and_the_best_change() -> None:
+    state = under("resnet", FALL)
+    now = costs.partitions(state.findings(state.level[0]))
+    crosses = f"{now.bytes / 2**20:.1f} MiB cross"
+    first, best = said(state)["no relu"]
+    assert first == f"runs on the host: {now.count} partitions, {len(now.boundaries)} boundaries, {crosses}"
+    assert now.count > 1
+    assert best == "allowing 'relu is denied' leaves 1 partition"
+
+
+def test_the_cost_of_several_fallback_rules_is_said_once() -> None:
+    other = FALL.replace("no relu", "no mean").replace('"relu"', '"mean"')
+    found = said(under("resnet", FALL + other))
+    assert found["no relu"][0].startswith("runs on the host: ")
+    assert found["no mean"] == ["runs on the host too: counted above"]
+
+
+def test_a_level_of_several_graphs_says_in_which_one_a_change_helps() -> None:
+    words = said(under("mlp_train", FALL.replace('"relu"', '"erf", "mul"')))["no relu"]
+    assert words[0].startswith("runs on the host: ")
+    assert words[1].endswith((" in forward", " in backward"))
+
+
+def test_until_it_is_counted_no_number_is_said() -> None:
+    state = state_of("resnet")
+    state.apply([events.RulesEdited(text=FALL + PAD, origin="editor")])
+    words = [one for found in said(state).values() for one in found]
+    assert len(words) == 3 and all("counting" in one and not any(map(str.isdigit, one)) for one in words)
+
+
+def test_the_peak_is_named_where_it_is_the_largest() -> None:
+    state = under("mlp_train", PEAK)
+    ((cost,),) = rule_costs(state).values()
+    assert cost.node is not None and cost.node.graph.stage == "backward"
+    assert f"the peak is at {cost.node.name} in backward: " in cost.says and "M lists them" in cost.says
+
+
+def test_what_only_the_graphs_inputs_break_cuts_nothing() -> None:
+    inputs = '[[rules]]\nkind = "rank"\nmax = 3\nroles = ["inputs"]\nseverity = "fallback"\n'
+    assert said(under("resnet", inputs))["rank"] == ["runs on the host: no call, only what the graph is given"]
+
+
+def test_where_no_single_change_helps_that_is_said() -> None:
+    twice = FALL + FALL.replace("no relu", "no relu either")
+    assert said(under("resnet", twice))["no relu"][1] == "allowing one finding alone leaves no fewer partitions"

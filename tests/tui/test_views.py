@@ -1,0 +1,167 @@
+"""Do the views of the peak and of the partitions tell what is so, fit, and lead to nodes?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from recorded import app_of, chain, under
+from test_app import SMALL, WIDE, bar, settle, until
+from test_costing import AT_ONCE, FALL, PAD, big
+
+from idbg import events
+from idbg.records import Graph, GraphId
+from idbg_tui import costing, memory_view, partition_view
+from idbg_tui.costing import Answer, Question
+from idbg_tui.listing import Entry, Listing
+
+
+def texts(entries: list[Entry], width: int) -> list[str]:
+    return ["".join(text for text, _ in entry.draw(width)).rstrip() for entry in entries]
+
+
+def test_what_is_alive_at_the_peak_is_listed_largest_first_and_adds_up() -> None:
+    state = under("resnet", PAD)
+    assert state.peak is not None and state.graph is not None
+    _, profile = state.peak
+    found = memory_view.entries(state, 120)
+    rows = [entry for entry in found if entry.node is not None]
+    assert [entry.node.name for entry in rows if entry.node] == [one.node for one in profile.alive]
+    assert sum(one.nbytes for one in profile.alive) == profile.peak_bytes
+    first = texts(rows, 120)[0]
+    assert first.split()[:4] == ["9.0", "MiB", f"{100 * profile.alive[0].nbytes / profile.peak_bytes:.1f}", "%"]
+    assert profile.alive[0].node in first and rows[0].here
+    told = " ".join(texts(found, 120))
+    assert f"50.8 MiB at {profile.peak_at} (resnet.py:269)" in told and "weights and buffers take" in told
+
+
+def test_the_users_line_stands_beside_what_the_program_made() -> None:
+    rows = texts(memory_view.entries(under("resnet", PAD), 120), 120)
+    assert any("convolution" in row and "resnet.py:268  x = self.conv1(x)" in row for row in rows)
+
+
+def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
+    state = under("mlp_train", PAD)
+    assert state.graph is not None and state.peak is not None and state.peak[0] is not state.graph
+    lead = next(entry for entry in memory_view.entries(state, 120) if entry.node is not None)
+    assert lead.node is not None and lead.node.graph.stage == "backward" and not lead.here
+    assert "backward needs more" in texts([lead], 120)[0]
+
+
+def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_top() -> None:
+    state = under("resnet", FALL)
+    ((_, priced),) = state.priced or []
+    now = priced.partitions
+    assert now is not None
+    found = partition_view.entries(state, 120)
+    rows = texts(found, 120)
+    assert rows[1] == " → allowing 'relu is denied' (rule no relu) leaves 1 partition, and nothing crosses"
+    parts = [row for row in rows if row.lstrip("● ").startswith(("p", "host")) and " nodes" in row]
+    assert len(parts) == now.count + 1
+    assert parts[0].endswith(f"{now.parts[0][0]} to {now.parts[0][-1]}")
+    assert sum(" from " in row and " value" in row for row in rows) == sum(one.to >= 0 for one in now.boundaries)
+    assert sum(row.startswith(" ●") for row in rows) == 1  # the selected node's
+
+
+def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
+    rows = " ".join(texts(partition_view.entries(under("resnet", PAD), 120), 120))
+    assert "one partition" in rows and 'severity "fallback"' in rows
+
+
+def test_what_is_not_counted_yet_is_not_told_as_a_number() -> None:
+    state = big(FALL)
+    for view in (memory_view, partition_view):
+        assert "not counted yet" in texts(view.entries(state, 100), 100)[0]
+
+
+@pytest.mark.parametrize("width", [70, 100, 140])
+def test_every_row_fits(width: int) -> None:
+    state = under("resnet", FALL + PAD)
+    for view in (memory_view, partition_view):
+        assert all(len(row) <= width for row in texts(view.entries(state, width), width))
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+async def test_the_peak_opens_with_a_key_and_enter_goes_to_the_node(tmp_path: Path, size: tuple[int, int]) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("M")
+        await settle(pilot)
+        listing = app.screen
+        assert isinstance(listing, Listing) and "peak" in str(listing.query("Vertical").first().border_title)
+        alive = listing.lines.entries[listing.lines.cursor].node
+        await pilot.press("j", "enter")
+        await settle(pilot)
+        assert not isinstance(app.screen, Listing)
+        assert app.state.selected is not None and app.state.selected != alive
+        assert app.state.selected.name in (app.body.panes[3].border_title or "")
+        await pilot.press("backspace")
+        await settle(pilot)
+        assert app.state.node is not None and app.state.node.op.startswith("call")
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+async def test_partitions_open_with_a_key_follow_an_edit_and_close_with_it(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("P")
+        await settle(pilot)
+        listing = app.screen
+        assert isinstance(listing, Listing) and "one partition" in listing.lines.text(0)
+        app.session.edit_rules(FALL)
+        await until(pilot, lambda: "partitions" in listing.lines.text(0))
+        await pilot.press("P")
+        await settle(pilot)
+        assert not isinstance(app.screen, Listing)
+
+
+async def test_a_row_and_the_whole_list_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr("idbg_tui.outside.copy", lambda app, text, what, folder: copied.append(text) or "copied")
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await pilot.press("M", "y", "Y")
+        await until(pilot, lambda: len(copied) == 2)
+        assert copied[0].startswith("9.0 MiB") and "layer4.0.conv2" in copied[0]
+        assert copied[0] in copied[1] and copied[1].count("\n") > 50
+
+
+async def test_a_large_graph_is_counted_beside_the_screen(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        graph = chain(AT_ONCE + 500)
+        run = app.state.run
+        assert run is not None
+        app._take([events.RulesEdited(text=FALL, origin="editor"), events.GraphCaptured(run=run.number, graph=graph)])
+        assert app.state.uncounted
+        assert "… partitions" in bar(app, "header") and "peak" not in bar(app, "header")
+        await until(pilot, lambda: not app.state.uncounted)
+        assert "all on the host" in bar(app, "header") and "peak 256 B" in bar(
+            app, "header"
+        )  # one relu and the one before it
+
+
+async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[GraphId] = []
+
+    def answers(question: Question) -> Iterator[Answer]:
+        asked.append(question.findings.graph.id)
+        return costing.answers(question)
+
+    monkeypatch.setattr("idbg_tui.counter.answers", answers)
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        run = app.state.run
+        assert run is not None
+        graphs = [Graph(GraphId(f"{frame}/0", "inference"), chain(AT_ONCE + 1).nodes) for frame in range(3)]
+        rules = events.RulesEdited(text=FALL, origin="editor")
+        app._take([rules, *(events.GraphCaptured(run=run.number, graph=graph) for graph in graphs)])
+        await until(pilot, lambda: not app.state.uncounted)
+        await pilot.pause(0.6)
+        assert sorted(asked, key=str) == [graph.id for graph in graphs]
