@@ -1,4 +1,4 @@
-"""How are bytes, percentages and counts said?"""
+"""How are bytes and counts said?"""
 
 
 def size(count: int) -> str:
@@ -19,13 +19,6 @@ def and_unsized(count: int, unsized: int) -> str:
     if not unsized:
         return size(count)
     return f"{size(count)} and {unsized:,} of unknown size" if count else "size not known"
-
-
-def percent(value: float) -> str:
-    """ "12 %", "0.4 %", "under 0.1 %"."""
-    if 0 < value < 0.1:
-        return "under 0.1 %"
-    return f"{value:,.0f} %" if value >= 10 or value == int(value) else f"{value:.1f} %"
 
 
 def counted(number: int, word: str) -> str:

@@ -9,8 +9,9 @@ from idbg.analysis.partition import Merge, Partitions
 from idbg.constraints import Constraint
 from idbg.costs import Waste
 from idbg.records import Graph, NodeId
+from idbg.sizes import spelled_percent
 from idbg_tui import stages
-from idbg_tui.amounts import and_unsized, counted, percent, size
+from idbg_tui.amounts import and_unsized, counted, size
 from idbg_tui.costing import pads
 from idbg_tui.known import Known
 from idbg_tui.signs import MARKS
@@ -72,8 +73,8 @@ def _pads(state: Known, rule: Constraint, *, first: bool) -> list[str]:
 
 def waste_words(waste: Waste) -> str:
     """ "+12 % bytes (1.2 MiB), +8 % FLOPs"."""
-    bytes_words = f"+{percent(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
-    return bytes_words + (f", +{percent(waste.flops_percent)} FLOPs" if waste.flops else "")
+    bytes_words = f"+{spelled_percent(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
+    return bytes_words + (f", +{spelled_percent(waste.flops_percent)} FLOPs" if waste.flops else "")
 
 
 def _falls(state: Known) -> list[str]:

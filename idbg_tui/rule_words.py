@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from idbg.constraints import Constraint, kinds
+from idbg_tui import amounts
 from idbg_tui.rule_steps import choices
 from idbg_tui.signs import MARKS
 
@@ -74,13 +75,8 @@ def _dims(value: str | tuple[int | str, ...]) -> str:
 
 
 def size(count: float) -> str:
-    """ "16 GiB", "1.5 MiB", "700 bytes"; "no limit" for inf."""
-    if count == float("inf"):
-        return "no limit"
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count >= 1 << power:
-            return f"{count / (1 << power):.4g} {unit}"
-    return f"{count} bytes"
+    """ "16 GiB", "700 B"; "no limit" for inf."""
+    return "no limit" if count == float("inf") else amounts.size(int(count))
 
 
 def value_words(rule: Constraint, key: str) -> str:

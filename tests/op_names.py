@@ -21,7 +21,7 @@ OF_INDUCTOR = ("_convolution_pointwise",)
 def of_operators() -> set[str]:
     """Every operator of ATen and prims, without its overload."""
     import torch._inductor.inductor_prims
-    import torch.ao.quantization.fx._decomposed  # noqa: F401 (both register ops)
+    import torch.ao.quantization.fx._decomposed
 
     found = (name.partition("::") for name in torch._C._dispatch_get_all_op_names())
     libraries = ("aten", "prims", "quantized_decomposed")

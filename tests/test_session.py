@@ -328,6 +328,7 @@ def test_a_disk_that_fills_up_is_noted_once_and_the_session_goes_on(
 
 
 def test_close_is_idempotent_ends_the_run_and_leaves_no_thread(opened: Open) -> None:
+    before = set(threading.enumerate())
     session = opened("sleep")
     session.start()
     session.run()
@@ -336,7 +337,8 @@ def test_close_is_idempotent_ends_the_run_and_leaves_no_thread(opened: Open) -> 
     session.close()
     assert verdicts(session) == {1: "cancelled"}
     assert load(session.folder) == session.events
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("idbg-")]
+    left = set(threading.enumerate()) - before
+    assert not [thread for thread in left if thread.name.startswith("idbg-")]
     with pytest.raises(BadInput, match="closed"):
         session.run()
 

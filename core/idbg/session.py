@@ -1,5 +1,6 @@
 """What has the user done with a program so far, and what is being done now? Both front ends drive this alone."""
 
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -159,7 +160,7 @@ class Session:
             self._refuse(text, origin, error)
             return None
         with self._changed:
-            if origin.endswith(".toml"):
+            if origin.endswith(".toml") and os.path.isfile(origin):
                 self._rules_file.follow(Path(origin).absolute(), text)
                 self.target = replace(self.target, accelerator=origin)
             self.target, self._refused = replace(self.target, rules=text), False

@@ -17,6 +17,7 @@ import torch._functorch.config
 import torch._inductor
 import torch._inductor.config
 import torch._inductor.exc
+import torch._inductor.inductor_prims  # what Inductor decomposes to: repros call it
 import torch._logging._internal
 import torch._logging.structured
 import torch.compiler.config
@@ -75,10 +76,10 @@ def is_compiled(model: object) -> bool:
 
 
 def python_ops() -> set[str]:
-    """Custom ops ("my::op") that Python code of this process defined."""
+    """Custom ops ("my::op") that Python code of this process defined, and not torch's own."""
     from torch._library.custom_ops import OPDEFS
 
-    return {str(name) for name in OPDEFS}
+    return {str(name) for name, op in OPDEFS.items() if not op._init_fn.__module__.startswith("torch.")}
 
 
 def inductor_options() -> set[str]:
