@@ -89,3 +89,15 @@ def test_the_best_change_is_the_finding_whose_end_merges_most() -> None:
     change = costs.best_change(found)
     assert change is not None and change.label.startswith("unsupported_ops: ") and change.count == 2
     assert costs.best_change(findings(UnsupportedOps(deny=("cos",)), nodes=CHAIN)) is None
+
+
+def test_two_rules_pad_to_what_both_take() -> None:
+    three = (node("x", "", (), 3),)
+    rules = [Alignment(multiple=multiple, severity="pad", name=str(multiple)) for multiple in (4, 6)]
+    assert costs.padded(findings(*rules, nodes=three), 0)[0].shape == (12,)
+
+
+def test_what_multiplies_padded_operands_is_padded_too() -> None:
+    found = findings(Alignment(multiple=8, severity="pad", ops=("mm",), tensors="operands"), nodes=MATMUL)
+    waste = costs.waste_of(found, 2)
+    assert waste.flops + waste.wasted_flops == 2 * 16 * 16 * 24

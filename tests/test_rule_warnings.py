@@ -67,3 +67,39 @@ def test_rules_that_nothing_can_satisfy_are_told(first: str, second: str, why: s
 )
 def test_rules_about_different_things_do_not_contradict(text: str) -> None:
     assert warnings(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (rule("unsupported_ops"), "it denies nothing"),
+        (rule("dtype", allowed=["f32"], severity="pad"), "it pads nothing"),
+        (rule("alignment", multiple=8, dims=[]), "it is about no dimension"),
+        (rule("matmul_tile"), "it limits nothing"),
+    ],
+)
+def test_a_rule_that_can_do_nothing_is_told(text: str, why: str) -> None:
+    assert why in warnings(text)[0].message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rule("max_dim", max=8, dims=[0]) + rule("alignment", multiple=16, dims="last"),
+        rule("dtype", allowed=["int8"], ops=["mm"], tensors="operands") + rule("dtype", allowed=["f32"], ops=["mm"]),
+    ],
+)
+def test_rules_about_other_dimensions_or_tensors_do_not_contradict(text: str) -> None:
+    assert warnings(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rule("max_dim", min=17, max=31) + rule("alignment", multiple=16),
+        rule("dtype", allowed=["int8"], ops=["mm"]) + rule("dtype", allowed=["f32"], ops=["m*"]),
+        rule("unsupported_ops", allow=["mm"]) + rule("unsupported_ops", deny=["m*"]),
+    ],
+)
+def test_contradictions_are_seen_through_globs_and_ranges(text: str) -> None:
+    assert "contradicts" in warnings(text)[0].message

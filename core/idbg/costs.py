@@ -5,11 +5,15 @@ from math import prod
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from idbg.analysis.flops import flops
 from idbg.analysis.partition import Merge, Partitions, best_merge, partition
 from idbg.constraints import Findings, Look, TensorRule
 from idbg.records import Role, TensorMeta
+
+_CHANGES = 24  # findings that are tried as the best one to allow
+_ROUNDS = 32  # multiples that pad one another up (4 and 6: 3, 4, 6, 8, 12) come to rest before
 
 
 class Waste(Struct, frozen=True):
@@ -83,14 +87,18 @@ def partitions(findings: Findings) -> Partitions:
 
 
 def best_change(findings: Findings, now: Partitions | None = None) -> Merge | None:
-    """Which one finding of a rule of severity `fallback`, were it allowed, would leave the fewest partitions."""
+    """Which one finding of a rule of severity `fallback`, were it allowed, would leave the fewest partitions.
+
+    Asked are those of the most nodes, for each takes a walk through the graph.
+    """
     nodes = findings.graph.nodes
     broken: dict[str, set[str]] = {}
     for group in findings.groups:
         if group.rule.severity == "fallback":
             label = f"{group.rule.name}: {group.finding.found}"
             broken.setdefault(label, set()).update(nodes[index].name for index in group.nodes)
-    return best_merge(findings.graph, broken, now)
+    asked = sorted(broken, key=lambda label: len(broken[label]), reverse=True)[:_CHANGES]
+    return best_merge(findings.graph, broken, now, asked)
 
 
 def _names(findings: Findings, indices: Sequence[int]) -> list[str]:
@@ -108,10 +116,19 @@ def _pads(findings: Findings, look: Look) -> list[TensorRule]:
 
 
 def _padded_shape(tensor: TensorMeta, role: Role, rules: Sequence[TensorRule]) -> tuple[int, ...] | None:
-    """The largest of what the rules make of each size; None if that is the shape as it is, or one is not known."""
-    shapes = [shape for rule in rules if rule.takes(role) and (shape := rule.padded(tensor, role)) is not None]
-    largest = tuple(map(max, zip(*shapes, strict=True))) if shapes else None
-    return None if largest is None or largest == tensor.shape or prod(largest) == tensor.numel else largest
+    """The smallest shape that all of the rules pass; None if that is the shape as it is, or one is not known."""
+    rules = [rule for rule in rules if rule.takes(role)]
+    padded, before = tensor, None
+    for _ in range(_ROUNDS):
+        if padded.shape == before:
+            break
+        before = padded.shape
+        for rule in rules:
+            shape = rule.padded(padded, role)
+            if shape is None:
+                return None
+            padded = replace(padded, shape=shape)
+    return None if padded.numel == tensor.numel else tuple(size for size in padded.shape if isinstance(size, int))
 
 
 def _waste(look: Look, rules: Sequence[TensorRule]) -> Waste:
@@ -124,7 +141,9 @@ def _waste(look: Look, rules: Sequence[TensorRule]) -> Waste:
     count = flops(look.target, [tensor for tensor, _ in operands], look.tensors, look.args) if look.target else 0
     if not count:
         return Waste(nbytes, wasted)
-    after = flops(look.target, list(map(_as_padded, operands)), list(map(_as_padded, results)), look.args)
+    # what multiplies padded operands gives a padded result, whichever of them the rules are about
+    computed = [(tensor, _padded_shape(tensor, look.role, rules)) for tensor in look.tensors]
+    after = flops(look.target, list(map(_as_padded, operands)), list(map(_as_padded, computed)), look.args)
     return Waste(nbytes, wasted, count, (after or count) - count)
 
 

@@ -211,9 +211,16 @@ def _names(target: str, marks: str, module_class: str | None, rank: int) -> tupl
 
 @lru_cache(maxsize=16384)
 def targets(target: str, called: tuple[str, ...]) -> tuple[str, ...]:
-    """The full targets that this call has or stands for: its own, and ATen's for each of its names."""
-    overload = target.rpartition(".")[2] if is_overload(target) else "default"
-    found = [target, target.removeprefix("torch.ops.")]
+    """The full targets that this call has or stands for: its own, and, but for another library's op, ATen's for each
+    of its names."""
+    own = target.removeprefix("torch.ops.")
+    library, _, rest = own.partition(".")
+    overload = rest.rpartition(".")[2] if is_overload(target) else "default"
+    found = [target, own]
+    if is_overload(target):
+        found.append(f"{library}.{rest.partition('.')[0]}")
+        if library not in _OP_LIBRARIES:
+            return tuple(found)
     found += [f"aten.{name}" for name in called]
     if overload == "default":
         found += [f"aten.{name}.default" for name in called]

@@ -13,6 +13,7 @@ from idbg.constraints import Constraint
 from idbg.records import Severity
 
 _MOST_GLOBS = 10
+_OURS = ("aten", "prims", "torch", "operator", "_operator")
 
 # What is only slower contradicts nothing
 _BINDING: tuple[Severity, ...] = ("reject", "fallback", "pad")
@@ -29,7 +30,14 @@ class RuleWarning(NamedTuple):
 def warnings(text: str) -> tuple[RuleWarning, ...]:
     """What is odd in this text, in the order of its lines. Raises AcceleratorError if it is not a valid accelerator."""
     rules = accelerator.parse(text).rules
-    return tuple(sorted([*_dead_globs(rules, text), *_contradictions(rules, text)]))
+    return tuple(sorted([*_dead_globs(rules, text), *_odd(rules, text), *_contradictions(rules, text)]))
+
+
+def _odd(rules: tuple[Constraint, ...], text: str) -> Iterator[RuleWarning]:
+    """Rules that can do nothing, each by itself."""
+    for number, rule in enumerate(rules):
+        if rule.enabled and (why := rule.odd()):
+            yield RuleWarning(toml_text.find_line(text, "rules", number), f'"{rule.name}": {why}')
 
 
 def _dead_globs(rules: tuple[Constraint, ...], text: str) -> Iterator[RuleWarning]:
@@ -50,9 +58,9 @@ def matches_an_op(glob: str) -> bool:
     """Whether the glob names any operation of torch; true of what names another library's."""
     path = glob.removeprefix("torch.ops.")
     library, _, rest = path.partition(".")
-    if rest and not set(library) & set("*?[") and library not in ("aten", "prims", "torch"):
+    if rest and not set(library) & set("*?[") and library not in _OURS:
         return True
-    if library == "torch":
+    if library in ("torch", "operator", "_operator"):
         path = ops.short_name(glob)
     elif rest:
         path = rest.partition(".")[0]
@@ -78,9 +86,18 @@ def _contradictions(rules: tuple[Constraint, ...], text: str) -> Iterator[RuleWa
 
 
 def _overlap(first: Constraint, second: Constraint) -> bool:
-    """Whether there may be a node that both rules concern."""
-    scopes = ((first.ops, second.ops), (first.roles, second.roles), (first.stages, second.stages))
+    """Whether there may be a node, and a tensor of it, that both rules concern."""
+    tensors = {getattr(rule, "tensors", "all") for rule in (first, second)}
+    if tensors == {"results", "operands"} and (first.ops or second.ops):
+        return False
+    if first.ops and second.ops and not any(_alike(one, other) for one in first.ops for other in second.ops):
+        return False
+    scopes = ((first.roles, second.roles), (first.stages, second.stages))
     return all(not one or not other or set(one) & set(other) for one, other in scopes)
+
+
+def _alike(one: str, other: str) -> bool:
+    return fnmatchcase(one, other) or fnmatchcase(other, one)
 
 
 def _line_of(text: str, number: int, key: str, item: str) -> int:

@@ -19,6 +19,16 @@ def stored_bytes(tensor: TensorMeta) -> int | None:
     return total
 
 
+def most_bytes(tensor: TensorMeta) -> int | None:
+    """`stored_bytes` with each symbol at the end of its range; None where a range is open."""
+    shape = tuple(dim if isinstance(dim, int) else dim.high for dim in tensor.shape)
+    known = tuple(size for size in shape if size is not None)
+    if len(known) != len(shape):
+        return None
+    stride = tuple(0 if step == 0 else 1 for step in tensor.stride)
+    return stored_bytes(TensorMeta(tensor.dtype, known, stride))
+
+
 def spelled_bytes(count: int) -> str:
     """Exact bytes, and from 1 MiB on a rounded figure that can be read."""
     if count < 2**20:

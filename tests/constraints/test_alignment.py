@@ -79,3 +79,23 @@ def test_the_relaxed_multiple_is_the_largest_that_all_sizes_have(multiple: int, 
     assert relaxed is not None and all(size % relaxed.multiple == 0 for size in sizes)
     larger = range(relaxed.multiple + 1, min(multiple, 200) + 1)
     assert not [value for value in larger if all(size % value == 0 for size in sizes)]
+
+
+@pytest.mark.parametrize(
+    ("dim", "breaks"),
+    [
+        (Sym("s0", 16), False),
+        (Sym("s0", 16, 2, 64), True),
+        (Sym("16*s0", 32, 16, 1024), False),
+        (Sym("s0", 16, 16, 16), False),
+        (Sym("8*s0", 16, 8, 1024), True),
+    ],
+)
+def test_a_range_with_an_end_is_checked_all_over(dim: Sym, breaks: bool) -> None:
+    assert bool(found(Alignment(multiple=16), (dim,))) is breaks
+
+
+def test_in_bytes_the_last_dimension_is_the_one_that_lies_together() -> None:
+    channels_last = TensorMeta("float32", (2, 3, 8, 8), (192, 1, 24, 3))
+    (finding,) = Alignment(multiple=32, unit="bytes", dims="last").check(Look(tensors=(channels_last,)))
+    assert finding.found == "dim 1 is 3"

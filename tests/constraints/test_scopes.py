@@ -82,3 +82,23 @@ def test_a_rule_about_calls_can_be_kept_to_outputs() -> None:
 def test_the_authors_hint_stands_behind_ours() -> None:
     violation = check(mlp(), Rules(Rank(max=1, fix="see page 3")))[0]
     assert violation.fix.endswith("; see page 3")
+
+
+@pytest.mark.parametrize(
+    ("target", "glob", "hit"),
+    [
+        ("aten.add.Tensor", "torch.ops.aten.add.Tensor", True),
+        ("aten.add.Tensor", "torch.ops.aten.*", True),
+        ("aten.add.Tensor", "operator.add", True),
+        ("operator.add", "aten.add", True),
+        ("rev.foo.default", "rev.foo", True),
+        ("rev.foo.default", "torch.ops.rev.foo.default", True),
+        ("rev.foo.default", "foo", True),
+        ("rev.foo.default", "aten.*", False),
+        ("rev.foo.default", "aten.foo", False),
+    ],
+)
+def test_a_glob_with_a_library_means_that_librarys_op(target: str, glob: str, hit: bool) -> None:
+    node = Node(name="n", op="call_function", target=target, tensors=(tensor(2),))
+    found = check(Graph(GraphId("0/0", "forward"), (node,)), Rules(UnsupportedOps(deny=(glob,))))
+    assert bool(found) is hit

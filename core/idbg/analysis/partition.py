@@ -88,18 +88,25 @@ def partition(graph: Graph, fallback: Collection[str]) -> Partitions:
     return Partitions(parts, tuple(members[HOST]), boundaries)
 
 
-def best_merge(graph: Graph, broken: Mapping[str, Collection[str]], now: Partitions | None = None) -> Merge | None:
+def best_merge(
+    graph: Graph,
+    broken: Mapping[str, Collection[str]],
+    now: Partitions | None = None,
+    asked: Iterable[str] | None = None,
+) -> Merge | None:
     """The one change that leaves the fewest partitions, then the fewest bytes; None if none leaves fewer.
 
     `broken` has each possible change, and the nodes that no longer fall back because of it; a node that several changes
-    hold back stays on the host until all are made. `now` is the partition with all of these on the host, if at hand.
+    hold back stays on the host until all are made. `now` is the partition with all of these on the host, if at hand;
+    `asked` the changes that are tried, if not all.
     """
     calls = _Calls(graph)
     held = {label: calls.named(names) for label, names in broken.items()}
     holders = Counter(place for places in held.values() for place in places)
     least = (now.count, now.bytes) if now else calls.cost(calls.depths(holders.keys()))
     best: Merge | None = None
-    for label, places in held.items():
+    for label in held if asked is None else asked:
+        places = held[label]
         freed = {place for place in places if holders[place] == 1}
         if not freed or _count(depths := calls.depths(holders.keys() - freed)) > least[0]:
             continue

@@ -1,5 +1,6 @@
 """Which tensor dimensions are not a multiple of what the hardware wants?"""
 
+import re
 from collections.abc import Iterator, Sequence
 from math import gcd, isqrt, prod
 from typing import Literal, Self
@@ -10,15 +11,18 @@ from idbg.constraints.base import BadValue, Finding
 from idbg.constraints.dims import DimsRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Role, TensorMeta, hint_of
+from idbg.records import Dim, Role, TensorMeta, hint_of
 from idbg.sizes import spelled_dim, spelled_percent
+
+_LEADING = re.compile(r"(\d+)\*[a-zA-Z]\w*")
 
 
 class Alignment(DimsRule, frozen=True, tag="alignment"):
     """Sizes of `dims` must be multiples of `multiple`, in elements or, with `unit = "bytes"`, in bytes.
 
-    Bytes are the size times the element's, so they are meant for the dimension that lies together in memory. A symbolic
-    size is checked at its hint. One without a hint is known only when the program runs, so it breaks the rule.
+    Bytes are the size times the element's; "last" is then the dimension whose elements lie together, which in a
+    channels_last tensor is that of the channels. A symbolic size is checked at its hint and, where its range has an
+    end, over that range. One without a hint is known only when the program runs, so it breaks the rule.
     """
 
     multiple: int
@@ -29,26 +33,27 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
         if self.multiple < 1:
             raise BadValue("multiple", f"multiple is {self.multiple}; it must be 1 or more", hint="1 allows every size")
 
+    def sizes(self, tensor: TensorMeta, role: Role) -> Iterator[tuple[int, Dim]]:
+        found = list(DimsRule.sizes(self, tensor, role))
+        if self.unit == "bytes" and self.dims == "last" and found:
+            place = _innermost(tensor)
+            found = [(place, tensor.shape[place])]
+        yield from found
+
     def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
         multiple = self._elements(tensor)
         if multiple == 1:
             return
-        bad = [(place, dim) for place, dim in self.sizes(tensor, role) if not _is_multiple(hint_of(dim), multiple)]
+        bad = [(place, dim) for place, dim in self.sizes(tensor, role) if not _is_multiple(dim, multiple)]
         if not bad:
             return
         found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in bad])
         wanted = f"a multiple of {multiple}"
         if self.unit == "bytes":
             wanted += f" ({self.multiple} bytes of {tensor.dtype})"
-        padded = self.padded(tensor, role)
-        if padded is None:
-            yield Finding(found, wanted, "give the size a bound: pad to a fixed size before this point")
-            return
-        pads = [(place, padded[place]) for place, _ in bad]
-        yield Finding(found, wanted, _fix(pads) + _cost(tensor, padded))
+        yield Finding(found, wanted, self._fix(tensor, role, [place for place, _ in bad]))
 
     def padded(self, tensor: TensorMeta, role: Role) -> tuple[int, ...] | None:
-        """The shape that the hardware makes of it, or needs; None if a size has no hint."""
         multiple = self._elements(tensor)
         shape = [hint_of(dim) for dim in tensor.shape]
         for place, _ in self.sizes(tensor, role):
@@ -64,9 +69,17 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
             for _, tensor, role in self.labelled(look):
                 item = tensor.itemsize if self.unit == "bytes" else 1
                 for _, dim in self.sizes(tensor, role):
-                    size = hint_of(dim)
-                    common = gcd(common, 1 if size is None else size * item)
+                    common = gcd(common, _factor(dim) * item)
         return replace(self, multiple=_largest_divisor(common, self.multiple))
+
+    def _fix(self, tensor: TensorMeta, role: Role, places: list[int]) -> str:
+        padded = self.padded(tensor, role)
+        if padded is None:
+            return "give the size a bound: pad to a fixed size before this point"
+        pads = [(place, padded[place]) for place in places if padded[place] != hint_of(tensor.shape[place])]
+        if not pads:
+            return "give it one size, or one that is always a multiple: its hint is, others of its range are not"
+        return _pad(pads) + _cost(tensor, padded)
 
     def _elements(self, tensor: TensorMeta) -> int:
         """The multiple in elements of this tensor."""
@@ -75,7 +88,7 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
         return self.multiple // gcd(self.multiple, tensor.itemsize)
 
 
-def _fix(pads: list[tuple[int, int]]) -> str:
+def _pad(pads: list[tuple[int, int]]) -> str:
     if len(pads) == 1:
         return f"pad to {pads[0][1]}"
     return "pad " + ", ".join([f"dim {position} to {size}" for position, size in pads])
@@ -89,8 +102,34 @@ def _largest_divisor(number: int, most: int) -> int:
     return max(divisor for value in small for divisor in (value, number // value) if divisor <= most)
 
 
-def _is_multiple(size: int | None, multiple: int) -> bool:
-    return size is not None and size % multiple == 0
+def _is_multiple(dim: Dim, multiple: int) -> bool:
+    """Whether the size, or all that is known of a symbol's, is a multiple."""
+    if isinstance(dim, int):
+        return dim % multiple == 0
+    if dim.hint is None or dim.hint % multiple:
+        return False
+    return dim.high is None or dim.low == dim.high or _factor(dim) % multiple == 0
+
+
+def _factor(dim: Dim) -> int:
+    """The largest number that is known to divide the size: of "16*s0" 16; of a symbol with an open range its hint."""
+    if isinstance(dim, int):
+        return dim
+    if dim.hint is None:
+        return 1
+    if dim.high is None or dim.low == dim.high:
+        return dim.hint
+    leading = _LEADING.fullmatch(dim.expr)
+    return int(leading[1]) if leading else 1
+
+
+def _innermost(tensor: TensorMeta) -> int:
+    """The dimension whose elements lie together; the last where the strides do not tell."""
+    last = len(tensor.shape) - 1
+    if len(tensor.stride) != len(tensor.shape) or tensor.stride[last] == 1:
+        return last
+    dense = [place for place, step in enumerate(tensor.stride) if step == 1 and tensor.shape[place] != 1]
+    return dense[-1] if dense else last
 
 
 def _cost(tensor: TensorMeta, padded: tuple[int, ...]) -> str:

@@ -106,6 +106,15 @@ class Constraint(
         """Why no tensor that both rules concern can satisfy both, in words; "" if one can."""
         return ""
 
+    def odd(self) -> str:
+        """Why this rule cannot be meant as it stands, in words; "" if it can."""
+        pads = isinstance(self, TensorRule) and type(self).padded is not TensorRule.padded
+        return (
+            "it pads nothing: only alignment knows how, so take another severity"
+            if self.severity == "pad" and not pads
+            else ""
+        )
+
     def globs(self) -> Iterator[tuple[str, str]]:
         """Every glob that names operations, with the key that it stands in."""
         yield from (("ops", glob) for glob in self.ops)

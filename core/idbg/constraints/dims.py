@@ -34,6 +34,9 @@ class DimsRule(TensorRule, frozen=True, kw_only=True):
             if isinstance(position, str) and position not in _NAMED:
                 raise BadValue("dims", f'dims holds "{position}"', hint=f"names are: {', '.join(_NAMED)}; or numbers")
 
+    def odd(self) -> str:
+        return TensorRule.odd(self) if self.dims else "it is about no dimension: dims is empty"
+
     def sizes(self, tensor: TensorMeta, role: Role) -> Iterator[tuple[int, Dim]]:
         """The position and size of each dimension that the rule is about."""
         rank = len(tensor.shape)

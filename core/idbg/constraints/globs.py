@@ -26,7 +26,7 @@ def matches_any(names: tuple[str, ...], globs: tuple[str, ...]) -> bool:
     return any(map(_matcher(globs), names))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 14)
 def _matcher(globs: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
     spellings = [spelling for glob in globs for spelling in _spellings(glob)]
     return re.compile("|".join(map(translate, spellings)) or r"(?!)").fullmatch
@@ -34,6 +34,11 @@ def _matcher(globs: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
 
 def _spellings(glob: str) -> tuple[str, ...]:
     """A Python function's path stands for its op as well: "torch.nn.functional.conv2d" means conv2d at every stage."""
-    if glob.startswith("torch.") and not ops.is_overload(glob) and not set(glob) & set("*?["):
+    glob = glob.removeprefix("torch.ops.")
+    if (
+        glob.startswith(("torch.", "operator.", "_operator."))
+        and not ops.is_overload(glob)
+        and not set(glob) & set("*?[")
+    ):
         return glob, ops.short_name(glob)
     return (glob,)

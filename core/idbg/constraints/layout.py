@@ -1,6 +1,7 @@
 """Which tensors lie in memory in an order that the hardware does not take?"""
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Literal, Self, get_args
 
 from msgspec.structs import replace
@@ -83,11 +84,13 @@ class Layout(TensorRule, frozen=True, tag="layout"):
             yield Finding(f"stride is ({stride})", " or ".join(self.formats), self._fix(look, tensor))
 
     def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        """The one more format, of those that there are, that takes what the others do not."""
-        for more in get_args(Format):
-            wider = replace(self, formats=(*self.formats, more))
-            if not any(True for look in looks for _ in wider.check(look)):
-                return wider
+        """The fewest more formats, of those that there are, that take what the others do not."""
+        missing = [each for each in get_args(Format) if each not in self.formats]
+        for count in range(1, len(missing) + 1):
+            for more in combinations(missing, count):
+                wider = replace(self, formats=(*self.formats, *more))
+                if not any(True for look in looks for _ in wider.check(look)):
+                    return wider
         return None
 
     def contradicts(self, other: Constraint) -> str:

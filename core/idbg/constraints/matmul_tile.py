@@ -29,6 +29,13 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
             if limit is not None and limit < 1:
                 raise BadValue(key, f"{key} is {limit}; it must be 1 or more", hint="leave it out for no limit")
 
+    def odd(self) -> str:
+        return (
+            Constraint.odd(self)
+            if (self.m, self.k, self.n) != (None, None, None)
+            else "it limits nothing: give m, k or n"
+        )
+
     def check(self, look: Look) -> Iterator[Finding]:
         sizes = matmul_sizes(look)
         beyond = [(key, size, limit) for key, size, limit in self._limits(sizes) if size > limit]

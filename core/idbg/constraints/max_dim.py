@@ -10,7 +10,7 @@ from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.dims import DimsRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Dim, Role, TensorMeta, hint_of
+from idbg.records import Dim, Role, Sym, TensorMeta, hint_of
 from idbg.sizes import spelled_dim
 
 
@@ -49,10 +49,12 @@ class MaxDim(DimsRule, frozen=True, tag="max_dim"):
         return replace(self, min=min(self.min, *known), max=max(self.max, *known)) if known else None
 
     def contradicts(self, other: Constraint) -> str:
-        if isinstance(other, Alignment) and other.unit == "elements" and other.multiple > self.max >= self.min > 0:
-            return f"no size from {self.min} to {self.max} is a multiple of {other.multiple}"
-        if isinstance(other, Alignment) and other.unit == "elements" and other.multiple > self.max:
-            return f"no size up to {self.max} is a multiple of {other.multiple}"
+        if isinstance(other, DimsRule) and self.dims != other.dims and "all" not in (self.dims, other.dims):
+            return ""
+        if isinstance(other, Alignment) and other.unit == "elements":
+            fits = self.max // other.multiple * other.multiple >= max(self.min, 1)
+            sizes = f"from {self.min} to" if self.min else "up to"
+            return "" if fits else f"no size {sizes} {self.max} is a multiple of {other.multiple}"
         if isinstance(other, MaxDim) and (self.max < other.min or other.max < self.min):
             return "they allow no size in common"
         return ""
@@ -62,15 +64,17 @@ class MaxDim(DimsRule, frozen=True, tag="max_dim"):
 
     def _fix(self, bad: list[tuple[int, Dim]]) -> str:
         largest = max(size for _, dim in bad for size in _known(dim))
-        if largest <= self.max:
-            return "pad it, or give it a larger lower bound"
+        if largest <= self.max and all(isinstance(dim, int) for _, dim in bad):
+            return f"pad it to {self.min} or more"
         if all(self.min <= (hint_of(dim) or self.min) <= self.max for _, dim in bad):
-            return f"bound it: torch._dynamo.mark_dynamic(x, dim, max={self.max})"
+            if any(isinstance(dim, Sym) and dim.hint is None for _, dim in bad):
+                return f"bound it: torch._check(size <= {self.max})"
+            return f"bound it: torch._dynamo.mark_dynamic(x, dim, min={max(self.min, 2)}, max={self.max})"
         return f"split it: {-(-largest // self.max)} pieces or more (torch.chunk)"
 
 
 def _known(dim: Dim) -> list[int]:
-    """The size, or all that is known of a symbol's: its hint, and the end of its range."""
+    """The size, or all that is known of a symbol's: its hint, and the ends of its range, where that has one."""
     if isinstance(dim, int):
         return [dim]
-    return [size for size in (dim.hint, dim.high) if size is not None]
+    return [size for size in (dim.hint, dim.high, dim.low if dim.high is not None else None) if size is not None]

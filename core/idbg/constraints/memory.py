@@ -10,13 +10,14 @@ from idbg.constraints.base import BadValue, Finding, TensorRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
 from idbg.records import Role, TensorMeta
-from idbg.sizes import at_hints, spelled_bytes, stored_bytes
+from idbg.sizes import at_hints, most_bytes, spelled_bytes, stored_bytes
 
 
 class Memory(TensorRule, frozen=True, tag="memory"):
     """No tensor may take more than `max_bytes` (an integer, or inf for no limit).
 
-    Symbolic sizes are taken at their hints; a tensor with a size that has no hint is not checked.
+    Symbolic sizes are taken at their hints, and where their ranges have an end, at that too. A tensor with a size that
+    has neither is not checked.
     """
 
     max_bytes: int | float
@@ -25,20 +26,26 @@ class Memory(TensorRule, frozen=True, tag="memory"):
         at_least_0(self.max_bytes)
 
     def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
-        size = stored_bytes(tensor)
+        size, most = stored_bytes(tensor), most_bytes(tensor)
+        wanted = f"at most {spelled_bytes(int(self.max_bytes))}" if self.max_bytes != math.inf else ""
         if size is not None and size > self.max_bytes:
-            wanted = f"at most {spelled_bytes(int(self.max_bytes))}"
             yield Finding(f"{spelled_bytes(size)}{at_hints(tensor)}", wanted, self._fix(size))
+        elif most is not None and most > self.max_bytes:
+            yield Finding(f"up to {spelled_bytes(most)}, at the end of its sizes' ranges", wanted, self._fix(most))
 
     def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
         """Room for the largest tensor."""
-        return replace(self, max_bytes=max(stored_bytes(tensor) or 0 for tensor in self.concerned(looks)))
+        return replace(self, max_bytes=max(_at_most(tensor) for tensor in self.concerned(looks)))
 
     def _fix(self, size: int) -> str:
         if self.max_bytes < 1:
             return 'raise "max_bytes": nothing fits into 0 bytes'
         pieces = -(-size // int(self.max_bytes))
         return f"split it: {pieces} pieces or more (torch.chunk), or a smaller dtype or batch"
+
+
+def _at_most(tensor: TensorMeta) -> int:
+    return max(stored_bytes(tensor) or 0, most_bytes(tensor) or 0)
 
 
 def at_least_0(max_bytes: int | float) -> None:

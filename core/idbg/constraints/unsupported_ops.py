@@ -1,6 +1,7 @@
 """Which operations can the hardware not run?"""
 
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Self
 
 from msgspec.structs import replace
@@ -58,9 +59,16 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
         return replace(self, deny=deny, allow=(*self.allow, *missing))
 
     def contradicts(self, other: Constraint) -> str:
-        if isinstance(other, UnsupportedOps) and (both := sorted(set(self.allow or ()) & set(other.deny))):
-            return f'"{both[0]}" is allowed by one and denied by the other'
+        if isinstance(other, UnsupportedOps):
+            both = [glob for glob in self.allow or () if any(fnmatchcase(glob, denied) for denied in other.deny)]
+            if both:
+                return f'"{both[0]}" is allowed by one and denied by the other'
         return ""
+
+    def odd(self) -> str:
+        if not self.deny and self.allow is None:
+            return "it denies nothing: give it deny or allow"
+        return Constraint.odd(self)
 
     def globs(self) -> Iterator[tuple[str, str]]:
         yield from Constraint.globs(self)
@@ -69,7 +77,7 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
 
 
 def _only_python(look: Look, name: str) -> bool:
-    return name == "getitem" or not (look.tensors or look.unknown)
+    return name == "getitem" or not (look.tensors or look.unknown or name == "setitem")
 
 
 def _fix(names: tuple[str, ...], glob: str) -> str:

@@ -27,9 +27,9 @@ class Whole:
 
     @cached_property
     def weights(self) -> dict[int, int]:
-        """Index of each weight and buffer that the graph is given -> bytes."""
+        """Index of each weight and buffer that the graph is given -> bytes. Branches of a torch.cond have none more."""
         return {
             index: sum(stored_bytes(tensor) or 0 for tensor in node.tensors)
             for index, node in enumerate(self.graph.nodes)
-            if node.role in ("weight", "buffer") and node.op in ("placeholder", "get_attr")
+            if node.role in ("weight", "buffer") and node.op in ("placeholder", "get_attr") and "." not in node.name
         }

@@ -5,7 +5,7 @@ Every key is always there, as in the JSON of a run.
 
 import msgspec
 
-from idbg.records import Part, Severity, Stage, Violation
+from idbg.records import GraphBreak, Part, Severity, Stage, Violation
 from idbg.reports.check import MENDABLE, Answer, Check, Checked
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
@@ -55,6 +55,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     error: ErrorReport | None
     seconds: float
+    breaks: list[GraphBreak]
     graphs: list[CheckedGraphReport]
     accelerators: list[AcceleratorReport]
 
@@ -68,6 +69,7 @@ def check_report(check: Check) -> CheckReport:
         stage=check.level,
         error=ErrorReport(**msgspec.structs.asdict(failure)) if failure else None,
         seconds=run.seconds,
+        breaks=list(run.breaks),
         graphs=[
             CheckedGraphReport(graph.id.frame, graph.id.stage, graph.id.part, len(graph.nodes))
             for graph in check.graphs

@@ -73,6 +73,9 @@ def _head(check: Check) -> Iterator[str]:
         f"  {count(len(check.graphs), 'graph')} of {count(frames, 'frame')}, {count(nodes, 'node')}, "
         f"{count(len(run.breaks), 'graph break')}; {peak}"
     )
+    for graph_break in run.breaks[:LINES_OF_ONE]:
+        where = place(graph_break.file, graph_break.line) or "an unknown line"
+        yield f"  not checked: what runs in Python at {where}: {graph_break.reason.strip().partition(chr(10))[0]}"
 
 
 def _headline(check: Check) -> str:

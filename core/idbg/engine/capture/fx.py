@@ -50,7 +50,8 @@ def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int,
         if below.op != "output":
             record = _node(inner, below, storages, 0, False)
             inputs = tuple(prefix + name for name in record.inputs)
-            yield msgspec.structs.replace(record, name=prefix + record.name, inputs=inputs)
+            role: Role = "intermediate" if record.role == "input" else record.role  # the graph around it computed it
+            yield msgspec.structs.replace(record, name=prefix + record.name, inputs=inputs, role=role)
 
 
 def with_weights(graph: Graph) -> Graph:
