@@ -1,5 +1,6 @@
 """An accelerator file is read, edited and refused with the line that is wrong."""
 
+import os
 import tomllib
 from math import inf
 from pathlib import Path
@@ -67,6 +68,16 @@ def test_an_empty_file_is_an_accelerator_without_rules() -> None:
         ('[[rules]]\nkind = "alignement"', 2, 'no kind of rule "alignement"', "did you mean alignment?"),
         ("[[rules]]\nmultiple = 8", 1, "has no kind", "alignment, constant_operand"),
         ('[[rules]]\nkind = "alignment"\n# why\nmultiple = "8"', 4, "multiple is a string", "must be a whole number"),
+        ('[[rules]]\nkind = "alignment"\nmultiple = 8.0', 3, "multiple must be a whole number", "not 8.0"),
+        ('[[rules]]\nkind = "matmul_tile"\nm = inf', 3, "m must be a whole number", "write 8"),
+        (f'[[rules]]\nkind = "alignment"\nmultiple = {2**63}', 3, "multiple is too large", "9,223,372,036,854,775,807"),
+        (f'[[rules]]\nkind = "memory"\n\nmax_bytes = {10**400}', 4, "max_bytes is too large", "or inf for no limit"),
+        (f'[[rules]]\nkind = "alignment"\nmultiple = 8\ndims = [{-(2**64)}]', 4, "dims is too large", "at most"),
+        ('a = "7"\n[[rules]]\nmultiple = ' + "1" * 5000, 3, "a number is too long: it has 5,000 digits", "line 3: mul"),
+        (f'[[rules]]\nkind = "alignment"\nmultiple = 8\ndims = "last {"1" * 5000}"', 4, 'dims is "last 11', '"last 2"'),
+        ('[[rules]]\nkind = ["a"]', 2, "kind must be a string", "kind ="),
+        ("[[rules]]\n\nkind = 3", 3, "kind must be a string", "kind ="),
+        ('name = "a"\n[["r\\u0075les"]]\nkind = "rank"\nmax = 3\n"b\\u0061d" = 1', 5, 'no key "bad"', ""),
         ('[[rules]]\nkind = "alignment"\nmultiple = 0', 3, "multiple is 0", "1 allows every size"),
         ('[[rules]]\nkind = "alignment"\nmultiple = -4', 3, "multiple is -4", "1 allows"),
         ('[[rules]]\nkind = "alignment"\nmultiple = 8\ndims = "lst"', 4, 'dims is "lst"', 'did you mean "last"?'),
@@ -109,6 +120,47 @@ def test_a_mistake_is_told_with_its_line_and_what_to_do(text: str, line: int, me
     assert message in error.message and hint in error.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "held"),
+    [
+        (r'description = "\u001b[2J"', 1, "description holds the character U+001B (control)"),
+        ('description = "a\tb"', 1, "description holds the character U+0009"),
+        (r'name = "a\nb"', 1, "name holds the character U+000A"),
+        ('name = "a\u202eb"', 1, "name holds the character U+202E (RIGHT-TO-LEFT OVERRIDE)"),
+        ('[[rules]]\nkind = "layout"\nname = "a\u2066b"', 3, "name holds the character U+2066"),
+        ('[[rules]]\nkind = "layout"\nfix = "a\u200bb"', 3, "fix holds"),
+        ('[[rules]]\nkind = "layout"\nsource = "a\u2028b"', 3, "source holds"),
+        ('[[rules]]\nkind = "unsupported_ops"\n\ndeny = ["mm", "a\u0085b"]', 4, "deny holds the character U+0085"),
+        (r"[[rules]]" "\n" r'kind = "\u001b[2J"', 2, "kind holds the character U+001B"),
+        (r'"\u001b[2J" = 3', 1, "a key holds the character U+001B"),
+        ('[numerics]\ncompute = "bf\u202e16"', 2, "compute holds the character U+202E"),
+    ],
+)
+def test_characters_that_a_terminal_obeys_are_refused(text: str, line: int, held: str) -> None:
+    error = refused(text)
+    assert error.line == line and held in error.message
+    assert all(character.isprintable() for character in error.message)
+
+
+def test_plain_unicode_and_lines_in_a_description_are_text() -> None:
+    read = accelerator.parse('name = "Zürich 日本 ≤ 🚀"\ndescription = """one\ntwo"""')
+    assert (read.name, read.description) == ("Zürich 日本 ≤ 🚀", "one\ntwo")
+    assert accelerator.parse(accelerator.unparse(read)) == read
+
+
+def test_the_largest_number_and_inf_are_read() -> None:
+    text = f'[[rules]]\nkind = "alignment"\nmultiple = {2**63 - 1}\n[[rules]]\nkind = "memory"\nmax_bytes = inf'
+    assert accelerator.parse(text).rules[:2] == (Alignment(multiple=2**63 - 1), Memory(max_bytes=inf))
+
+
+def test_a_thousand_rules_are_read_and_one_more_is_told_with_its_line() -> None:
+    rule = '[[rules]]\nkind = "layout"\n'
+    assert len(accelerator.parse(rule * 1000).rules) == 1001, "and the one of kind unknown"
+    error = refused(rule * 1001)
+    assert error.line == 2001
+    assert error.message == "this file has 1,001 rules; it may have at most 1,000"
+
+
 def test_brackets_and_hashes_in_strings_do_not_move_the_line() -> None:
     text = (
         'description = """\n[[rules]]\nkind = "x"\n"""\nname = "# no [comment]"\n[[rules]]\nkind = "layout"\nbad = 1\n'
@@ -117,7 +169,7 @@ def test_brackets_and_hashes_in_strings_do_not_move_the_line() -> None:
 
 
 def test_a_file_of_megabytes_is_refused_before_it_is_parsed() -> None:
-    assert "2 MB" in refused("# x\n" * (1 << 19)).message
+    assert "larger than 1 MB" in refused("# x\n" * (1 << 19)).message
 
 
 def test_second_rules_of_a_kind_get_a_name_of_their_own() -> None:
@@ -180,7 +232,13 @@ def test_the_environment_sets_alignment_and_memory() -> None:
 
 @pytest.mark.parametrize(
     "environ",
-    [{"MOCK_ALIGNMENT": "0"}, {"MOCK_ALIGNMENT": "inf"}, {"MOCK_MAX_MEMORY": "-1"}, {"MOCK_MAX_MEMORY": "16GB"}],
+    [
+        {"MOCK_ALIGNMENT": "0"},
+        {"MOCK_ALIGNMENT": str(2**63)},
+        {"MOCK_ALIGNMENT": "inf"},
+        {"MOCK_MAX_MEMORY": "-1"},
+        {"MOCK_MAX_MEMORY": "16GB"},
+    ],
 )
 def test_a_bad_variable_is_named_with_its_value(environ: dict[str, str]) -> None:
     ((name, value),) = environ.items()
@@ -207,6 +265,21 @@ def test_what_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
     for path, words in [(tmp_path / "none.toml", "no file"), (binary, "not UTF-8 text"), (tmp_path, "cannot be read")]:
         with pytest.raises(AcceleratorError, match=words):
             accelerator.find(f"{path}/" if path == tmp_path else str(path))
+
+
+def test_what_has_no_end_is_refused_without_reading_it(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.toml")
+    for path in (pipe, "/dev/zero"):
+        with pytest.raises(AcceleratorError, match=f"{path} cannot be read: it is a pipe or a device"):
+            accelerator.find(str(path))
+
+
+def test_a_huge_file_is_refused_after_a_megabyte(tmp_path: Path) -> None:
+    path = tmp_path / "huge.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte, of which the disk holds nothing
+    with pytest.raises(AcceleratorError, match=r"huge\.toml is no accelerator file: it is larger than 1 MB"):
+        accelerator.find(str(path))
 
 
 def test_another_packages_preset_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,6 @@ import pytest
 import idbg
 from idbg import accelerator, adapter, plugins
 from idbg.adapter import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus
-from idbg.constraints import BadValue
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.layout import Layout
@@ -21,6 +21,7 @@ from idbg.constraints.peak_memory import PeakMemory
 from idbg.constraints.rank import Rank
 from idbg.constraints.static_shapes import StaticShapes
 from idbg.constraints.unsupported_ops import UnsupportedOps
+from idbg.errors import BadInput
 from idbg.records import Target
 from idbg.rules_file import for_backend, rules_for
 
@@ -92,13 +93,60 @@ def test_what_is_not_said_is_no_limit() -> None:
 def test_rules_of_ones_own_come_after_and_need_a_name_of_their_own() -> None:
     own = Alignment(name="rows", multiple=64)
     assert Capabilities(alignment=8, rules=(own,)).accelerator("npu").rules[1] == own
-    with pytest.raises(ValueError, match='two rules of npu are named "alignment"'):
+    assert Capabilities(rules=[own]).accelerator("npu").rules[0] == own
+    with pytest.raises(BadInput, match='two rules of npu are named "alignment"'):
         Capabilities(alignment=8, rules=(Alignment(multiple=64),)).accelerator("npu")
 
 
-def test_a_capability_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(BadValue, match="multiple is 0"):
-        Capabilities(alignment=0).accelerator("npu")
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        ({"alignment": 0}, "multiple is 0; it must be 1 or more", "1 allows"),
+        ({"alignment": "8"}, "alignment is a string", "it must be a whole number"),
+        ({"alignment": 8.0}, "alignment must be a whole number", "not 8.0"),
+        ({"max_bytes": 10**400}, "max_bytes is too large", "at most"),
+        ({"ops": "mm"}, "ops is a string", "it must be a list"),
+        ({"denied_ops": [3]}, "denied_ops holds a whole number", "it must hold a string"),
+        ({"dtypes": "float32"}, "dtypes is a string", "it must be a list"),
+        ({"dtypes": ("f33",)}, 'there is no dtype "f33"', ""),
+        ({"other_ops": "nope"}, 'other_ops is "nope"', "reject, fallback"),
+        ({"dynamic_shapes": None}, "dynamic_shapes is None", "true or false"),
+        ({"rules": None}, "rules must be a list of constraints", "Alignment"),
+        ({"rules": ("x",)}, "rules must be a list of constraints", "Alignment"),
+    ],
+)
+def test_a_capability_that_makes_no_sense_is_refused_by_name(given: dict[str, Any], message: str, hint: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        Capabilities(**given).accelerator("npu")
+    assert raised.value.message.startswith(f"the capabilities of npu cannot be used: {message}")
+    assert hint in raised.value.hint
+
+
+def test_lists_are_as_good_as_tuples() -> None:
+    listed = Capabilities(dtypes=["f32"], ops=["mm"], denied_ops=["sort"], alignment=4, aligned_dims=[0, "channels"])  # type: ignore[arg-type]
+    paired = Capabilities(dtypes=("f32",), ops=("mm",), denied_ops=("sort",), alignment=4, aligned_dims=(0, "channels"))
+    assert listed.accelerator("npu") == paired.accelerator("npu")
+    assert hash(listed.accelerator("npu")), "rules are looked up by what they say"
+
+
+def test_a_result_that_cannot_run_is_refused_where_it_is_made() -> None:
+    with pytest.raises(TypeError, match="compiled is of type int, which cannot be called"):
+        CompilationResult(compiled=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="fallback is of type str"):
+        CompilationResult(fallback="x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="status is 'done'; it must be one of success, partial, failed"):
+        CompilationResult(status="done")  # type: ignore[arg-type]
+
+
+def test_a_callable_that_is_empty_still_runs() -> None:
+    class Empty:
+        def __len__(self) -> int:
+            return 0
+
+        def __call__(self) -> int:
+            return 1
+
+    assert CompilationResult(compiled=Empty(), fallback=print).callable() == 1
 
 
 def test_an_adapter_must_compile() -> None:

@@ -1,5 +1,8 @@
 """One rule of a text is changed; every comment and every other line stays."""
 
+import itertools
+import tomllib
+
 import pytest
 
 from idbg import accelerator, rule_edits
@@ -54,12 +57,103 @@ def test_items_of_a_list_come_and_go_alone(wanted: list[str], old: str, new: str
         ('["a", ]', ["a", "b"], '["a", "b"]'),
         ('["a", "b"]', ["b"], '["b"]'),
         ("['a']", [], "[]"),
+        ('["a", "b"]', ["a"], '["a"]'),
+        ('["a", # has "b" in it\n "b"]', ["a"], '["a", # has "b" in it\n ]'),
+        ('[\n  "a",\n  # "b",\n  "b",\n  "c",\n]', ["a", "c"], '[\n  "a",\n  # "b",\n  "c",\n]'),
+        ("""["x'b'y", 'b']""", ["x'b'y"], """["x'b'y"]"""),
+        ('["""a""", "b"]', ["b"], '["b"]'),
+        ("['''a''', 'b']", ["b"], "['b']"),
+        ('["""a"""", "b"]', ["b"], '["b"]'),
+        ('[\n  "a"\n  , "b"\n  , "c"\n]', ["b", "c"], '[\n   "b"\n  , "c"\n]'),
+        ('[\n  "a"\n  , "b"\n  , "c"\n]', ["a", "c"], '[\n  "a"\n  , "c"\n]'),
+        ('["a\\u0062", "c"]', ["c"], '["c"]'),
+        ('["a", "a"]', ["a"], '["a"]'),
+        ('["a"] # why', ["b", "a"], '["b", "a"] # why'),
+        ('"last"', ["a"], '["a"]'),
         ("[0, -1]", [1], "[1]"),
     ],
 )
-def test_lists_on_one_line(before: str, wanted: list[object], after: str) -> None:
+def test_a_list_is_edited_where_its_items_stand(before: str, wanted: list[object], after: str) -> None:
     text = f'[[rules]]\nkind = "dtype"\nx = {before}\n'
     assert rule_edits.set_key(text, 0, "x", wanted) == text.replace(before, after)
+
+
+LISTS = [
+    '["a", "b", "c"]',
+    '["a","b","c",]',
+    '[ "a" , # one\n "b", # two "b"\n "c" # three\n]',
+    '[\n  "a",\n  # "b",\n  "b",\n  "c",\n]',
+    "['a', 'b', \"c\"]",
+    "[]",
+    "[\n]",
+    "[ # c\n]",
+    '["a" # x, y\n]',
+    '["a", "a"]',
+    '["a#b", "c"]',
+    '["a\\u0062", "c"]',
+    '[\n  "a"\n  , "b"\n  , "c"\n]',
+    '["""a""", "b"]',
+    '["""a"""", """"b""", """""""", "c"]',
+    "['''a'''', 'b']",
+    '["a", # has "b" in it\n "b"]',
+    '["a", # \'b\'\n "b"]',
+    "[\"x'b'y\", 'b']",
+    '["\\"b\\"", "b"]',
+    '["c", # "a", is bad\n "a"]',
+    '[ # "a"\n "a" ]',
+    '["b,", "b]"]',
+    '["""\na\n""",\n"b"]',
+    '["a"\n\n, # c\n\n"b"\n,]',
+]
+
+
+@pytest.mark.parametrize("spelled", LISTS)
+def test_any_items_of_any_list_go_and_come_and_nothing_else_changes(spelled: str) -> None:
+    text = f'# top\n[[rules]]\nkind = "rank"\nops = {spelled} # tail\nname = "n"\n[numerics]\nops = ["a"]\n'
+    before = tomllib.loads(text)
+    items = before["rules"][0]["ops"]
+    kept = [some for size in range(len(items) + 1) for some in itertools.combinations(items, size)]
+    for some, more in itertools.product(kept, ([], ["z"], ["z]", 'q"#'])):
+        edited = rule_edits.set_key(text, 0, "ops", (*some, *more))
+        before["rules"][0]["ops"] = [*some, *more]
+        assert tomllib.loads(edited) == before
+        assert "# top" in edited and "# tail" in edited
+        assert edited.count("# ") == text.count("# "), "every comment stays"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'kind = "rank"\n"m\\u0061x" = 3',
+        "kind = 'rank'\n'max' = 0x1_0 # hex",
+        'kind = "rank" # kind = "q"\n#max = 9\nmax = 3',
+        'kind = "rank"\nfix = """a\n#b ] } " \n"""\nmax = 3',
+        'kind = """rank"""',
+        '"kind" = "rank"\nnot.max = 3\n"a \\" = b".c = """\nmax = 1\n"""\nmax = 2',
+        'kind = "rank"\n[rules.x]\nmax = 9',
+        'kind = "rank"\nx = nan\ny = 8.0',
+    ],
+)
+@pytest.mark.parametrize("header", ["[[rules]]", '[["rules"]] # [x]', "[[ 'rules' ]]", '[["r\\u0075les"]]'])
+def test_a_key_is_set_however_it_and_its_neighbours_are_spelled(header: str, rule: str) -> None:
+    text = f'description = """\n[[rules]]\nmax = 9\n""""\n{header}\n{rule}\n{header}\nkind = "rank"\nmax = 5\n'
+    before, after = tomllib.loads(text), tomllib.loads(rule_edits.set_key(text, 0, "max", 7))
+    assert after["rules"][0].pop("max") == 7
+    before["rules"][0].pop("max", None)
+    assert repr(after) == repr(before)
+
+
+@pytest.mark.parametrize("keys", ['kind = "rank"\nmax.a = 3', 'kind = "rank"\n[rules.max]\na = 3'])
+def test_what_cannot_be_edited_is_refused_with_its_line(keys: str) -> None:
+    with pytest.raises(AcceleratorError, match='the key "max" of this rule is written in a way') as raised:
+        rule_edits.set_key(f"[[rules]]\n{keys}", 0, "max", 7)
+    assert raised.value.line
+
+
+@pytest.mark.parametrize("text", ['rules = [{kind = "layout"}]', "rules = []"])
+def test_no_rule_is_added_to_those_on_one_line(text: str) -> None:
+    with pytest.raises(AcceleratorError, match="on one line"):
+        rule_edits.add_rule(text, "layout", "enabled", False)
 
 
 def test_rules_on_one_line_cannot_be_edited() -> None:

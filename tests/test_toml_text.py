@@ -51,6 +51,30 @@ def test_a_replaced_value_changes_nothing_else(place: toml_text.Place) -> None:
     assert table[place.key] == 42
 
 
+@pytest.mark.parametrize(
+    ("spelled", "key"),
+    [
+        ('"m\\u0061x"', "max"),
+        ('"a \\" = b"', 'a " = b'),
+        ("'a # b'", "a # b"),
+        ("a . b", "a.b"),
+        ("\"a\".'b'", "a.b"),
+    ],
+)
+def test_a_key_and_a_header_are_known_by_what_they_mean(spelled: str, key: str) -> None:
+    assert [place.key for place in toml_text.places(f"{spelled} = 1")] == [key]
+    assert [place.table for place in toml_text.places(f"[[ {spelled} ]] # ]")] == [key]
+
+
+@pytest.mark.parametrize("string", ['"""a""""', '""""a"""""', '""""""', "'''a'''''", "''''a'''"])
+def test_quotes_at_the_ends_of_a_long_string_are_its_own(string: str) -> None:
+    text = f'x = [{string}, "b"] # c\ny = 1\n'
+    first, second = toml_text.places(text)
+    spelled = text[first.start : first.end]
+    assert spelled == f'[{string}, "b"]' and second.key == "y"
+    assert toml_text.tokens(spelled) == ["[", string, ",", " ", '"b"', "]"]
+
+
 def test_a_comment_keeps_its_column_if_the_new_value_leaves_room() -> None:
     text = "x = 1      # why\n"
     (place,) = toml_text.places(text)
@@ -66,6 +90,13 @@ def test_a_syntax_error_has_a_line_that_exists(text: str, line: int) -> None:
         tomllib.loads(text)
     message, found = toml_text.syntax_error(raised.value, text)
     assert found == line and "line" not in message
+
+
+def test_a_number_that_python_does_not_read_has_a_line() -> None:
+    text = f"a = 1\nb = [\n2,\n{'1' * 4999}_1]\nc = 77"
+    with pytest.raises(ValueError, match="digits") as raised:
+        tomllib.loads(text)
+    assert toml_text.syntax_error(raised.value, text) == ("a number is too long: it has 5,000 digits", 4)
 
 
 def test_only_what_toml_can_say_is_spelled() -> None:

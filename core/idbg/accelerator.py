@@ -6,9 +6,10 @@ a class in `idbg.constraints`; and, for a mock backend that computes as the hard
 another package that holds the file's path, or an Accelerator. Both front ends load it: its module imports no torch.
 """
 
-import json
 import re
+import stat
 import tomllib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import count
@@ -25,9 +26,18 @@ from idbg.numerics import Numerics
 
 PRESETS = Path(__file__).parent / "accelerators"
 
-_LARGEST = 1 << 20  # characters: rules are written by hand, a bigger file is the wrong file
+_LARGEST = 1 << 20  # characters, or bytes of a file: rules are written by hand, a bigger file is the wrong file
+_MOST_RULES = 1_000
+_MOST = 2**63 - 1  # sizes are 64-bit numbers
 _KEYS = ("name", "description", "rules", "numerics")
-_TYPES = {"array": "a list", "str": "a string", "bool": "true or false", "int": "a whole number", "float": "a number"}
+_TYPES = {
+    "array": "a list",
+    "str": "a string",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "null": "None",
+}
 
 _Table = TypeVar("_Table", bound=msgspec.Struct)
 
@@ -44,35 +54,44 @@ class Accelerator(msgspec.Struct, frozen=True):
 def parse(text: str) -> Accelerator:
     """The accelerator that this TOML text describes. Raises AcceleratorError, with the line that is wrong."""
     if len(text) > _LARGEST:
-        raise AcceleratorError(f"this is no accelerator file: {len(text) >> 20} MB", hint="rules take a few kilobytes")
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message, line = toml_text.syntax_error(error, text)
-        raise AcceleratorError(f"not valid TOML: {message}", hint=_quoted_line(text, line), line=line) from None
-    except RecursionError:
-        raise AcceleratorError("not valid TOML: nested too deeply", hint="rules are flat tables") from None
+        raise _too_large()
+    data = _loaded(text)
+
+    def line(key: str) -> int:
+        return toml_text.find_line(text, "", 0, key) or _header(text, key)
+
+    check_values(data, line)
     for key in data:
         if key not in _KEYS:
-            raise _unknown(
-                f'there is no key "{key}" here', key, _KEYS, toml_text.find_line(text, "", 0, key) or _header(text, key)
-            )
+            raise _unknown(f'there is no key "{key}" here', key, _KEYS, line(key))
+    head: dict[str, str] = {}
     for key in ("name", "description"):
-        if not isinstance(data.get(key, ""), str):
-            raise AcceleratorError(
-                f"{key} must be a string", hint=f'{key} = "..."', line=toml_text.find_line(text, "", 0, key)
-            )
+        value = data.get(key, "")
+        if not isinstance(value, str):
+            raise AcceleratorError(f"{key} must be a string", hint=f'{key} = "..."', line=line(key))
+        head[key] = value
     return Accelerator(
-        data.get("name") or "unnamed",
-        data.get("description", ""),
+        head["name"] or "unnamed",
+        head["description"],
         _rules(data.get("rules", []), text),
         _numerics(data["numerics"], text) if "numerics" in data else None,
     )
 
 
+def _loaded(text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        message, line = toml_text.syntax_error(error, text)
+        raise AcceleratorError(f"not valid TOML: {message}", hint=_quoted_line(text, line), line=line) from None
+    except RecursionError:
+        raise AcceleratorError("not valid TOML: nested too deeply", hint="rules are flat tables") from None
+
+
 def unparse(accelerator: Accelerator) -> str:
     """TOML text that `parse` reads back as this accelerator."""
-    lines = [f"name = {json.dumps(accelerator.name)}", f"description = {json.dumps(accelerator.description)}"]
+    head = {"name": accelerator.name, "description": accelerator.description}
+    lines = [f"{key} = {toml_text.spelled(value)}" for key, value in head.items()]
     tables: list[tuple[str, msgspec.Struct]] = [("[[rules]]", rule) for rule in accelerator.rules]
     if accelerator.numerics is not None:
         tables.insert(0, ("[numerics]", accelerator.numerics))
@@ -142,7 +161,7 @@ def _number(variable: str, value: str, *, least: int) -> int:
         number = int(value)
     except ValueError:
         number = least - 1
-    if number < least:
+    if not least <= number <= _MOST:
         inf = " or inf" if variable == "MOCK_MAX_MEMORY" else ""
         raise SettingsError(
             f"{variable} is {value!r}", hint=f"set it to a whole number, {least} or more{inf}, or unset it"
@@ -161,14 +180,27 @@ def decode(data: bytes) -> str:
 
 def _read(path: Path) -> tuple[str, str]:
     try:
-        return decode(path.read_bytes()), str(path)
-    except AcceleratorError as error:
-        raise AcceleratorError(f"{path}:{error.line}: {error.message}", hint=error.hint, line=error.line) from None
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe or a device may have no end
+            what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise AcceleratorError(f"{path} cannot be read: it is {what}", hint="give the path of a .toml file")
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
     except FileNotFoundError:
         raise AcceleratorError(f"there is no file {path}", hint=f"presets are: {', '.join(names())}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise AcceleratorError(f"{path} cannot be read: {reason}", hint="give the path of a .toml file") from None
+    if len(data) > _LARGEST:
+        raise _too_large(str(path))
+    try:
+        return decode(data), str(path)
+    except AcceleratorError as error:
+        raise AcceleratorError(f"{path}:{error.line}: {error.message}", hint=error.hint, line=error.line) from None
+
+
+def _too_large(what: str = "this") -> AcceleratorError:
+    return AcceleratorError(f"{what} is no accelerator file: it is larger than 1 MB", hint="rules take a few kilobytes")
 
 
 def _plugged(name: str) -> tuple[str, str]:
@@ -188,6 +220,12 @@ def _rules(tables: object, text: str) -> tuple[Constraint, ...]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise AcceleratorError(
             "rules must be tables", hint="write [[rules]] above each rule", line=_header(text, "rules")
+        )
+    if len(tables) > _MOST_RULES:
+        raise AcceleratorError(
+            f"this file has {len(tables):,} rules; it may have at most {_MOST_RULES:,}",
+            hint="write one rule for many: ops takes globs",
+            line=toml_text.find_line(text, "rules", _MOST_RULES) or _header(text, "rules"),
         )
     rules: list[Constraint] = []
     for index, table in enumerate(tables):
@@ -212,10 +250,13 @@ def _rule(table: dict[str, object], index: int, text: str) -> Constraint:
     def line(key: str = "") -> int:
         return toml_text.find_line(text, "rules", index, key) or _header(text, "rules")
 
+    check_values(table, line)
     kind = table.get("kind")
     if kind is None:
         raise AcceleratorError("this rule has no kind", hint=f"kinds are: {', '.join(kinds())}", line=line())
-    if not isinstance(kind, str) or kind not in kinds():
+    if not isinstance(kind, str):
+        raise AcceleratorError("kind must be a string", hint='kind = "..."', line=line("kind"))
+    if kind not in kinds():
         raise _unknown_kind(kind, line("kind"))
     return _decoded(table, kinds()[kind], f'a rule of kind "{kind}"', line)
 
@@ -226,7 +267,27 @@ def _numerics(table: object, text: str) -> Numerics:
 
     if not isinstance(table, dict):
         raise AcceleratorError("numerics must be one table", hint="write [numerics] above its keys", line=line(""))
+    check_values(table, line)
     return _decoded(table, Numerics, "[numerics]", line)
+
+
+def check_values(table: Mapping[str, object], line: Callable[[str], int]) -> None:
+    """Refuse what no rule takes: characters that no terminal shows as they are, and numbers past 64 bits."""
+    for key, value in table.items():
+        for item in (key, *(value if isinstance(value, list) else (value,))):
+            if isinstance(item, int) and abs(item) > _MOST:
+                inf = ", or inf for no limit" if key == "max_bytes" else ""
+                raise AcceleratorError(f"{key} is too large", hint=f"it can be {_MOST:,} at most{inf}", line=line(key))
+            if isinstance(item, str) and (character := _hidden(item, "\n" if key == "description" else "")):
+                named = f"the character U+{ord(character):04X} ({unicodedata.name(character, 'control')})"
+                where = "a key" if item is key else key
+                raise AcceleratorError(f"{where} holds {named}, which is not shown", hint="take it out", line=line(key))
+
+
+def _hidden(text: str, allowed: str) -> str:
+    """The first character that is no text: codes for terminals, directions of writing, line ends; "" if none is."""
+    hidden = ("Cc", "Cf", "Zl", "Zp")
+    return next((each for each in text if unicodedata.category(each) in hidden and each not in allowed), "")
 
 
 def _decoded(table: dict[str, object], kind: type[_Table], what: str, line: Callable[[str], int]) -> _Table:
@@ -243,10 +304,10 @@ def _decoded(table: dict[str, object], kind: type[_Table], what: str, line: Call
         if isinstance(error.__cause__, BadValue):
             bad = error.__cause__
             raise AcceleratorError(bad.message, hint=bad.hint, line=line(bad.key)) from None
-        raise _wrong_type(error, kind, what, line) from None
+        raise wrong_type(error, kind, what, line) from None
 
 
-def _wrong_type(
+def wrong_type(
     error: msgspec.ValidationError, kind: type[msgspec.Struct], what: str, line: Callable[[str], int]
 ) -> AcceleratorError:
     """msgspec's error ("Expected `int`, got `str` - at `$.multiple`") in the file's words."""
@@ -263,6 +324,9 @@ def _wrong_type(
     types = re.search(r"Expected `(.+?)`.*?, got `(.+?)`", text)
     if types is None:
         return AcceleratorError(text, hint=f"look at {key}", line=line(key))
+    if (types[1].removesuffix(" | null"), types[2]) == ("int", "float"):
+        must = f"{key} must {'hold whole numbers' if inside else 'be a whole number'}"
+        return AcceleratorError(must, hint="write 8, not 8.0", line=line(key))
     quoted = " or ".join(f'"{choice}"' for choice in choices)
     wanted = [
         quoted if name == "str" and choices else _TYPES.get(name, name)
@@ -286,13 +350,13 @@ def _unknown(message: str, given: str, known: Sequence[str], line: int) -> Accel
     return AcceleratorError(message, hint=hint, line=line)
 
 
-def _unknown_kind(kind: object, line: int) -> AcceleratorError:
+def _unknown_kind(kind: str, line: int) -> AcceleratorError:
     broken = broken_kinds()
     if kind in broken:
         return AcceleratorError(
-            f'the plug-in for rules of kind "{kind}" is broken: {broken[str(kind)]}', hint="mend it", line=line
+            f'the plug-in for rules of kind "{kind}" is broken: {broken[kind]}', hint="mend it", line=line
         )
-    return _unknown(f'there is no kind of rule "{kind}"', str(kind), list(kinds()), line)
+    return _unknown(f'there is no kind of rule "{kind}"', kind, list(kinds()), line)
 
 
 def _header(text: str, table: str) -> int:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from idbg import plugins
-from idbg.accelerator import Accelerator
-from idbg.constraints import Constraint
+from idbg.accelerator import Accelerator, check_values, wrong_type
+from idbg.constraints import BadValue, Constraint
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.layout import Layout
@@ -25,7 +25,7 @@ from idbg.constraints.rank import Rank
 from idbg.constraints.static_shapes import StaticShapes
 from idbg.constraints.unknown import Unknown
 from idbg.constraints.unsupported_ops import UnsupportedOps
-from idbg.errors import IdbgError
+from idbg.errors import AcceleratorError, BadInput, IdbgError
 from idbg.records import Severity
 
 if TYPE_CHECKING:
@@ -63,15 +63,33 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def accelerator(self, name: str, description: str = "") -> Accelerator:
         """The same as rules: for the entry point `idbg.accelerators`, and for `idbg.backend` where none are named.
 
-        Raises BadValue for a value that makes no sense, ValueError where two rules have one name.
+        Raises BadInput, which names the accelerator, for a value that makes no sense.
         """
-        rules = (*self._own_rules(), *self.rules)
+        try:
+            rules = tuple(self._rules())
+        except (AcceleratorError, BadValue) as error:
+            raise BadInput(f"the capabilities of {name} cannot be used: {error.message}", hint=error.hint) from None
         names = [rule.name for rule in rules]
         if twice := next((name for name in names if names.count(name) > 1), ""):
-            raise ValueError(f'two rules of {name} are named "{twice}": give the one in Capabilities.rules a name')
+            raise BadInput(
+                f'two rules of {name} are named "{twice}"', hint="give the one in Capabilities.rules another name"
+            )
         if rules and not any(isinstance(rule, Unknown) for rule in rules):
             rules = (*rules, Unknown())  # as every accelerator file has it
         return Accelerator(name=name, description=description, rules=rules)
+
+    def _rules(self) -> Iterator[Constraint]:
+        given = {key: value for key, value in msgspec.structs.asdict(self).items() if key != "rules"}
+        check_values(given, _no_line)
+        try:
+            checked = msgspec.convert(given, Capabilities)  # makes tuples of lists
+        except msgspec.ValidationError as error:
+            raise wrong_type(error, Capabilities, "Capabilities", _no_line) from None
+        yield from checked._own_rules()
+        rules: object = self.rules
+        if not isinstance(rules, list | tuple) or not all(isinstance(rule, Constraint) for rule in rules):
+            raise AcceleratorError("rules must be a list of constraints", hint="rules = [Alignment(multiple=64)]")
+        yield from rules
 
     def _own_rules(self) -> Iterator[Constraint]:
         if self.dtypes is not None:
@@ -94,6 +112,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             yield StaticShapes()
 
 
+def _no_line(key: str) -> int:
+    return 0  # Capabilities are Python: there is no file
+
+
 class CompilationStatus(StrEnum):
     SUCCESS = "success"
     PARTIAL = "partial"
@@ -103,7 +125,7 @@ class CompilationStatus(StrEnum):
 class CompilationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one graph: all of it runs on the accelerator, part of it does, or nothing.
 
-    `message` is one sentence for the user.
+    `message` is one sentence for the user. Raises ValueError for no status, TypeError for what cannot be called.
     """
 
     status: CompilationStatus = CompilationStatus.FAILED
@@ -111,10 +133,17 @@ class CompilationResult(msgspec.Struct, frozen=True, kw_only=True):
     fallback: Callee | None = None
     message: str = ""
 
+    def __post_init__(self) -> None:
+        if self.status not in list(CompilationStatus):
+            raise ValueError(f"status is {self.status!r}; it must be one of {', '.join(CompilationStatus)}")
+        for key in ("compiled", "fallback"):
+            if (found := getattr(self, key)) is not None and not callable(found):
+                raise TypeError(f"{key} is of type {type(found).__name__}, which cannot be called")
+
     @property
     def callable(self) -> Callee:
         """What runs: the compiled graph, else the fallback. Raises RuntimeError where there is neither."""
-        found = self.compiled or self.fallback
+        found = self.fallback if self.compiled is None else self.compiled
         if found is None:
             raise RuntimeError(self.message or "the graph was not compiled, and there is no fallback")
         return found
@@ -144,7 +173,7 @@ class AcceleratorAdapter(ABC):
 
 
 class AdapterError(IdbgError):
-    """An adapter compiled nothing and has no fallback."""
+    """An adapter compiled nothing and has no fallback, or one that fails."""
 
 
 def broken() -> dict[str, str]:

@@ -6,13 +6,15 @@ import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_HEADER = re.compile(r"[ \t]*(\[\[?)[ \t]*([^\]\n]+?)[ \t]*\]")
-_KEY = re.compile(r"[ \t]*([A-Za-z0-9_.\-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*=[ \t]*")
+_PART = r"(?:[A-Za-z0-9_\-]+|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*')"
+_PATH = rf"[ \t]*({_PART}(?:[ \t]*\.[ \t]*{_PART})*)[ \t]*"
+_HEADER = re.compile(rf"[ \t]*\[\[?{_PATH}\]")
+_KEY = re.compile(rf"{_PATH}=[ \t]*")
 _TOKEN = re.compile(
     r"""
-    \"{3}(?:\\.|[^\\])*?\"{3} | '{3}.*?'{3}        # strings over several lines
+    \"{3}(?:\\.|[^\\])*?\"{3,5} | '{3}.*?'{3,5}    # strings over several lines; two quotes may end their text
     | "(?:\\.|[^"\\\n])*" | '[^'\n]*'            # strings on one
-    | \#[^\n]* | [\[{] | [\]}] | \n | [ \t\r]+ | [^\s"'\#\[\]{}]+
+    | \#[^\n]* | [\[{] | [\]}] | , | \n | [ \t\r]+ | [^\s"'\#\[\]{},]+
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -37,8 +39,12 @@ class SyntaxErrorAt(NamedTuple):
     line: int
 
 
-def syntax_error(error: tomllib.TOMLDecodeError, text: str) -> SyntaxErrorAt:
+def syntax_error(error: ValueError, text: str) -> SyntaxErrorAt:
     """What tomllib says is wrong, in words without its place, and the 1-based line of the place."""
+    if not isinstance(error, tomllib.TOMLDecodeError):  # Python's own, of a number that it does not read
+        digits = max(re.finditer(r"[0-9_]+", text), key=lambda found: len(found[0]))
+        message = f"a number is too long: it has {sum(map(str.isdigit, digits[0])):,} digits"
+        return SyntaxErrorAt(message, text.count("\n", 0, digits.start()) + 1)
     message, _, place = str(error).partition(" (at ")
     line = re.search(r"line (\d+)", place)
     last = text.rstrip("\n").count("\n") + 1
@@ -52,9 +58,9 @@ def places(text: str) -> Iterator[Place]:
         after = text.find("\n", position) + 1 or len(text)
         if key := _KEY.match(text, position):
             end, after = _value_end(text, key.end())
-            yield Place(table, seen[table], key[1].strip("\"'"), line, key.end(), end)
+            yield Place(table, seen[table], _name(key[1]), line, key.end(), end)
         elif header := _HEADER.match(text, position):
-            table = header[2]
+            table = _name(header[1])
             seen[table] = seen.get(table, -1) + 1
             yield Place(table, seen[table], "", line, header.end(), header.end())
         line += text.count("\n", position, after)
@@ -95,6 +101,23 @@ def replaced(text: str, place: Place, value: str) -> str:
     if gap and tail[gap : gap + 1] == "#" and "\n" not in text[place.start : place.end]:
         gap = max(gap + place.end - place.start - len(value), 1)
     return head + " " * gap + tail.lstrip(" ")
+
+
+def tokens(spelled: str) -> list[str]:
+    """The strings, comments, brackets, commas, blanks and line ends of a value: joined they are the value."""
+    return [token[0] for token in _TOKEN.finditer(spelled)]
+
+
+def _name(spelled: str) -> str:
+    """A key or a header without its quotes and escapes."""
+    if '"' not in spelled and "'" not in spelled:
+        return re.sub(r"[ \t]", "", spelled)
+    parts: list[str] = []
+    table: object = tomllib.loads(f"{spelled} = 0")
+    while isinstance(table, dict):
+        ((part, table),) = table.items()
+        parts.append(part)
+    return ".".join(parts)
 
 
 def _value_end(text: str, start: int) -> tuple[int, int]:

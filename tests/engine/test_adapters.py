@@ -169,6 +169,69 @@ def test_without_a_fallback_the_failure_names_the_adapter_and_why(result, why):
     assert isinstance(failure.__cause__, ValueError) is isinstance(result, ValueError)
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"compiled": 5}, "TypeError: compiled is of type int, which cannot be called"),
+        (
+            {"compiled": add_one, "status": "done"},
+            "ValueError: status is 'done'; it must be one of success, partial, failed",
+        ),
+    ],
+)
+def test_a_result_that_cannot_run_is_the_adapters_failure(given, why):
+    class Wrong(Giving):
+        def compile(self, graph_module: torch.fx.GraphModule, inputs: Sequence[object]) -> CompilationResult:
+            return CompilationResult(**given)
+
+    with pytest.raises(Exception, match="npu cannot compile") as caught:
+        run(Wrong(None))
+    failure = next(link for link in links(caught.value) if isinstance(link, AdapterError))
+    assert (
+        failure.message
+        == f"the backend npu cannot compile the inference graph of frame 0/0, and has no fallback: {why}"
+    )
+    assert run(Wrong(None, lambda x: (x + 1,))).tolist() == [1.0] * 10
+
+
+class FailingFallback(Giving):
+    def fallback(self, graph_module: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable[..., object] | None:
+        raise IndexError("no such kernel")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "why"),
+    [
+        (FailingFallback(ValueError("full")), "its fallback fails: IndexError: no such kernel"),
+        (Giving(ValueError("full"), 5), "its fallback gave a int, which cannot be called"),
+    ],
+)
+def test_a_fallback_that_fails_is_told_with_what_it_was_for(adapter, why):
+    with pytest.raises(Exception, match="npu cannot compile") as caught:
+        run(adapter)
+    failure = next(link for link in links(caught.value) if isinstance(link, AdapterError))
+    start = "the backend npu cannot compile the inference graph of frame 0/0 (ValueError: full), and "
+    assert failure.message == start + why
+    assert failure.hint
+
+
+@pytest.mark.parametrize("key", ["name", "capabilities"])
+def test_an_adapter_without_a_name_or_capabilities_is_named(key, monkeypatch):
+    monkeypatch.setattr(Npu, key, None)
+    who = "Npu" if key == "name" else "npu"
+    with pytest.raises(idbg.IdbgError, match=f"the adapter {who} gives a NoneType as its {key}"):
+        idbg.backend(Npu())
+
+
+def test_denied_ops_may_be_a_list():
+    class Listed(Npu):
+        capabilities = Capabilities(denied_ops=["add"])
+
+    with pytest.raises(Exception, match="add is denied") as caught:
+        run(Listed(), strict=True)
+    assert any(isinstance(link, ConstraintViolation) for link in links(caught.value))
+
+
 def test_a_success_with_nothing_to_say_says_nothing(caplog):
     caplog.set_level(logging.INFO)
     assert run(Giving(CompilationResult(status=SUCCESS, compiled=lambda x: (x + 1,)))).tolist() == [1.0] * 10

@@ -14,6 +14,7 @@ from idbg.constraints.whole import Whole
 from idbg.records import Dim, Role, TensorMeta, hint_of
 from idbg.sizes import spelled_dim, spelled_percent
 
+_HOPELESS = 1000
 _LEADING = re.compile(r"(\d+)\*[a-zA-Z]\w*")
 
 
@@ -135,4 +136,6 @@ def _innermost(tensor: TensorMeta) -> int:
 def _cost(tensor: TensorMeta, padded: tuple[int, ...]) -> str:
     """ ": +60 % bytes", where the tensor has any."""
     before = tensor.numel
+    if before and prod(padded) > before * _HOPELESS:
+        return f": over {_HOPELESS:,} times the bytes"
     return f": +{spelled_percent((prod(padded) - before) * 100 / before)} bytes" if before else ""

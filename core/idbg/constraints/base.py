@@ -65,6 +65,9 @@ class Constraint(
     def __post_init__(self) -> None:
         if not self.name:
             msgspec.structs.force_setattr(self, "name", self.kind)
+        for field in self.__struct_fields__:
+            if isinstance(value := getattr(self, field), list):  # from Python; a file's are tuples already
+                msgspec.structs.force_setattr(self, field, tuple(value))
         self.validate()
 
     @property

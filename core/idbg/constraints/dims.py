@@ -8,7 +8,7 @@ from idbg.constraints.base import BadValue, TensorRule
 from idbg.records import Dim, Role, TensorMeta
 
 _NAMED = {"batch": 0, "channels": 1, "height": -2, "width": -1}
-_LAST = re.compile(r"last( [1-9]\d*)?")
+_LAST = re.compile(r"last( [1-9][0-9]{0,2})?")
 
 
 class DimsRule(TensorRule, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class DimsRule(TensorRule, frozen=True, kw_only=True):
                 near = get_close_matches(self.dims, ("all", "last", *_NAMED), n=1)
                 hint = f'did you mean "{near[0]}"? ' if near else ""
                 hint += 'It must be "all", "last", "last 2", or a list such as [0, -1, "channels"]'
-                raise BadValue("dims", f'dims is "{self.dims}"', hint=hint)
+                raise BadValue("dims", f'dims is "{self.dims:.40}"', hint=hint)
             return
         for position in self.dims:
             if isinstance(position, str) and position not in _NAMED:

@@ -14,7 +14,10 @@ from idbg.adapter import AcceleratorAdapter, AdapterError, Callee, Capabilities,
 from idbg.engine import compat
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
+from idbg.errors import BadInput
 from idbg.records import Part
+
+_MEND = "choose another backend, or mend the adapter"
 
 
 class Adapted:
@@ -23,6 +26,14 @@ class Adapted:
     def __init__(self, adapter: AcceleratorAdapter, name: str = "") -> None:
         self.adapter = adapter
         self.name = name or adapter.name
+        for key, wanted in (("name", str), ("capabilities", Capabilities)):
+            found: object = getattr(adapter, key)
+            if not isinstance(found, wanted):
+                who = self.name or type(adapter).__name__
+                raise BadInput(
+                    f"the adapter {who} gives a {type(found).__name__} as its {key}",
+                    hint=f"it must be of type {wanted.__name__}",
+                )
         self._warned = False
 
     def compile(self, job: Job) -> Compiled:
@@ -39,15 +50,28 @@ class Adapted:
         # Broad on purpose: an adapter is code of others; what it raises is its result, and there may be a fallback.
         except Exception as error:
             result, cause = CompilationResult(message=f"{type(error).__name__}: {error}"), error
-        chosen = result.compiled or result.fallback or self.adapter.fallback(gm, inputs)
+        chosen = result.fallback if result.compiled is None else result.compiled
+        why = result.message or "it does not say why"
         if chosen is None:
-            why = result.message or "it does not say why"
-            raise AdapterError(
-                f"the backend {self.name} cannot compile {where}, and has no fallback: {why}",
-                hint="choose another backend, or mend the adapter",
-            ) from cause
+            chosen = self._fallback(gm, inputs, f"the backend {self.name} cannot compile {where} ({why})")
+        if chosen is None:
+            message = f"the backend {self.name} cannot compile {where}, and has no fallback: {why}"
+            raise AdapterError(message, hint=_MEND) from cause
         self._tell(job, where, result, chosen)
         return compat.boxed(chosen)
+
+    def _fallback(self, gm: GraphModule, inputs: Sequence[object], failed: str) -> Callee | None:
+        try:
+            found = self.adapter.fallback(gm, inputs)
+        except Exception as error:  # broad on purpose, as above
+            raise AdapterError(
+                f"{failed}, and its fallback fails: {type(error).__name__}: {error}", hint=_MEND
+            ) from error
+        if found is not None and not callable(found):
+            raise AdapterError(
+                f"{failed}, and its fallback gave a {type(found).__name__}, which cannot be called", hint=_MEND
+            )
+        return found
 
     def _warn_of_unchecked(self, job: Job) -> None:
         """In a session the rules are the target's; the host finds those of an adapter by its package's accelerator."""
