@@ -7,9 +7,10 @@ F.relu(x, inplace=True) is the method relu_. A rule names an op once, and means 
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Protocol
 
-from idbg.records import TensorMeta
+from idbg.records import Node, TensorMeta
 
 
 class Called(Protocol):
@@ -63,6 +64,32 @@ _CONVOLUTIONS = (
 )
 _CONV_ND = re.compile(r"conv(_transpose)?[123]d")
 
+# What tells the window of an op -> its place among the positional arguments
+_WINDOWS: tuple[tuple[str, dict[str, int]], ...] = (
+    (r"conv[123]d|_?convolution(_mode|_overrideable|_pointwise)?|(mkldnn|miopen)_convolution", {"dilation": 5}),
+    (r"conv_transpose[123]d", {"dilation": 7}),
+    (r"cudnn_convolution", {"dilation": 4}),
+    (
+        r"(mkldnn_|quantized_)?max_pool[123]d(_with_indices)?|_low_memory_max_pool_with_offsets",
+        {"kernel_size": 1, "dilation": 4},
+    ),
+    (r"avg_pool[123]d|fractional_max_pool[23]d(_with_indices)?", {"kernel_size": 1}),
+    (r"lp_pool[123]d", {"kernel_size": 2}),
+)
+
+# Ops that mean something by the place of an operand -> the parameters that operands are given to
+_PARAMETERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"mm|bmm|_scaled_mm|_int_mm", ("input", "mat2")),
+    (r"matmul", ("input", "other")),
+    (r"addmm", ("input", "mat1", "mat2")),
+    (r"baddbmm", ("input", "batch1", "batch2")),
+    (r"linear|conv(_transpose)?[123]d|\w*convolution(_mode|_overrideable|_pointwise)?", ("input", "weight", "bias")),
+    (r"convolution_backward", ("grad_output", "input", "weight")),
+    (r"scaled_dot_product_attention|_scaled_dot_product_\w*(?<!_backward)", ("query", "key", "value", "attn_mask")),
+    (r"flex_attention", ("query", "key", "value")),
+)
+_ALIASES = {"self": "input", "x": "input", "a": "input", "x1": "input"}  # torch takes NumPy's names too
+
 _OPERATORS = {
     "truediv": "div",
     "floordiv": "floor_divide",
@@ -100,6 +127,7 @@ _INPLACE_AT = {
 _INPLACE = re.compile(r"\binplace\s*=\s*True\b")
 _TRANSPOSED = re.compile(r"\btransposed\s*=\s*True\b")
 _RELU6 = re.compile(r", 0(\.0)?, 6(\.0)?\b")  # F.relu6 is hardtanh(x, 0, 6) in a Dynamo graph
+_MAYBE_TRANSPOSED = ("convolution", "_convolution", "convolution_overrideable")
 _TRANSPOSED_AT = 6  # aten::convolution(input, weight, bias, stride, padding, dilation, transposed, ...)
 
 
@@ -148,39 +176,79 @@ def flags(node: Called) -> str:
     found = []
     if name in _INPLACE_AT and (_INPLACE.search(node.args) or _argument(node.args, _INPLACE_AT[name]) == "True"):
         found.append("inplace = True")
-    if name in _CONVOLUTIONS and (
+    if name in _MAYBE_TRANSPOSED and (
         ("=" in node.args and _TRANSPOSED.search(node.args)) or _argument(node.args, _TRANSPOSED_AT) == "True"
     ):
         found.append("transposed = True")
     if name.startswith("hardtanh") and ("relu6" in node.args or _RELU6.search(node.args)):
         found.append("relu6")
-    if _has_window(name):
-        found += _window(name, node.args)
-    return ", ".join(found)
+    return ", ".join(found + _window(name, node.args))
 
 
 @lru_cache(maxsize=4096)
 def has_flags(target: str) -> bool:
     """Whether `flags` may find any in a call of this."""
     name = short_name(target)
-    return name in _INPLACE_AT or name in _CONVOLUTIONS or name.startswith("hardtanh") or _has_window(name)
+    return name in _INPLACE_AT or name.startswith("hardtanh") or bool(_window_places(name))
 
 
-def _has_window(name: str) -> bool:
-    return ("conv" in name or "pool" in name) and "backward" not in name
+@lru_cache(maxsize=4096)
+def _window_places(name: str) -> dict[str, int]:
+    return next((places for pattern, places in _WINDOWS if re.fullmatch(pattern, name)), {})
 
 
 def _window(name: str, args: str) -> list[str]:
-    """The window of a pool and the dilation of a convolution, where the arguments say them."""
-    wanted = [("dilation", 5)] if "conv" in name else [("kernel_size", 1)] if "adaptive" not in name else []
+    """The window of a pool, and the dilation of a pool or convolution, where the arguments say them."""
     found = []
-    for key, position in wanted:
+    for key, place in _window_places(name).items():
         given = re.search(rf"\b{key}\s*=\s*([\[(][\d, ]*[\])]|\d+)", args) if "=" in args else None
-        value = given[1] if given else _argument(args, position)
+        value = given[1] if given else _argument(args, place)
         sizes = re.findall(r"\d+", value) if re.fullmatch(r"[\[(]?[\d, ]+[\])]?", value) else []
+        if len(sizes) == 1 and name[-2:] in ("2d", "3d"):
+            sizes *= int(name[-2])
         if sizes and (key != "dilation" or set(sizes) != {"1"}):
             found.append(f"{key} = [{', '.join(sizes)}]")
     return found
+
+
+def operands(node: Node) -> tuple[str, ...]:
+    """The node's inputs in the order of its op's parameters, each as often as it is an argument: mm(x, x) has two.
+
+    Only products, convolutions and attention tell their operands apart so; other ops have `node.inputs`, each once.
+    """
+    inputs, parameters = node.inputs, _parameters(node.target)
+    if not parameters or not ("=" in node.args or _repeats(inputs, node.args)):
+        return inputs
+    named = {name.rpartition(".")[2]: name for name in inputs}  # a branch's nodes are named after it, but not in args
+    bound = []
+    for argument in _arguments(node.args):
+        key, _, value = map(str.strip, argument.rpartition("="))
+        if value in named:
+            key = _ALIASES.get(key, key)
+            place = parameters.index(key) if key in parameters else len(parameters) if key else -1
+            bound.append((place, named[value]))
+    given = [name for _, name in sorted(bound, key=itemgetter(0))]
+    return (*given, *(name for name in inputs if name not in given))
+
+
+def _repeats(inputs: Sequence[str], args: str) -> bool:
+    """Whether an input may be two of the arguments. A guess on the safe side: it costs less than to read them."""
+    for name in inputs:  # noqa: SIM110 (any() takes twice as long, and every product is asked)
+        if args.count(name) > 1 or "." in name:
+            return True
+    return False
+
+
+@lru_cache(maxsize=4096)
+def reads_args(target: str) -> bool:
+    """Whether `flags` or `operands` read the arguments of a call of this."""
+    return has_flags(target) or bool(_parameters(target))
+
+
+@lru_cache(maxsize=4096)
+def _parameters(target: str) -> tuple[str, ...]:
+    name = short_name(target).removesuffix("_")
+    return next((found for pattern, found in _PARAMETERS if re.fullmatch(pattern, name)), ())
 
 
 def names(node: Called) -> tuple[str, ...]:
@@ -259,4 +327,4 @@ def _arguments(args: str) -> list[str]:
 
 
 _NESTED = re.compile(r"[(\[{][^)\]}]*[(\[{]")
-_ONE = re.compile(r"((?:[^,()\[\]{}]|[(\[{][^)\]}]*[)\]}])+)")
+_ONE = re.compile(r"((?:[^,()\[\]{}]+|[(\[{][^)\]}]*[)\]}])+)")

@@ -203,6 +203,74 @@ def test_windows_count_their_dilation(target: str, args: str, area: int) -> None
     assert bool(dilated) is (area == 81)
 
 
+def call_of(target: str, args: str, **shapes: tuple[int, ...]) -> Graph:
+    """A Dynamo graph of one call. Its inputs stand in the order in which the call names them; w is a weight."""
+    inputs = [
+        Node(name=name, op="placeholder", target=name, role="weight" if name == "w" else "input", tensors=(tensor(*s),))
+        for name, s in shapes.items()
+    ]
+    node = Node(
+        name="n", op="call_function", target=target, args=args, inputs=tuple(shapes), tensors=(tensor(2, 6, 8, 8),)
+    )
+    return Graph(GraphId("0/0", "dynamo"), (*inputs, node))
+
+
+def said_of(graph: Graph, rule: Constraint) -> list[str]:
+    return [violation.found for violation in check(graph, accelerator.Accelerator(rules=(rule,)))]
+
+
+IMAGE, KERNEL = (2, 4, 12, 12), (6, 4, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "shapes", "area"),
+    [
+        ("torch.conv2d", "weight = w, input = x", {"w": KERNEL, "x": IMAGE}, 9),
+        ("torch.conv2d", "x, x", {"x": (4, 4, 3, 3)}, 9),
+        ("torch.conv_transpose2d", "x, w, b, (2, 2), (1, 1), (0, 0), 1, (1, 1)", {"x": IMAGE, "w": (4, 6, 5, 5)}, 25),
+        ("torch.conv_transpose2d", "x, w, b, (2, 2), (1, 1), (1, 1), 1, (2, 2)", {"x": IMAGE, "w": (4, 6, 3, 3)}, 25),
+        ("torch.conv_transpose2d", "weight = w, dilation = 2, input = x", {"w": (4, 6, 3, 3), "x": IMAGE}, 25),
+        ("torch.nn.functional.max_pool2d", "x, 3, 1, 0, 2", {"x": IMAGE}, 25),
+        ("torch.nn.functional.max_pool2d", "x, 3, 1, 0, 2", {"x": (4, 12, 12)}, 25),
+        ("aten.max_pool2d_with_indices.default", "x, [3, 3], [1, 1], [0, 0], [2, 2]", {"x": IMAGE}, 25),
+        ("torch.nn.functional.lp_pool2d", "x, 2, 3", {"x": IMAGE}, 9),
+    ],
+)
+def test_a_window_is_that_of_the_weight_or_the_pool_however_the_call_is_written(target, args, shapes, area) -> None:
+    graph = call_of(target, args, **shapes)
+    assert said_of(graph, Window(max_area=1)) == [f"the window has {area} elements"]
+    assert bool(said_of(graph, Window(max_area=1, dilated=True))) is (area == 25 and shapes.get("w") != (4, 6, 5, 5))
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "order"),
+    [
+        ("torch.mm", "x, y", "xy"),
+        ("torch.mm", "mat2 = y, input = x", "yx"),
+        ("torch.addmm", "input = b, mat2 = y, mat1 = x", "byx"),
+        ("torch.addmm", "mat2 = y, input = b, mat1 = x", "ybx"),
+        ("torch.bmm", "mat2 = y, input = x", "yx"),
+    ],
+)
+def test_keywords_do_not_turn_a_matmul(target: str, args: str, order: str) -> None:
+    shapes = {"x": (5, 300), "y": (300, 7), "b": (7,)}
+    graph = call_of(target, args, **{name: shapes[name] for name in order})
+    assert said_of(graph, MatmulTile(m=1, k=1, n=1)) == ["m is 5, k is 300, n is 7"]
+
+
+def test_a_matmul_of_a_tensor_and_itself_has_both_operands() -> None:
+    graph = call_of("torch.addmm", "b, y, y", b=(7,), y=(7, 7))
+    assert said_of(graph, MatmulTile(m=1, n=1)) == ["m is 7, n is 7"]
+    assert said_of(call_of("torch.mm", "y, y", y=(7, 7)), ConstantOperand(position=1)) != []
+    assert said_of(call_of("torch.mm", "w, w", w=(7, 7)), ConstantOperand(position=1)) == []
+
+
+def test_the_operand_at_a_position_is_that_of_the_parameter() -> None:
+    graph = call_of("torch.conv2d", "weight = w, input = x", w=KERNEL, x=IMAGE)
+    assert said_of(graph, ConstantOperand(position=1)) == []
+    assert said_of(graph, ConstantOperand(position=0)) == ["operand 0 is computed when it runs"]
+
+
 def test_only_what_is_allowed_runs() -> None:
     with pytest.raises(BadValue, match="in allow and in deny"):
         UnsupportedOps(allow=("mm", "conv2d"), deny=("mm",))

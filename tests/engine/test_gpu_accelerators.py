@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import idbg
+from idbg import ops
 from idbg.analysis.flops import flops
 from idbg.analysis.liveness import memory_profile
 from idbg.engine import compat
@@ -90,7 +91,9 @@ def test_flops_are_those_that_torch_counts_on_the_gpu(dtype: torch.dtype):
     with FlopCounterMode(display=False) as counter:
         step(*inputs)
     graph = graph_of(make_fx(step, tracing_mode="real")(*inputs), GraphId("0/0", "joint"))
-    operands = {node.name: [t for name in node.inputs for t in graph.by_name[name].tensors] for node in graph.nodes}
+    operands = {
+        node.name: [t for name in ops.operands(node) for t in graph.by_name[name].tensors] for node in graph.nodes
+    }
     counts = [
         flops(node.target, operands[node.name], node.tensors, node.args)
         for node in graph.nodes

@@ -32,7 +32,7 @@ _MASK = re.compile(r"\[(True|False), (True|False), (True|False)\]")
 def flops(target: str, operands: Sequence[TensorMeta], results: Sequence[TensorMeta], args: str = "") -> int | None:
     """FLOPs of one call of a function or method, symbols at their hints; None where it is not known.
 
-    `operands` are the tensors of the node's inputs in the order of its arguments, each input once (mul(x, x) has one).
+    `operands` are the tensors of the nodes that `idbg.ops.operands` gives: x twice for mm(x, x).
     `args` is the node's, or what `idbg.ops.flags` says of it; without it a convolution is not transposed, and of a
     convolution's backward the shapes must tell.
     """
@@ -42,10 +42,8 @@ def flops(target: str, operands: Sequence[TensorMeta], results: Sequence[TensorM
     count = _COUNTS.get(name)
     if count is None:
         return 0
-    if count is _attention:  # the rest are masks and blocks
-        operands = [operand for operand in operands if operand.dtype == operands[0].dtype]
     read, made = _shapes(operands), _shapes(results)
-    return count(read, made, args) if read and made else None
+    return count(read, made, args) if read and made and len(read) >= _LEAST.get(count, 2) else None
 
 
 def _shapes(tensors: Sequence[TensorMeta]) -> list[_Shape] | None:
@@ -60,22 +58,14 @@ def _shapes(tensors: Sequence[TensorMeta]) -> list[_Shape] | None:
 
 
 def _product(operands: list[_Shape], results: list[_Shape], args: str) -> int:
-    """mm, bmm and matmul: each element of the result sums over the first operand's last dimension."""
-    vector = len(operands[1 if len(operands) > 1 else 0]) == 1
+    """mm, bmm, matmul and linear: each element of the result sums over the first operand's last dimension."""
+    vector = len(operands[1]) == 1
     return 0 if vector else 2 * prod(results[0]) * operands[0][-1]
 
 
-def _linear(operands: list[_Shape], results: list[_Shape], args: str) -> int:
-    vector = len(results[0]) < len(operands[0])  # the weight is one
-    return 0 if vector else 2 * prod(results[0]) * operands[0][-1]
-
-
-def _sum_and_product(operands: list[_Shape], results: list[_Shape], args: str) -> int | None:
-    """addmm and baddbmm. With one tensor at two places, the last is square whatever the places, or nothing is known."""
-    if len(operands) > 2:
-        return 2 * prod(results[0]) * operands[1][-1]
-    *_, rows, columns = operands[-1]
-    return 2 * prod(results[0]) * rows if rows == columns else None
+def _sum_and_product(operands: list[_Shape], results: list[_Shape], args: str) -> int:
+    """addmm and baddbmm."""
+    return 2 * prod(results[0]) * operands[1][-1]
 
 
 def _convolution(operands: list[_Shape], results: list[_Shape], args: str) -> int:
@@ -83,22 +73,15 @@ def _convolution(operands: list[_Shape], results: list[_Shape], args: str) -> in
 
 
 def _conv(operands: list[_Shape], results: list[_Shape], args: str) -> int:
-    return 2 * prod(results[0]) * prod(_weight(operands)[1:])
+    return 2 * prod(results[0]) * prod(operands[1][1:])
 
 
 def _conv_transpose(operands: list[_Shape], results: list[_Shape], args: str) -> int:
-    return 2 * prod(operands[0]) * prod(_weight(operands)[1:])
-
-
-def _weight(operands: list[_Shape]) -> _Shape:
-    """A convolution's weight, in whatever order keywords name it and the bias; the input, where that is the weight."""
-    return next((shape for shape in operands[1:] if len(shape) > 2), operands[0])
+    return 2 * prod(operands[0]) * prod(operands[1][1:])
 
 
 def _convolution_backward(operands: list[_Shape], results: list[_Shape], args: str) -> int | None:
     """The products of the input's gradient and of the weight's, of which torch counts the second as if not grouped."""
-    if len(operands) < 3:
-        return None
     grad, source, weight = operands[:3]
     points = {prod((source if transposed else grad)[2:]) for transposed in _directions(grad, source, weight, args)}
     if len(points) != 1:
@@ -125,15 +108,9 @@ def _wanted(source: _Shape, weight: _Shape, results: list[_Shape], args: str) ->
     return of_input, weight in results[of_input:]
 
 
-def _attention(operands: list[_Shape], results: list[_Shape], args: str) -> int | None:
-    """Queries with keys, and scores with values, as if nothing were masked.
-
-    The second tensor is the key; or the value, if the query is also the key; or a mask beside a tensor that is all
-    three. It is as long as the key in each case, but for a mask of one row.
-    """
-    query, key = operands[0], operands[1 if len(operands) > 1 else 0]
-    if len(key) < 2 or (len(operands) == 2 and key[-2] == 1 != query[-2]):
-        return None
+def _attention(operands: list[_Shape], results: list[_Shape], args: str) -> int:
+    """Queries with keys, and scores with values, as if nothing were masked."""
+    query, key = operands[:2]
     *rows, value_size = results[0]
     return 2 * prod(rows) * key[-2] * (query[-1] + value_size)
 
@@ -149,8 +126,7 @@ def _attention_backward(operands: list[_Shape], results: list[_Shape], args: str
 
 _ATTENTIONS = ("attention_math", "cudnn_attention", "efficient_attention", "flash_attention", "flash_attention_for_cpu")
 _COUNTS: dict[str, _Count] = {
-    **dict.fromkeys(("mm", "bmm", "matmul", "_scaled_mm"), _product),
-    "linear": _linear,
+    **dict.fromkeys(("mm", "bmm", "matmul", "linear", "_scaled_mm"), _product),
     **dict.fromkeys(("addmm", "baddbmm"), _sum_and_product),
     **dict.fromkeys(("convolution", "_convolution", "convolution_overrideable"), _convolution),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "_convolution_mode"), _conv),
@@ -162,3 +138,5 @@ _COUNTS: dict[str, _Count] = {
     **{f"_scaled_dot_product_{kernel}_backward": _attention_backward for kernel in _ATTENTIONS},
     "flex_attention_backward": _attention_backward,
 }
+# How many operands there are at least, where that is not 2: fewer, and torch kept no tensor of one
+_LEAST: dict[_Count, int] = {_sum_and_product: 3, _convolution_backward: 3, _attention: 3}

@@ -7,7 +7,12 @@ from idbg.constraints.look import Look
 
 
 class ConstantOperand(Constraint, frozen=True, tag="constant_operand"):
-    """The operand at `position` (0: the first tensor that a call reads) must be a weight or buffer; use with `ops`."""
+    """The operand at `position` (0: the first tensor that a call reads) must be a weight or buffer; use with `ops`.
+
+    Operands of products, convolutions and attention count in the order of the op's parameters, however a call names
+    them: the weight of a convolution is 1, and mm(x, x) has 0 and 1. Those of other ops count as they stand in the
+    call, each once.
+    """
 
     position: int
 

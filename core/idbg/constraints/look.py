@@ -23,8 +23,9 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node as rules see it: what it shares with every node that looks the same.
 
     `op`, `role`, `tensors`, `unknown` are the node's; `target` is that of calls only, `module_class` of call_module
-    only, and `args` holds what `ops.flags` reads. `operands` are the tensors of the node's inputs in the order of its
-    arguments, each input once: mul(x, x) has one.
+    only, and `args` holds what `ops.flags` reads. `operands` are the tensors of the node's inputs, in the order of its
+    op's parameters and each as often as it is an argument in products, convolutions and attention (`ops.operands`);
+    otherwise in the order of the arguments, each input once: mul(x, x) has one.
     """
 
     op: Opcode = "call_function"
@@ -72,21 +73,22 @@ class Looks:
             if value == len(samples):
                 samples.append(node)
             made[node.name] = value
-            operands = tuple([made[name] for name in node.inputs if name in made])
-            key = (value, operands, _call(node), node.unknown)
+            reads_args = ops.reads_args(node.target)
+            inputs = ops.operands(node) if reads_args else node.inputs
+            operands = tuple(map(made.get, inputs))  # None for a node that the graph does not hold
+            key = (value, operands, _call(node, reads_args), node.unknown)
             number = known.setdefault(key, len(looks))
             if number == len(looks):
-                looks.append(_look(node, [samples[operand] for operand in operands]))
+                looks.append(_look(node, [samples[operand] for operand in operands if operand is not None]))
                 nodes_of.append([])
             nodes_of[number].append(index)
             of_node.append(number)
 
 
-def _call(node: Node) -> object:
+def _call(node: Node, reads_args: bool) -> object:
     """What rules see of the operation itself."""
     if node.op == "call_function" or node.op == "call_method":
-        target = node.target
-        return (node.op, target, ops.flags(node)) if ops.has_flags(target) else (node.op, target)
+        return (node.op, node.target, ops.flags(node)) if reads_args else (node.op, node.target)
     if node.op == "call_module":
         return node.op, node.target, node.module_class
     return node.op

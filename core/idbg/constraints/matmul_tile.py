@@ -16,7 +16,10 @@ _LAST_TWO = ("mm", "bmm", "matmul", "addmm", "baddbmm", "linear")
 
 
 class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
-    """The product of an m by k and a k by n matrix runs in tiles beyond `m`, `k` or `n`; not given is no limit."""
+    """The product of an m by k and a k by n matrix runs in tiles beyond `m`, `k` or `n`; not given is no limit.
+
+    The matrices are the operands that the op's parameters say, in whatever order a call names them; mm(x, x) has both.
+    """
 
     severity: Severity = "tile"
     m: int | None = None
@@ -66,9 +69,9 @@ def matmul_sizes(look: Look) -> dict[str, int]:
     operands = [operand.tensor for operand in look.operands]
     if name in ("addmm", "baddbmm"):
         operands = operands[1:]
-    if not name or not operands:
+    if not name or len(operands) < 2:
         return {}
-    left, right = operands[0].shape, operands[min(1, len(operands) - 1)].shape
+    left, right = operands[0].shape, operands[1].shape
     if not left or not right:
         return {}
     n = right[0] if name == "linear" and len(right) > 1 else right[-1] if len(right) > 1 and name != "linear" else 1

@@ -62,8 +62,6 @@ def _extent(look: Look) -> tuple[int, int, bool]:
         window = [hint_of(dim) or 0 for dim in look.operands[1].tensor.shape[2:]]
     else:
         window = _argument(look.args, "kernel_size")
-        rank = len(look.operands[0].tensor.shape) - 2 if look.operands else 0
-        window = window * rank if len(window) == 1 and rank > 0 else window
     if not window:
         return 0, 0, False
     dilation = _argument(look.args, "dilation") or [1]
