@@ -18,6 +18,7 @@ from idbg_tui.accelerators import choices
 from idbg_tui.cost_actions import CostActions
 from idbg_tui.help import Help, entries
 from idbg_tui.layout import Body
+from idbg_tui.panes.rules import RulesPane
 from idbg_tui.walk import Relation
 from idbg_tui.widgets.picker import Picker
 
@@ -32,6 +33,7 @@ class Actions(CostActions):
     settings: Settings
     body: Body
     _recompiling: Timer | None = None
+    _left_unsaved: str | None = None  # rules that the user was told are not saved
 
     def show_selection(self) -> None:
         """Show a step of the cursor where it was made at once, and in the other panes when it rests."""
@@ -82,8 +84,22 @@ class Actions(CostActions):
         """Ctrl+C: the first cancels a compile, the second quits."""
         if self.state.running and not self.state.cancelling:
             self._cancel("cancelling; ^c again quits")
-        else:
+        elif self.state.running or self._may_quit():
             self.exit()
+
+    async def action_quit(self) -> None:
+        if self._may_quit():
+            self.exit()
+
+    def _may_quit(self) -> bool:
+        """Whether nothing is lost, or the user was told of these very edits."""
+        rules = self.body.query_one(RulesPane)
+        text = rules.editor.text
+        if not rules.edited or text == self._left_unsaved:
+            return True
+        self._left_unsaved = text
+        self.flash("rules have unsaved edits: q again quits without them, ^s in 8 Rules saves", "warning")
+        return False
 
     def action_strict(self) -> None:
         self._retarget(replace(self.session.target, strict=not self.session.target.strict))

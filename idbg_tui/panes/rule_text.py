@@ -46,6 +46,7 @@ class RuleText(AskingPane):
         self._sent: list[str] = []  # texts that were posted and have not come back yet
         self._posting: Timer | None = None
         self._confirmed: Path | None = None  # a file that the user was told would be written over
+        self._empty_told = False  # the user was told that ^s would empty the file
 
     def say(self) -> None:
         """Show what is wrong with the text or its file, and where it comes from."""
@@ -76,16 +77,18 @@ class RuleText(AskingPane):
         if origin == "editor" and text in self._sent:
             del self._sent[: self._sent.index(text) + 1]
             return
-        fresh = not self.editor.text
+        fresh = not self.editor.text and not self.editor.history.undo_stack
         if origin not in ("", "editor"):
             if not self._taken_home(text, origin):
                 return
         elif fresh and text:
             self.home = home_of_target(state.target)
         self.theirs = None
-        self.editor.take(text)
         if fresh:
+            self.editor.load_text(text)  # what is opened first is where undo ends
             self.editor.start_at("[[rules]]")
+        else:
+            self.editor.take(text)
 
     def _taken_home(self, text: str, origin: str) -> bool:
         """Let the text be from there; False where it changed on disk while it has edits here."""
@@ -96,8 +99,9 @@ class RuleText(AskingPane):
             self._post()  # what is shown here stays in force
             return False
         self._come_home(home_of(origin, text))
-        if left:
+        if before.origin and text != self.editor.text:
             self._homes |= {self.editor.text: before, text: self.home}
+        if left:
             self.post_message(Flash(f"edits of {before.label} are one ^z away"))
         return True
 
@@ -119,6 +123,7 @@ class RuleText(AskingPane):
         if self._posting is not None:
             self._posting.stop()
         self._posting = self.set_timer(_DEBOUNCE, self._post)
+        self._empty_told = False
         if home := self._homes.get(self.editor.text):
             self._come_home(home)
         self.text_changed()
@@ -177,6 +182,10 @@ class RuleText(AskingPane):
         folder, unless it would overwrite another.
         """
         path = self.home.path or self.home.new_path
+        if not self._empty_told and self.home.saved.strip() and not self.editor.text.strip():
+            self._empty_told = True
+            self.post_message(Flash(f"the rules are empty: ^s again writes that into {path}, ^z undoes", "warning"))
+            return
         if self.home.path is None and path.is_file():
             self._ask_path(f"{path} is there already: give another path, or enter writes over it", path)
         else:
@@ -199,9 +208,12 @@ class RuleText(AskingPane):
         path = Path(os.path.expanduser(typed.strip()))
         if not path.name:
             raise BadInput("a path is needed", hint=f"for example {self.home.new_path}")
+        if path.is_dir() or typed.strip().endswith("/"):
+            raise BadInput(f"{path} is a folder", hint=f"give a file, for example {path / self.home.new_path}")
         path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
         accelerator.parse(self.editor.text)
-        if path.exists() and path != self._confirmed and not self.home.is_file(str(path)):
+        mine = self.home.is_file(str(path)) and bool(self.editor.text.strip())
+        if path.exists() and path != self._confirmed and not mine:
             self._confirmed = path
             raise BadInput(f"{path} is there already", hint="enter again writes over it")
         self._confirmed = None
@@ -214,6 +226,8 @@ class RuleText(AskingPane):
     def _saved(self, path: Path) -> None:
         text = self.editor.text
         self._come_home(home_of(str(path), text))
+        if text in self._homes:
+            self._homes[text] = self.home
         self.theirs = None
         if self._posting is not None:
             self._posting.stop()

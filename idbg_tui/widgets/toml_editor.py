@@ -5,11 +5,13 @@ from typing import ClassVar
 from rich.style import Style
 from rich.text import Text
 from textual.binding import Binding, BindingType
+from textual.geometry import Offset
 from textual.message import Message
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from idbg_tui import rule_steps
-from idbg_tui.messages import CopyAsked
+from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.rule_steps import Change
 from idbg_tui.widgets.lexing import Lexing
 
@@ -88,6 +90,27 @@ class TomlEditor(TextArea):
     @property
     def editing(self) -> bool:
         return not self.read_only
+
+    def validate_selection(self, selection: Selection) -> Selection:
+        """What an undone or a repeated edit selects was in another text: keep it in this one."""
+        return Selection(self.clamp_visitable(selection.start), self.clamp_visitable(selection.end))
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        # undo changes the text before it moves the cursor, and a scrollbar that comes or goes between the two asks
+        # for a cursor that is still below the last line
+        if self.cursor_location[0] >= self.document.line_count:
+            return Offset(0, 0)
+        return super().scroll_cursor_visible(center, animate)
+
+    def undo(self) -> None:
+        if not self.history.undo_stack:
+            self.post_message(Flash("nothing to undo"))
+        super().undo()
+
+    def redo(self) -> None:
+        if not self.history.redo_stack:
+            self.post_message(Flash("nothing to redo"))
+        super().redo()
 
     def take(self, text: str) -> None:
         """Show another text, with the cursor and the scroll where they were; ctrl+z brings the one before back."""
