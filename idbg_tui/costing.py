@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from idbg import costs
 from idbg.analysis.liveness import MemoryProfile
-from idbg.analysis.partition import HOST, Merge, Partitions
+from idbg.analysis.partition import HOST, Partitions
 from idbg.constraints import Constraint, Findings
-from idbg.costs import Waste
+from idbg.costs import Better, Waste
 from idbg.records import Graph, GraphId
 
 AT_ONCE = 1000
@@ -27,7 +27,7 @@ class Priced:
     partitions: Partitions | None = None
     side_of: Mapping[str, int] = field(default_factory=dict)  # call -> the index of its partition, or HOST
     crossing: frozenset[str] = frozenset()  # the calls whose value goes to another side
-    best: Merge | None = None
+    best: tuple[Better, ...] = ()
     whole: bool = False
 
 
@@ -67,7 +67,7 @@ def answers(asked: Question) -> Iterator[Answer]:
         crossing = frozenset(name for boundary in partitions.boundaries for name in boundary.nodes)
         priced = Priced(padding, alone, partitions, _sides(partitions), crossing)
         yield priced
-        yield replace(priced, best=costs.best_change(findings, partitions), whole=True)
+        yield replace(priced, best=tuple(costs.best_changes([findings], [partitions])), whole=True)
     else:
         yield Priced(padding, alone, whole=True)
     findings.whole.profile(weights=False)  # kept, so that a rule that counts no weights can be edited in at once

@@ -215,11 +215,12 @@ class Body(Vertical):
 
 
 def tab_names(panes: Sequence[Pane], current: int, width: int) -> list[tuple[int, str]]:
-    """The panes' names for one line of `width` cells: whole, short, or a number for all but the current pane."""
+    """The panes' names for one line of `width` cells: whole, short, without marks, or but for the current numbers."""
     whole = [(pane.NUMBER, pane.heading().plain) for pane in panes]
     short = [(pane.NUMBER, pane.short_heading()) for pane in panes]
+    bare = [(pane.NUMBER, f"{pane.NUMBER} {pane.SHORT or pane.LABEL}") for pane in panes]
     number = [(pane.NUMBER, pane.short_heading() if current == pane.NUMBER else str(pane.NUMBER)) for pane in panes]
-    fitting = (names for names in (whole, short) if sum(len(name) + 2 for _, name in names) - 2 <= width)
+    fitting = (names for names in (whole, short, bare) if sum(len(name) + 2 for _, name in names) - 2 <= width)
     return next(fitting, number)
 
 

@@ -1,6 +1,6 @@
 """What is in memory when the shown graph needs the most of it, largest first?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,13 +35,29 @@ def entries(state: State, width: int) -> list[Entry]:
         unsized = f": {counted(profile.unsized, 'tensor')} of unknown size" if profile.unsized else ""
         return list(sentences(f"no tensor of this graph takes memory that is known{unsized}", width, "dim"))
     names = max(len(one.node) for one in profile.alive)
-    shapes = max(len(shape_of(graph.by_name[one.node])) for one in profile.alive)
+    shown = _shapes(graph, profile.alive)
+    shapes = max(map(len, shown))
     found = [*_over_time(profile, width), *sentences(_summary(graph, profile), width)]
     for other, peak in _elsewhere(state, graph, profile):
         where = f"{stages.name_of(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
         found += (Entry(entry.draw, other.node_id(peak.peak_at)) for entry in sentences(where, width, "accent"))
     found += sentences("", width)
-    return found + [_alive(graph, profile, one, names, shapes) for one in profile.alive]
+    return found + [
+        _alive(graph, profile, one, shape, (names, shapes)) for one, shape in zip(profile.alive, shown, strict=True)
+    ]
+
+
+def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
+    """Of each tensor that is alive; of a tuple's, which have one name, the first of that size that is not told yet."""
+    left = {one.node: list(graph.by_name[one.node].tensors) for one in alive}
+    found = []
+    for one in alive:
+        tensors = left[one.node]
+        part = next((tensor for tensor in tensors if tensor.nbytes == one.nbytes), None)
+        if part is not None:
+            tensors.remove(part)
+        found.append(str(part) if part is not None else shape_of(graph.by_name[one.node]))
+    return found
 
 
 def _elsewhere(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[tuple[Graph, MemoryProfile]]:
@@ -74,20 +90,20 @@ def _summary(graph: Graph, profile: MemoryProfile) -> str:
     )
 
 
-def _alive(graph: Graph, profile: MemoryProfile, one: Alive, names: int, shapes: int) -> Entry:
+def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: tuple[int, int]) -> Entry:
     node = graph.by_name[one.node]
     share = 100 * one.nbytes / profile.peak_bytes
     bar = MARKS["rule"][0] * max(1, round(_BAR * one.nbytes / profile.alive[0].nbytes))
 
     def draw(width: int) -> Row:
         wide = width >= _WIDE
-        name, shape = min(names, 40 if wide else 24), min(shapes, 26 if wide else 18)
+        name, shape = min(widths[0], 40 if wide else 24), min(widths[1], 26 if wide else 18)
         start: Row = [
             (f" {column_size(one.nbytes):>10}  {share:>5.1f} %  ", ""),
             (f"{bar:<{_BAR}}  " if wide else "", "accent"),
             (fit(one.node, name) + "  ", "strong"),
             (fit(op_of(node), 16) + "  " if wide else "", "dim"),
-            (fit(cut_shape(shape_of(node), shape), shape) + "  ", ""),
+            (fit(cut_shape(said, shape), shape) + "  ", ""),
         ]
         return [*start, (clip(_from(node), width - sum(len(text) for text, _ in start)), "dim")]
 

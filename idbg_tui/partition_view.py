@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from idbg.analysis.partition import HOST, Boundary, Partitions
+from idbg.constraints import Findings
 from idbg.records import Graph
 from idbg_tui import stages
 from idbg_tui.amounts import and_unsized, counted, size
@@ -10,7 +11,7 @@ from idbg_tui.costing import Priced
 from idbg_tui.listing import Entry, sentences
 from idbg_tui.rule_costs import NO_CHANGE, partition_words
 from idbg_tui.sheets import why_no_graph
-from idbg_tui.signs import MARKS
+from idbg_tui.signs import MARKS, SEVERITY_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Row, clip, cut, fit
 
@@ -26,33 +27,43 @@ def entries(state: State, width: int) -> list[Entry]:
     graph = state.graph
     if graph is None:
         return list(sentences(why_no_graph(state), width, "dim"))
-    priced = state.costs.priced(state.findings(graph))
+    findings = state.findings(graph)
+    priced = state.costs.priced(findings)
     if priced is None:
         return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
-    found = [*_summary(priced, width)]
+    found = [*_summary(findings, priced, width)]
     if priced.partitions is not None and priced.partitions.host:
         found += [*sentences("", width), *_partitions(state, graph, priced, priced.partitions)]
     return [*found, *_others(state, graph, width)]
 
 
-def _summary(priced: Priced, width: int) -> Iterator[Entry]:
-    now = priced.partitions
+def _summary(findings: Findings, priced: Priced, width: int) -> Iterator[Entry]:
+    now, rejects = priced.partitions, findings.by_severity.get("reject", 0)
     if now is None or not now.host:
-        yield from sentences("nothing falls back to the host here: the graph is one partition", width)
+        whole = "" if rejects else ": the graph is one partition"
+        yield from sentences(f"nothing falls back to the host here{whole}", width)
+        yield from _rejected(rejects, width)
         hint = 'what breaks a rule of severity "fallback" runs on the host; 8 Rules has the severities'
         yield from sentences(hint, width, "dim")
         return
-    yield from sentences(f"{partition_words([now])}; {counted(len(now.host), 'node')} on the host", width)
+    broken, host = findings.by_severity["fallback"], counted(len(now.host), "call")
+    yield from sentences(f"{partition_words([now])}; {counted(broken, 'violation')}, {host} on the host", width)
+    yield from _rejected(rejects, width)
     arrow = MARKS["arrow"]
     if not priced.whole:
         yield from sentences(f"{arrow} which change would help most is being counted", width, "dim")
-    elif priced.best is None:
+    elif not priced.best:
         yield from sentences(f"{arrow} {NO_CHANGE}", width, "dim")
-    else:
-        rule, _, found = priced.best.label.partition(": ")
-        left = counted(priced.best.count, "partition")
-        crosses = f"{size(priced.best.bytes)} cross" if priced.best.bytes else "and nothing crosses"
-        yield from sentences(f"{arrow} allowing '{found}' (rule {rule}) leaves {left}, {crosses}", width, "accent")
+    for change in priced.best:
+        crosses = f", {size(change.bytes)} cross" if change.bytes else ""
+        yield from sentences(f"{arrow} {change.words}{crosses}", width, "accent")
+
+
+def _rejected(rejects: int, width: int) -> Iterator[Entry]:
+    """Partitions are no promise that the graph runs."""
+    if rejects:
+        words = f"{counted(rejects, 'violation')} of severity reject: the accelerator does not take this graph"
+        yield from sentences(f"{SEVERITY_SIGNS['reject']} {words}", width, "reject")
 
 
 def _partitions(state: State, graph: Graph, priced: Priced, now: Partitions) -> Iterator[Entry]:

@@ -5,18 +5,17 @@ from functools import reduce
 from operator import add
 from typing import Literal
 
-from idbg.analysis.partition import Merge, Partitions
+from idbg.analysis.partition import Partitions
 from idbg.constraints import Constraint
-from idbg.costs import Waste
+from idbg.costs import Better, Waste, growth
 from idbg.records import Graph, NodeId
-from idbg.sizes import spelled_percent
 from idbg_tui import stages
 from idbg_tui.amounts import and_unsized, counted, size
 from idbg_tui.costing import pads
 from idbg_tui.known import Known
 from idbg_tui.signs import MARKS
 
-NO_CHANGE = "allowing one finding alone leaves no fewer partitions"
+NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer partitions"
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ def _pads(state: Known, rule: Constraint, *, first: bool) -> list[str]:
 
 def waste_words(waste: Waste) -> str:
     """ "+12 % bytes (1.2 MiB), +8 % FLOPs"."""
-    bytes_words = f"+{spelled_percent(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
-    return bytes_words + (f", +{spelled_percent(waste.flops_percent)} FLOPs" if waste.flops else "")
+    bytes_words = f"{growth(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
+    return bytes_words + (f", {growth(waste.flops_percent)} FLOPs" if waste.flops else "")
 
 
 def _falls(state: Known) -> list[str]:
@@ -86,13 +85,14 @@ def _falls(state: Known) -> list[str]:
     words = "runs on the host: " + partition_words([partitions for _, _, partitions in parted])
     if not any(now.host for _, _, now in parted):
         return [words]
-    best = [(graph, merge, now) for graph, one, now in parted if (merge := one.best) is not None]
+    best = [(graph, one.best, now) for graph, one, now in parted if one.best]
     if not all(one.whole for _, one, _ in parted):
         return [words, helps]
     if not best:
         return [words, NO_CHANGE]
-    graph, merge, now = max(best, key=lambda one: one[2].count - one[1].count)
-    return [words, best_words(merge, now) + (_where(graph) if len(state.level) > 1 else "")]
+    graph, changes, now = max(best, key=lambda one: one[2].count - one[1][-1].count)
+    where = _where(graph) if len(state.level) > 1 else ""
+    return [words, "; ".join(best_words(change, now) for change in changes) + where]
 
 
 def partition_words(found: list[Partitions]) -> str:
@@ -108,11 +108,9 @@ def partition_words(found: list[Partitions]) -> str:
     return f"{parts}, {counted(len(boundaries), 'boundary')}, {crosses} cross"
 
 
-def best_words(merge: Merge, now: Partitions) -> str:
-    """ "allowing 'convolution is denied' leaves 1 partition"; fewer bytes where it leaves as many partitions."""
-    what = merge.label.partition(": ")[2]
-    left = counted(merge.count, "partition") if merge.count < now.count else f"{size(merge.bytes)} that cross"
-    return f"allowing '{what}' leaves {left}"
+def best_words(change: Better, now: Partitions) -> str:
+    """ "allowing 'mm is denied' (host ops) leaves 1 partition"; bytes too where it leaves as many partitions."""
+    return change.words + (f", {size(change.bytes)} cross" if change.count == now.count else "")
 
 
 def _peak(state: Known, rule: Constraint) -> Cost:

@@ -107,7 +107,7 @@ def options(row: Row) -> tuple[str, ...]:
 
 
 def has_globs(row: Row) -> bool:
-    """Whether the row's value is a list of any names, which is best written in the text itself."""
+    """Whether the row's value is a list of any names, which are typed with commas between them."""
     return _is_list(row) and not options(row)
 
 
@@ -169,20 +169,25 @@ def given(form: Form, row: Row, typed: str) -> str | None:
     """The text with what the user typed as the value of the row's key. Raises AcceleratorError if it is not valid."""
     types = {field.name: field.type for field in msgspec.structs.fields(row.rule)}
     typed = typed.strip()
+    if typed == spelled(row):
+        return None
     if types[row.key] is str:
         return written(form, row, row.key, typed)
     if not typed:
         return written(form, row, row.key, None)
+    listed = has_globs(row) and not typed.startswith("[")
     try:
-        value: object = tomllib.loads(f"v = {typed}")["v"]
+        value: object = tomllib.loads(f"v = [{typed}]" if listed else f"v = {typed}")["v"]
     except tomllib.TOMLDecodeError:
-        value = typed
+        value = [name for part in typed.split(",") if (name := part.strip(" \"'"))] if listed else typed
     return written(form, row, row.key, value)
 
 
 def spelled(row: Row) -> str:
     """The row's value as a user would type it."""
     value = getattr(row.rule, row.key)
+    if has_globs(row):
+        return ", ".join(map(str, value or ()))
     return "" if value is None else value if isinstance(value, str) else toml_text.spelled(value)
 
 

@@ -28,6 +28,7 @@ SEVERITY_STYLES = {
 VERDICT_STYLES = {"clean": "$text-success", "violations": "$text-warning", "failed": "$text-error"}
 _LIVE_ONLY = ("run", "cancel", "repro", "strict")
 _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
+_GRAPHS = 3  # of a level, as many have their partitions counted one by one
 _NOTICED = 0.05  # seconds; less is written as 0.0
 _SAID = {"clean": "clean", "violations": "violations", "failed": "failed"}
 Ends = tuple[list[Piece], list[Piece]]
@@ -46,27 +47,25 @@ def _headers(state: State) -> Iterator[Ends]:
     """The header in ever fewer words; the counts and the verdict are in all of them."""
     label = _short(state.program.label) if state.program else ""
     name: Piece = ("idbg", "bold $primary")
-    program: Piece = (f"  {label}   ", "bold")
+    path, file, gap = (f"  {label}   ", "bold"), (f"  {os.path.basename(label)}   ", "bold"), ("  ", "")
+    target, rules = (f"{_target(state)}   ", ""), (f"{_rules(state)}   ", "")
     severities, signs = _counts(state), _counts(state, words=False)
     figures = [*_figures(state)] if severities else []
-    counts = [*severities, *figures]
-    target: Piece = (f"{_target(state)}   ", "")
+    parts = [(words.replace("partition", "part"), style) for words, style in figures]
+    terse = [(words.partition(" (")[0], style) for words, style in parts]
     last = len(_STANDING) - 1
-    run = state.run
-    if run is not None and run.failure is not None:
-        # why it failed says more than what it was compiled for
-        yield [name, program, target, *counts], _standing(state, 0)
-        yield [name, program, *counts], _standing(state, 0)
-        yield [name, (f"  {os.path.basename(label)}   ", "bold"), *counts], _standing(state, 0)
-    else:
-        yield [name, program, target, *counts], _standing(state, 0)
-        yield [name, program, target, *counts], _standing(state, 1)
-        yield [name, program, *counts], _standing(state, 1)
-    yield [name, (f"  {os.path.basename(label)}   ", "bold"), *counts], _standing(state, last)
-    yield [name, ("  ", ""), *counts], _standing(state, last)
-    short = [(words.replace("partition", "part"), style) for words, style in figures]
-    for shown in ([*signs, *figures], [*signs, *short], [*signs, *figures[:1]], severities, signs):
-        yield [name, ("  ", ""), *shown], _standing(state, last)
+    steps: list[tuple[list[Piece], int]] = [([path, target], 0), ([file, target], 0)]
+    if state.run is not None and state.run.failure is not None:
+        steps += [([file, rules], 0), ([file], 0)]  # why it failed says more than what it was compiled for
+    steps += [([file, target], 1), ([file, target], last), ([file, rules], last), ([gap, rules], last)]
+    for shown, brevity in steps:
+        yield [name, *shown, *severities, *figures], _standing(state, brevity)
+    yield [name, file, rules, *signs, *figures], _standing(state, last)
+    for shown in ([gap, rules], [gap]):
+        for told in (figures, parts):
+            yield [name, *shown, *signs, *told], _standing(state, last)
+    for counts in ([*signs, *terse], [*signs, *figures[:1]], [*signs, *terse[:1]], severities, signs):
+        yield [name, gap, *counts], _standing(state, last)
 
 
 def _counts(state: State, *, words: bool = True) -> list[Piece]:
@@ -92,27 +91,35 @@ def _figures(state: State) -> Iterator[Piece]:
     """The most memory that a graph of the level needs at once, and how many partitions fallbacks leave, if known."""
     style, dot = "$foreground 75%", f" {MARKS['separator']} "
     if state.peak is not None and state.peak[1].peak_bytes:
-        profile = state.peak[1]
-        yield f"{dot}peak {'at least ' if profile.unsized else ''}{size(profile.peak_bytes)}", style
+        graph, profile = state.peak
+        where = f" ({stages.name_of(graph.id)})" if len(state.level) > 1 else ""
+        yield f"{dot}peak {'at least ' if profile.unsized else ''}{size(profile.peak_bytes)}{where}", style
     if "fallback" in state.counts:
         yield f"{dot}{_partitions(state)}", style
 
 
 def _partitions(state: State) -> str:
-    """A graph that nothing falls out of is one partition."""
+    """Of each graph, in their order; one that nothing falls out of is one partition."""
     if state.priced is None:
         return f"{MARKS['ellipsis']} partitions"
-    count = sum(priced.partitions.count if priced.partitions else 1 for _, priced in state.priced)
-    return counted(count, "partition") if count else "all on the host"
+    counts = [priced.partitions.count if priced.partitions else 1 for _, priced in state.priced]
+    if not any(counts):
+        return "all on the host"
+    if 1 < len(counts) <= _GRAPHS:
+        return f"{' + '.join(f'{count:,}' for count in counts)} partitions"
+    return counted(sum(counts), "partition") + (f" of {len(counts)} graphs" if len(counts) > 1 else "")
 
 
 def _target(state: State) -> str:
     target = state.target
-    mode = "strict" if target.strict else "warn"
     device = target.device or _device_seen(state)
-    name = state.accelerator.name if state.accelerator else target.accelerator
     dot = f" {MARKS['separator']} "
-    return dot.join(part for part in (target.backend, device, f"{name} ({mode})") if part)
+    return dot.join(part for part in (target.backend, device, _rules(state)) if part)
+
+
+def _rules(state: State) -> str:
+    name = state.accelerator.name if state.accelerator else state.target.accelerator
+    return f"{name} ({'strict' if state.target.strict else 'warn'})"
 
 
 def _device_seen(state: State) -> str:

@@ -71,8 +71,13 @@ class Verdicts:
         return Findings(self._checkers[graph.id], [(rule, ())])
 
     def set_rules(self, rules: tuple[Constraint, ...], *, again: bool = False) -> None:
-        """Put other rules in force. With `again` this edit belongs to the one before: 8 to 16 to 32 is one change."""
-        if not again:
+        """Put other rules in force. With `again` this edit belongs to the one before: 8 to 16 to 32 is one change.
+
+        What changes no rule (a comment, saving the text) leaves the last change told.
+        """
+        if rules == self.rules:
+            return
+        if not again or self._before is None:
             self._before = self.rules or None
         self.rules = rules
         self._findings.clear()

@@ -3,6 +3,8 @@
 from idbg import costs
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.constraints.alignment import Alignment
+from idbg.constraints.dtype import Dtype
+from idbg.constraints.rank import Rank
 from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.records import Graph, GraphId, Node, TensorMeta
 
@@ -67,6 +69,10 @@ def test_what_rejects_pads_nothing() -> None:
     assert costs.waste(findings(nodes=())).bytes_percent == 0.0
 
 
+def best(found: Findings) -> list[costs.Better]:
+    return costs.best_changes([found], [costs.partitions(found)])
+
+
 CHAIN = (
     node("x", "", (), 8),
     node("a", "aten.sin.default", ("x",), 8),
@@ -86,9 +92,31 @@ def test_nodes_that_fall_back_cut_the_graph_and_their_tensors_cross() -> None:
 
 def test_the_best_change_is_the_finding_whose_end_merges_most() -> None:
     found = findings(UnsupportedOps(deny=("cos", "tan"), severity="fallback"), nodes=CHAIN)
-    change = costs.best_change(found)
-    assert change is not None and change.label.startswith("unsupported_ops: ") and change.count == 2
-    assert costs.best_change(findings(UnsupportedOps(deny=("cos",)), nodes=CHAIN)) is None
+    finding, rule = best(found)
+    assert finding.label.startswith("unsupported_ops: ") and (finding.count, finding.host) == (2, 1)
+    assert (rule.label, rule.count, rule.host) == ("without rule unsupported_ops", 1, 0)
+    assert best(findings(UnsupportedOps(deny=("cos",)), nodes=CHAIN)) == []
+
+
+def test_a_dtype_is_one_finding_in_whichever_operand_it_is() -> None:
+    rule = Dtype(allowed=("int8",), tensors="all", ops=("cat",), severity="fallback", name="quantized")
+    nodes = (*CHAIN[:3], node("c", "aten.cat.default", ("a", "b"), 8), node("d", "aten.sin.default", ("c",), 8))
+    (change,) = best(findings(rule, nodes=nodes))
+    assert change.label == "quantized: dtype is float32"
+    assert change.words == "allowing 'dtype is float32' (quantized): nothing falls back"
+
+
+def test_where_no_finding_alone_helps_a_rule_is_left_out() -> None:
+    rank = Rank(max=0, ops=("cos",), severity="fallback", tensors="all")
+    nodes = (*CHAIN[:2], node("b", "aten.cos.default", ("a",), 8, 1), *CHAIN[3:4])
+    (change,) = best(findings(rank, nodes=nodes))
+    assert change.words == "without rule rank: nothing falls back"
+
+
+def test_where_all_is_on_the_host_the_best_change_takes_the_most_from_there() -> None:
+    rule = UnsupportedOps(deny=("sin", "cos", "tan"), severity="fallback")
+    finding = best(findings(rule, nodes=CHAIN))[0]
+    assert (finding.change.found, finding.count, finding.host) == ("sin is denied", 3, 2)
 
 
 def test_two_rules_pad_to_what_both_take() -> None:

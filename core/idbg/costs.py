@@ -1,6 +1,8 @@
 """What do padding and falling back to the host cost?"""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -8,11 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idbg.analysis.flops import flops
-from idbg.analysis.partition import Merge, Partitions, best_merge, partition
-from idbg.constraints import Findings, Look, TensorRule
+from idbg.analysis.partition import Partitions, best_merge, partition
+from idbg.constraints import Findings, Group, Look, TensorRule
 from idbg.records import Role, TensorMeta
+from idbg.sizes import spelled_percent
 
 _CHANGES = 24  # findings that are tried as the best one to allow
+_WHERE = re.compile(r"^(?:output|operand) \d+: ")  # starts a finding: what is found there is the same anywhere
 _ROUNDS = 32  # multiples that pad one another up (4 and 6: 3, 4, 6, 8, 12) come to rest before
 
 
@@ -47,11 +51,54 @@ class Waste(Struct, frozen=True):
         return 100 * self.wasted_flops / self.flops if self.flops else 0.0
 
 
+class Change(NamedTuple):
+    """One change to the rules of severity `fallback`: what was `found` is allowed; with no `found`, the rule is left
+    out."""
+
+    rule: str
+    found: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.rule}: {self.found}" if self.found else f"without rule {self.rule}"
+
+    def frees(self, group: Group) -> bool:
+        """Whether these nodes no longer break the rule."""
+        return group.rule.name == self.rule and self.found in ("", _found(group))
+
+
+class Better(Struct, frozen=True):
+    """One change, and what it would leave: partitions, calls on the host, and bytes that cross between them."""
+
+    change: Change
+    count: int
+    host: int
+    bytes: int
+
+    @property
+    def label(self) -> str:
+        return self.change.label
+
+    @property
+    def words(self) -> str:
+        """ "allowing 'dtype is float32' (npu) leaves 1 partition", "without rule npu: nothing falls back"."""
+        rule, found = self.change
+        left = f"{self.count:,} partition{'' if self.count == 1 else 's'}" if self.host else "nothing falls back"
+        return (
+            f"allowing '{found}' ({rule}){' leaves' if self.host else ':'} {left}" if found else f"{self.label}: {left}"
+        )
+
+
 class Padded(NamedTuple):
     """One tensor that is padded, and the shape that it gets."""
 
     tensor: TensorMeta
     shape: tuple[int, ...]
+
+
+def growth(percent: float) -> str:
+    """What padding adds: "+12 %"; from 1,000 % on how many times as much it makes: "85x"."""
+    return f"+{spelled_percent(percent)}" if percent < 1000 else f"{1 + percent / 100:,.0f}x"
 
 
 def padded(findings: Findings, index: int) -> list[Padded]:
@@ -86,22 +133,70 @@ def partitions(findings: Findings) -> Partitions:
     return partition(findings.graph, _names(findings, findings.broken_nodes("fallback")))
 
 
-def best_change(findings: Findings, now: Partitions | None = None) -> Merge | None:
-    """Which one finding of a rule of severity `fallback`, were it allowed, would leave the fewest partitions.
+def best_changes(findings: Sequence[Findings], now: Sequence[Partitions]) -> list[Better]:
+    """Which one change to the rules of severity `fallback` would leave the fewest partitions, then bytes, in all
+    these graphs.
 
-    Asked are those of the most nodes, for each takes a walk through the graph.
+    First the best finding to allow, then the best rule to leave out, where that leaves fewer partitions still; nothing
+    if no change leaves less. Where all is on the host, the best is what takes the most calls from there.
     """
-    nodes = findings.graph.nodes
-    broken: dict[str, set[str]] = {}
+    allowed, left_out = (_best(findings, now, whole=whole) for whole in (False, True))
+    if allowed and left_out and left_out.count >= allowed.count:
+        left_out = None
+    return [one for one in (allowed, left_out) if one]
+
+
+def _best(findings: Sequence[Findings], now: Sequence[Partitions], *, whole: bool) -> Better | None:
+    """Tried are those that are the best for some graph."""
+    best = [_best_of(one, parts, whole=whole) for one, parts in zip(findings, now, strict=True)]
+    tried = [_better(change, [_with(one, change) for one in findings]) for change in dict.fromkeys(best) if change]
+    count, nbytes = sum(parts.count for parts in now), sum(parts.bytes for parts in now)
+    if not count:
+        return min(tried, key=lambda one: one.host, default=None)
+    less = [one for one in tried if (one.count, one.bytes) < (count, nbytes)]
+    return min(less, key=lambda one: (one.count, one.bytes), default=None)
+
+
+def _best_of(findings: Findings, now: Partitions, *, whole: bool) -> Change | None:
+    """Asked are the changes of the most nodes, for each takes a walk through the graph."""
+    broken: dict[Change, set[str]] = {}
     for group in findings.groups:
         if group.rule.severity == "fallback":
-            label = f"{group.rule.name}: {group.finding.found}"
-            broken.setdefault(label, set()).update(nodes[index].name for index in group.nodes)
-    asked = sorted(broken, key=lambda label: len(broken[label]), reverse=True)[:_CHANGES]
-    return best_merge(findings.graph, broken, now, asked)
+            change = Change(group.rule.name, "" if whole else _found(group))
+            broken.setdefault(change, set()).update(_names(findings, group.nodes))
+    if not now.count:
+        held = Counter(name for names in broken.values() for name in names)
+        freed = {change: sum(held[name] == 1 for name in names) for change, names in broken.items()}
+        return max((change for change in freed if freed[change]), key=lambda change: freed[change], default=None)
+    asked = sorted(broken, key=lambda change: len(broken[change]), reverse=True)[:_CHANGES]
+    labels = {change.label: change for change in broken}
+    held_by = {change.label: names for change, names in broken.items()}
+    merge = best_merge(findings.graph, held_by, now, [change.label for change in asked])
+    return labels[merge.label] if merge else None
 
 
-def _names(findings: Findings, indices: Sequence[int]) -> list[str]:
+def _with(findings: Findings, change: Change) -> Partitions:
+    """The partitions of a graph, were the change made."""
+    held = {
+        index
+        for group in findings.groups
+        if group.rule.severity == "fallback" and not change.frees(group)
+        for index in group.nodes
+    }
+    return partition(findings.graph, _names(findings, held))
+
+
+def _better(change: Change, left: Sequence[Partitions]) -> Better:
+    count, host = sum(parts.count for parts in left), sum(len(parts.host) for parts in left)
+    return Better(change, count, host, sum(parts.bytes for parts in left))
+
+
+def _found(group: Group) -> str:
+    """What was found, without the number of the output or operand that it is about."""
+    return _WHERE.sub("", group.finding.found, count=1)
+
+
+def _names(findings: Findings, indices: Collection[int]) -> list[str]:
     nodes = findings.graph.nodes
     return [nodes[index].name for index in indices if nodes[index].op.startswith("call")]
 

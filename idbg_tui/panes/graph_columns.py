@@ -19,8 +19,8 @@ _NUMBER = re.compile(r"(\d+)$")
 _ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
-    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("side", 0), ("line", 0), ("kernel", 0), ("name", 12),
-    ("shape", 16), ("op", 0), ("shape", 10), ("verdict", 2), ("name", 8), ("shape", 0),
+    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("shape", 16), ("op", 0),
+    ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8), ("shape", 0),
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
 

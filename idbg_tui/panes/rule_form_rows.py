@@ -18,6 +18,7 @@ from idbg_tui.widgets.lines import Row as Pieces
 
 _NAME = 18  # cells of a rule's name where there is little room
 _KEY = 12  # cells of a key's
+_TYPED = 80  # characters of a list that can still be typed in one line
 
 
 class RuleRows(Lines):
@@ -203,7 +204,7 @@ class RuleRows(Lines):
             self.action_switch()
         elif not row.key or rule_form.options(row):
             self._fold(row, unfold=(row.rule.name, row.key) not in self._opened)
-        elif rule_form.has_globs(row):
+        elif rule_form.has_globs(row) and len(rule_form.spelled(row)) > _TYPED:
             self.post_message(self.LineAsked(max(self.form.line(row), 1)))
         elif isinstance(getattr(row.rule, row.key), bool):
             self.action_switch()

@@ -41,6 +41,7 @@ class RuleText(AskingPane):
         self.home = Home()
         self.gone = False  # the user's file was deleted
         self.theirs: tuple[str, str] | None = None  # (text, path) of the file, not taken because of unsaved edits
+        self._bases: dict[Path, Home] = {}  # what each file was made of that was saved in this session
         self._homes: dict[str, Home] = {}  # of texts that a pick of another accelerator left: undo goes home too
         self._in_force = ""
         self._sent: list[str] = []  # texts that were posted and have not come back yet
@@ -67,6 +68,11 @@ class RuleText(AskingPane):
     def edited(self) -> bool:
         """True while the text differs from that of its file or preset."""
         return self.is_mounted and self.editor.text != self.home.saved
+
+    @property
+    def base(self) -> Home:
+        """What the edits are compared with: the preset or the file that this one was made of, if it is known."""
+        return self._bases.get(self.home.path.absolute(), self.home) if self.home.path else self.home
 
     # ---------------------------------------------------------------- what comes in
 
@@ -206,7 +212,7 @@ class RuleText(AskingPane):
     def _save_as(self, typed: str) -> None:
         """Write a new accelerator, named for its file. Raises IdbgError, with nothing written."""
         path = Path(os.path.expanduser(typed.strip()))
-        if not path.name:
+        if not typed.strip():
             raise BadInput("a path is needed", hint=f"for example {self.home.new_path}")
         if path.is_dir() or typed.strip().endswith("/"):
             raise BadInput(f"{path} is a folder", hint=f"give a file, for example {path / self.home.new_path}")
@@ -225,6 +231,8 @@ class RuleText(AskingPane):
 
     def _saved(self, path: Path) -> None:
         text = self.editor.text
+        if self.home.origin and not self.home.is_file(str(path)):
+            self._bases[path.absolute()] = self.base
         self._come_home(home_of(str(path), text))
         if text in self._homes:
             self._homes[text] = self.home

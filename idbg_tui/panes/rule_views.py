@@ -9,9 +9,9 @@ from textual.message import Message
 from idbg.relaxing import Relaxation
 from idbg_tui.messages import CopyAsked
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
-from idbg_tui.widgets.lines import Lines, Row, clip, fit
+from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
 
-_NAME = 18  # cells of a rule's name
+_NAME, _SHORT = 18, 6  # cells of a rule's name at most, and where its number needs the room
 
 
 class RelaxRows(Lines):
@@ -52,18 +52,29 @@ class RelaxRows(Lines):
         if not self._relaxations:
             return [(clip(f" {self._empty}", width), "dim")]
         item = self._relaxations[index]
-        names = min(_NAME, max(len(one.rule.name) for one in self._relaxations))
+        names, room, removes = self._columns(width)
         counts = max(len(f"{one.count:,}") for one in self._relaxations)
-        end = f"  removes {item.count:>{counts},} "
-        start = f" {SEVERITY_SIGNS[item.rule.severity]} "
-        room = min(width - len(start) - names - 2 - len(end), max(len(_says(one)) for one in self._relaxations))
-        says = clip(_says(item), room)
+        says = _says(item)
+        says = cut(says, room) if MARKS["arrow"] in says else clip(says, room)
         return [
-            (start, item.rule.severity),
+            (f" {SEVERITY_SIGNS[item.rule.severity]} ", item.rule.severity),
             (fit(item.rule.name, names) + "  ", "strong"),
             (says.ljust(room), "" if item.relaxed else "dim"),
-            (end, "clean"),
+            (f"  {removes}{item.count:>{counts},} ", "clean"),
         ]
+
+    def _columns(self, width: int) -> tuple[int, int, str]:
+        """Cells of a name and of what it takes, and the word before the count: a new number is never cut for those."""
+        longest = min(_NAME, max(len(one.rule.name) for one in self._relaxations))
+        says = [_says(one) for one in self._relaxations]
+        numbers = max((len(words) for words in says if MARKS["arrow"] in words), default=0)
+        names = room = 0
+        for removes in ("removes ", "-"):
+            room = width - 8 - len(removes) - max(len(f"{one.count:,}") for one in self._relaxations)
+            names = max(min(longest, room - numbers), min(longest, _SHORT))
+            if room - names >= numbers:
+                break
+        return names, max(0, min(room - names, max(map(len, says)))), removes
 
     def action_open(self) -> None:
         if self._relaxations:

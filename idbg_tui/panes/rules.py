@@ -15,6 +15,7 @@ from idbg.records import SEVERITIES
 from idbg.relaxing import relaxations
 from idbg.rule_warnings import RuleWarning, warnings
 from idbg_tui import rule_form, rule_steps, rule_words
+from idbg_tui.messages import Flash
 from idbg_tui.panes.rule_form_rows import RuleRows
 from idbg_tui.panes.rule_text import RuleText
 from idbg_tui.panes.rule_views import DiffRows, RelaxRows
@@ -45,7 +46,7 @@ _HINTS: dict[View, Hints] = {
     ),
     "text": (
         ("enter", "edit"),
-        ("m", "form"),
+        ("m esc", "form"),
         ("+ -", "value"),
         ("space", "on/off"),
         ("w", "what would it take?"),
@@ -199,11 +200,13 @@ class RulesPane(RuleText):
 
     def _show_title(self) -> None:
         self.mark = SEVERITY_SIGNS["reject"] if self._error else ""
-        words = [self.home.name, "editing, esc ends" if self.editor.editing else "edited" if self.edited else ""]
+        words = [self.home.name, "edited" if self.edited else ""]
+        if self.view == "text":
+            words.append("editing, esc ends" if self.editor.editing else "enter edits")
         if self.view == "relax":
             words = ["what would it take?"]
         elif self.view == "diff":
-            words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.home.label}"]
+            words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.base.label}"]
         told = f" {MARKS['separator']} ".join(word for word in words if word)
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {told}"))
 
@@ -223,22 +226,20 @@ class RulesPane(RuleText):
         state = self._state
         level = state.level if state is not None and state.accelerator is not None else []
         if state is None or not level:
-            self.relax.show_relaxations([], "no graph yet: there is nothing to accept or reject")
+            self.relax.show_relaxations([], "no graph yet: r compiles the program")
             return
         severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
         found = relaxations([state.findings(graph) for graph in level], severities)
-        nothing = (
-            "no rule is broken here" if self.relax.every else "nothing is rejected here: space lists every severity"
-        )
+        nothing = "no rule is broken: A adds one" if self.relax.every else "nothing is rejected: space lists the rest"
         self.relax.show_relaxations(found, nothing)
 
     def _show_diff(self) -> None:
         try:
-            before = accelerator.find(self.home.origin)[0]
+            before = accelerator.find(self.base.origin)[0]
         except AcceleratorError as error:
             self.diff.show_diff("", "", f"nothing to compare with: {error.message}")
             return
-        self.diff.show_diff(before, self.editor.text, f"no difference from {self.home.label}")
+        self.diff.show_diff(before, self.editor.text, f"no difference from {self.base.label}")
 
     # ---------------------------------------------------------------- views
 
@@ -246,18 +247,24 @@ class RulesPane(RuleText):
         """The form or the text, at the same rule."""
         row = self.form.selected
         if self._base == "text":
-            self._go("form")
-            self.form.select_line(self.editor.cursor_location[0] + 1)
+            self._go_to_form()
         else:
             line = self.form.wrong or (self.form.form.line(row) if row else 0)
             self._go("text")
             self.editor.go_to(line or 1)
 
+    def _go_to_form(self) -> None:
+        self._go("form")
+        self.form.select_line(self.editor.cursor_location[0] + 1)
+
     def action_view(self, view: View) -> None:
         self._go(self._base if view == self.view else view)
 
     def action_back(self) -> None:
-        self._go(self._base)
+        if self.view == "text":
+            self._go_to_form()
+        else:
+            self._go(self._base)
 
     def _go(self, view: View) -> None:
         self.view = view
@@ -282,6 +289,7 @@ class RulesPane(RuleText):
         event.stop()
         self._go("text")
         self.editor.go_to(event.line)
+        self.post_message(Flash("a long list is edited as text: enter edits, esc goes back to the form"))
 
     def on_rule_rows_value_asked(self, event: RuleRows.ValueAsked) -> None:
         event.stop()
@@ -293,7 +301,8 @@ class RulesPane(RuleText):
             self.editor.become(rule_form.given(form, row, typed) or form.text)
 
         known = ", ".join(rule_steps.choices(row.rule.kind, row.key)) if row.key != "dims" else ""
-        question = f"{row.rule.name}: {row.key} ({known or 'enter takes it, esc leaves it as it is'})"
+        listed = "names or globs, with commas between" if rule_form.has_globs(row) else ""
+        question = f"{row.rule.name}: {row.key} ({known or listed or 'enter takes it, esc leaves it as it is'})"
         self.ask(question, rule_form.spelled(row), take)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:

@@ -1,5 +1,6 @@
 """Which rules does the program break, where in the user's code, and what would mend it?"""
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -18,6 +19,8 @@ from idbg_tui.violation_list import Gone, Heading, Item, Line, violation_list
 from idbg_tui.widgets.lines import Lines, Row, clip, fit
 
 _NAMES = 3
+_CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
+_LEAST = 14  # cells of names, however much a line says
 TOLD = 6.0  # seconds that what went is listed, unless a key moves the cursor before
 
 
@@ -31,6 +34,7 @@ class ViolationLines(Lines):
         self._rule = 0
         self._place = 0
         self._names = 0
+        self._says: dict[str, int] = {}  # rule -> cells of what its lines say
 
     @property
     def row_count(self) -> int:
@@ -40,13 +44,22 @@ class ViolationLines(Lines):
         """Show another list; the cursor stays on what it was on, wherever that is now."""
         key = self.items[self.cursor].key if self.cursor < len(self.items) else None
         self.items, self.empty = items, empty
-        self._rule = max((len(item.rule.name) for item in items), default=0)
-        self._place = max((len(_place(item)) for item in items if isinstance(item, Line)), default=0)
-        self._names = max((_names_width(item) for item in items if isinstance(item, Line)), default=0)
+        self.measure()
         rows = {item.key: row for row, item in enumerate(items)}
         self.cursor = rows.get(key, self.cursor) if key else 0
         self.rows_changed()
         self.show_cursor()
+
+    def measure(self) -> None:
+        """How wide each column is, from all its cells."""
+        items = self.items
+        self._rule = max((len(item.rule.name) for item in items), default=0)
+        self._place = max((len(_place(item)) for item in items if isinstance(item, Line)), default=0)
+        self._names = max((_names_width(item) for item in items if isinstance(item, Line)), default=0)
+        self._says = {}
+        for item in items:
+            if isinstance(item, Line):
+                self._says[item.rule.name] = max(self._says.get(item.rule.name, 0), _needed(item))
 
     def row(self, index: int, width: int) -> Row:
         if not self.items:
@@ -85,9 +98,14 @@ class ViolationLines(Lines):
         dots = MARKS["ellipsis"]
         more = f" +{len(item.nodes) - _NAMES:,}" if len(item.nodes) > _NAMES else ""
         names = ", ".join(node.name for node in item.nodes[:_NAMES]) + more
-        names = fit(names, min(self._names, max(14, (width - len(start) - len(place)) // 2)), dots) + "  "
+        left = width - len(start) - len(place) - 2
+        names = (
+            fit(names, min(self._names, max(_LEAST, min(left // 2, left - self._says[item.rule.name]))), dots) + "  "
+        )
         room = width - len(start) - len(place) - len(names)
-        return [(start, "accent"), (place, ""), (names, ""), (clip(item.says or item.code, room), "dim")]
+        said = item.says if len(item.says) <= room else _essence(item)
+        text = _within(said, room) if said else clip(item.code, room)
+        return [(start, "accent"), (place, ""), (names, ""), (text, "dim")]
 
 
 class ViolationsPane(Pane):
@@ -229,6 +247,28 @@ def _place(item: Line) -> str:
     if item.file:
         return f"{item.file.rpartition('/')[2]}:{item.line}"
     return "inputs" if item.inputs else "no line"
+
+
+def _essence(item: Line) -> str:
+    """What a line says, less how many other findings there are: its numbers are never cut for that."""
+    return item.says.partition(" (and ")[0]
+
+
+def _within(text: str, room: int) -> str:
+    """What a line says; what it costs is at the end, and stays, before all that was found."""
+    head, colon, cost = text.rpartition(": ")
+    if len(text) <= room or not colon:
+        return clip(text, room)
+    while head and len(head) + len(cost) + 3 > room:
+        clause = _CLAUSES.match(head)
+        head = clause[1] if clause else ""
+    return clip(f"{head}{MARKS['ellipsis']}: {cost}", room)
+
+
+def _needed(item: Line) -> int:
+    """Cells of what a line says, if there is a number in it."""
+    said = _essence(item)
+    return len(said) if any(map(str.isdigit, said)) else 0
 
 
 def _names_width(item: Line) -> int:

@@ -1,5 +1,6 @@
-"""Which one of a few? A small list over the screen."""
+"""Which one of a few? A small list over the screen, which typing makes shorter."""
 
+import re
 from collections.abc import Container
 from typing import ClassVar
 
@@ -7,31 +8,66 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
-from idbg_tui.widgets.lines import Lines, Row, clip
+from idbg_tui.widgets.lines import Lines, Row, clip, fit
+
+Choice = tuple[str, str]
+"""A name, and a few words about it."""
+_NAME = 40  # cells of a name at most: those of files can be long
 
 
-class Choices(Lines):
-    """One choice a row, the present one marked, and dim what cannot be had."""
+def matching(choices: list[Choice], typed: str) -> list[Choice]:
+    """The choices that say every typed word, the nearest name first; else those whose name has its letters in order."""
+    typed = typed.lower().strip()
+    told = [choice for choice in choices if all(word in " ".join(choice).lower() for word in typed.split())]
+    if told:
+        return sorted(told, key=lambda choice: _distance(choice[0].lower(), typed))
+    letters = re.compile(".*".join(map(re.escape, typed.replace(" ", ""))), re.IGNORECASE)
+    return [choice for choice in choices if letters.search(choice[0])]
 
-    def __init__(self, choices: list[tuple[str, str]], current: str, broken: Container[str]) -> None:
+
+def _distance(name: str, typed: str) -> int:
+    """0 for the name itself, then what begins so (a path's last part counts), what holds it, and all others."""
+    return (name != typed) + (not name.rpartition("/")[2].startswith(typed)) + (typed not in name)
+
+
+class Choices(Lines, can_focus=False):
+    """One choice a row, the present one marked, and dim what cannot be had. The keys come from the line above."""
+
+    def __init__(self, choices: list[Choice], current: str, broken: Container[str]) -> None:
         super().__init__()
-        self._choices = choices
+        self._all = self._shown = choices
         self._current = current
         self._broken = broken
-        self._width = max(len(name) for name, _ in choices)
-        self.cursor = next((row for row, (name, _) in enumerate(choices) if name == current), 0)
+        self._width = min(_NAME, max(len(name) for name, _ in choices))
+        self.filter("")
 
     @property
     def row_count(self) -> int:
-        return len(self._choices)
+        return len(self._shown) or 1
+
+    @property
+    def chosen(self) -> str | None:
+        """The name on the cursor's row."""
+        return self._shown[self.cursor][0] if self._shown else None
+
+    def filter(self, typed: str) -> None:
+        """Show what matches, with the cursor on the first; on the present choice while nothing is typed."""
+        self._shown = matching(self._all, typed)
+        names = [name for name, _ in self._shown]
+        self.cursor = names.index(self._current) if not typed and self._current in names else 0
+        if self.is_mounted:
+            self.rows_changed()
 
     def row(self, index: int, width: int) -> Row:
-        name, words = self._choices[index]
+        if not self._shown:
+            return [(clip(" nothing here is called that: backspace shows more", width), "dim")]
+        name, words = self._shown[index]
         mark = "*" if name == self._current else " "
         return [
             (f" {mark} ", "accent"),
-            (name.ljust(self._width), "dim" if name in self._broken else "strong"),
+            (fit(name, self._width), "dim" if name in self._broken else "strong"),
             (f"   {clip(words, width - self._width - 6)}", "dim"),
         ]
 
@@ -45,26 +81,53 @@ class Picker(ModalScreen[str | None]):
         border: round $border; width: 84; max-width: 90%; height: auto; max-height: 80%;
         background: $surface; padding: 0 1;
     }
+    Picker Input { dock: top; border: none; height: 1; padding: 0 1; background: $panel; }
     Picker Choices { height: auto; max-height: 100%; background: $surface; }
+    Picker Choices > .lines--cursor { background: $primary 32%; }
+    Picker Choices:ansi > .lines--cursor { background: ansi_default; text-style: reverse; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss(None)", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("pagedown", "move(10)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+    ]
 
-    def __init__(self, title: str, choices: list[tuple[str, str]], current: str, broken: Container[str] = ()) -> None:
+    def __init__(self, title: str, choices: list[Choice], current: str, broken: Container[str] = ()) -> None:
         super().__init__()
         self._title = title
-        self._broken = broken
-        self._choices = choices
-        self._current = current
+        self._choices = Choices(choices, current, broken)
+        self._choices.styles.height = len(choices)
 
     def compose(self) -> ComposeResult:
         box = Vertical()
         box.border_title = self._title
-        box.border_subtitle = "enter takes it, esc leaves it as it is"
+        box.border_subtitle = "type to filter, enter takes it, esc leaves it as it is"
         with box:
-            choices = Choices(self._choices, self._current, self._broken)
-            choices.styles.height = len(self._choices)
-            yield choices
+            line = Input(placeholder="filter", compact=True)
+            line.cursor_blink = False
+            yield line
+            yield self._choices
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._choices.filter(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._take()
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        self.dismiss(self._choices[event.index][0])
+        self._take()
+
+    def action_move(self, step: int) -> None:
+        self._choices.go(self._choices.cursor + step)
+
+    def _take(self) -> None:
+        if self._choices.chosen is not None:
+            self.dismiss(self._choices.chosen)

@@ -14,6 +14,7 @@ from idbg.errors import AcceleratorError
 from idbg.records import Failure, Graph, GraphId, Node, Program, Target, TensorMeta
 from idbg.reports import check_json, check_text
 from idbg.reports.check import Check, Named, check, named, presets
+from idbg.reports.cost_text import cost_lines
 from idbg.reports.json import run_report
 from idbg.run import Run, fold
 
@@ -122,6 +123,9 @@ def test_the_best_change_is_made_in_all_graphs_at_once() -> None:
     best = only.best_change
     assert best is not None
     assert ("sort" in best.label, best.count) == (True, 4)
+    (left,) = [line for line in cost_lines(only) if "helps most" in line]
+    assert "allowing 'sort is denied' (unsupported_ops) leaves 4 partitions, 256 bytes cross; " in left
+    assert left.endswith("; without rule unsupported_ops: nothing falls back")
 
 
 def test_the_best_change_is_none_where_nothing_falls_back() -> None:
@@ -242,7 +246,7 @@ def test_the_table_has_a_row_for_each_and_says_why_below() -> None:
     assert [table[f"a{index}"][2] for index in range(4)] == ["accept", "pad", "fallback", "reject"]
     text = "\n".join(lines)
     assert "a0 takes" not in text
-    assert re.search(r"padding adds [\d.]+ % to the bytes", text)
+    assert re.search(r"padding: \+[\d.]+ % bytes", text)
     assert re.search(r"\d+ nodes? on the host; crossing between them: \d+ values?, ", text)
     assert "what it would take: dtype: allowed + float32" in text
     assert "examples/mlp_train.py:" in text

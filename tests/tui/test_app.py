@@ -7,7 +7,8 @@ import pytest
 from recorded import INFERENCE, app_of
 from textual.pilot import Pilot
 
-from idbg.records import NodeId
+from idbg import events
+from idbg.records import NodeId, Program
 from idbg.settings import Settings
 from idbg_tui.app import IdbgApp
 from idbg_tui.help import Help
@@ -183,6 +184,7 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
 
 async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
+    monkeypatch.setattr("idbg_tui.panes.violations.TOLD", 0.05)
     app = app_of("attention", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -329,10 +331,11 @@ async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> 
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        for number in ("5", "6"):
-            await pilot.press(number)
-            sentence = app.body.panes[int(number)].query_one("Static").render().plain  # type: ignore[union-attr]
-            assert sentence.startswith("not measured") and not any(letter.isdigit() for letter in sentence)
+        await pilot.press("6")
+        sentence = app.body.panes[6].query_one("Static").render().plain  # type: ignore[union-attr]
+        assert sentence.startswith("not measured") and not any(letter.isdigit() for letter in sentence)
+        await pilot.press("5")
+        assert [text.strip() for text in texts(app, 5)][0] == "this session holds no comparison"
 
 
 async def test_a_pane_without_anything_to_copy_says_so(tmp_path: Path) -> None:
@@ -341,3 +344,45 @@ async def test_a_pane_without_anything_to_copy_says_so(tmp_path: Path) -> None:
         await settle(pilot)
         await pilot.press("5", "y")
         assert "nothing to copy in KernelDiff" in bar(app, "footer")
+
+
+async def test_typing_in_the_picker_filters_and_enter_takes_the_row_with_the_cursor(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("a", *"tpu", "enter")
+        await until(pilot, lambda app=app: " tpu " in bar(app, "header"))
+        await pilot.press("a", *"ethos", "down", *"zz", "enter")
+        assert isinstance(app.screen, Picker), "nothing matches, so enter takes nothing"
+        await pilot.press("backspace", "backspace", "down", "enter")
+        await until(pilot, lambda app=app: "ethos_u55_executorch" in bar(app, "header"))
+        await pilot.press("a", *"mock", "escape")
+        assert "ethos_u55_executorch" in bar(app, "header") and not isinstance(app.screen, Picker)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_quitting_with_unsaved_rules_warns_first_and_again_after_another_edit(tmp_path: Path, key: str) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        for _ in range(2):
+            await pilot.press("8", "plus", key)
+            await pilot.pause()
+            assert not app._exit and "unsaved rules: q again quits, 8 then ^s saves" in bar(app, "footer")
+        await pilot.press(key)
+        await pilot.pause()
+        assert app._exit
+
+
+async def test_a_second_control_c_while_a_compile_runs_quits_at_once_with_unsaved_rules_too(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        app.state.live = True
+        app.state.apply([events.RunStarted(run=9, program=Program("m.py"), target=app.session.target)])
+        assert app.state.running
+        await pilot.press("8", "plus", "ctrl+c")
+        assert not app._exit
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert app._exit

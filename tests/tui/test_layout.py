@@ -5,7 +5,8 @@ import pytest
 from idbg_tui.layout import Sizes, tab_names
 from idbg_tui.panes.graph import GraphPane
 from idbg_tui.panes.log import LogPane
-from idbg_tui.panes.placeholders import KernelDiffPane
+from idbg_tui.panes.node import NodePane
+from idbg_tui.panes.kernel_diff import KernelDiffPane
 from idbg_tui.panes.rules import RulesPane
 
 
@@ -35,3 +36,11 @@ def test_the_current_pane_is_always_named_in_the_tabs(width: int) -> None:
         assert len(names) == 4
         assert dict(names)[pane.NUMBER].startswith((pane.short_heading(), pane.heading().plain))
         assert width < 24 or len("  ".join(name for _, name in names)) <= width
+
+
+def test_marks_give_way_before_the_names_of_the_tabs() -> None:
+    panes = [GraphPane(), NodePane(), KernelDiffPane(), LogPane(), RulesPane()]
+    panes[1].mark = "◇✘"
+    whole = sum(len(pane.short_heading()) + 2 for pane in panes) - 2
+    assert "3 Node ◇✘" in dict(tab_names(panes, 1, whole)).values()
+    assert [name for _, name in tab_names(panes, 1, whole - 3)] == ["1 Graph", "3 Node", "5 Diff", "7 Log", "8 Rules"]

@@ -101,7 +101,7 @@ async def test_strict_and_backend_are_one_key_and_run_again() -> None:
         assert session.calls[-1] == "run aot strict"
         await pilot.press("b")
         await pilot.pause()
-        await pilot.press("j", "enter")
+        await pilot.press("down", "enter")
         await pilot.pause()
         assert session.calls[-1] == "run mock strict"
 
@@ -120,13 +120,13 @@ async def test_a_broken_backend_is_listed_with_its_error_and_choosing_it_says_so
         assert "wreck" in lines.line(5).text and "ImportError: no driver" in lines.line(5).text
         assert [row[1][1] for row in (lines.row(4, 80), lines.row(5, 80))] == ["strong", "dim"]
         calls = len(session.calls)
-        await pilot.press("G", "enter")
+        await pilot.press("pagedown", "enter")
         await pilot.pause()
         assert "the backend wreck cannot be used: ImportError: no driver" in bar(app, "footer")
         assert len(session.calls) == calls
         await pilot.press("b")
         await pilot.pause()
-        await pilot.press("G", "k", "enter")
+        await pilot.press("pagedown", "up", "enter")
         await pilot.pause()
         assert session.calls[-1] == "run npu warn"
 

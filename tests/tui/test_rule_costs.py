@@ -4,7 +4,7 @@ from recorded import state_of, under
 from test_costing import FALL, PAD, PEAK
 
 from idbg import costs, events
-from idbg_tui.rule_costs import rule_costs
+from idbg_tui.rule_costs import NO_CHANGE, rule_costs
 from idbg_tui.state import State
 
 
@@ -16,8 +16,9 @@ def test_a_pad_rule_says_what_it_adds_to_bytes_and_flops() -> None:
     state = under("resnet", PAD)
     waste = costs.waste(state.findings(state.level[0]))
     (words,) = said(state)["alignment"]
+    assert waste.bytes_percent < 1000 < waste.flops_percent
     assert words.startswith(f"pads: +{waste.bytes_percent:.0f} % bytes (")
-    assert words.endswith(" % FLOPs") and waste.wasted_flops
+    assert words.endswith(f", {1 + waste.flops_percent / 100:.0f}x FLOPs")
 
 
 def test_two_pad_rules_say_their_own_cost_and_what_they_cost_together() -> None:
@@ -35,7 +36,7 @@ def test_a_fallback_rule_says_partitions_boundaries_bytes_and_the_best_change() 
     first, best = said(state)["no relu"]
     assert first == f"runs on the host: {now.count} partitions, {len(now.boundaries)} boundaries, {crosses}"
     assert now.count > 1
-    assert best == "allowing 'relu is denied' leaves 1 partition"
+    assert best == "allowing 'relu is denied' (no relu): nothing falls back"
 
 
 def test_the_cost_of_several_fallback_rules_is_said_once() -> None:
@@ -70,6 +71,11 @@ def test_what_only_the_graphs_inputs_break_cuts_nothing() -> None:
     assert said(under("resnet", inputs))["rank"] == ["runs on the host: no call, only what the graph is given"]
 
 
+def test_what_leaving_a_rule_out_would_merge_is_said_after_the_best_finding() -> None:
+    words = said(under("resnet", FALL.replace('"relu"', '"relu", "mean"')))["no relu"][1]
+    assert words == "allowing 'relu is denied' (no relu) leaves 2 partitions; without rule no relu: nothing falls back"
+
+
 def test_where_no_single_change_helps_that_is_said() -> None:
     twice = FALL + FALL.replace("no relu", "no relu either")
-    assert said(under("resnet", twice))["no relu"][1] == "allowing one finding alone leaves no fewer partitions"
+    assert said(under("resnet", twice))["no relu"][1] == NO_CHANGE

@@ -374,3 +374,22 @@ def test_rules_that_were_edited_before_we_looked_come_from_the_targets_accelerat
     assert home_of_target(Target(accelerator="gone")).saved == ""
     assert home_of(str(accelerator.PRESETS / "mock.toml"), "").path is None
     assert str(home_of("a-edited.toml", "").new_path) == "a-edited.toml"
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("mm, conv*", ("mm", "conv*")),
+        ('"mm", add', ("mm", "add")),
+        ('"mm", "add"', ("mm", "add")),
+        ('["mm"]', ("mm",)),
+        ("", ()),
+    ],
+)
+def test_a_list_of_names_is_typed_with_commas_between(typed: str, expected: tuple[str, ...]) -> None:
+    text = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm", "add", "relu"]  # a\n'
+    form, row = row_of(text, 0, "deny")
+    assert rule_form.spelled(row) == "mm, add, relu"
+    assert rule_form.given(form, row, "mm, add, relu") is None
+    new = rule_form.given(form, row, typed)
+    assert new is not None and parse(new).rules[0].deny == expected  # type: ignore[attr-defined]

@@ -86,7 +86,8 @@ async def test_another_file_is_written_over_only_when_enter_is_pressed_again(ben
     [
         ("none/new", "cannot be written: No such file or directory: make the folder first"),
         ("  ", "a path is needed"),
-        (".", "a path is needed"),
+        (".", ". is a folder: give a file, for example small-edited.toml"),
+        ("..", ".. is a folder: give a file, for example ../small-edited.toml"),
     ],
 )
 async def test_what_cannot_be_written_is_said_and_can_be_mended(bench: Bench, typed: str, words: str) -> None:
@@ -129,3 +130,35 @@ async def test_a_session_that_was_edited_before_it_was_opened_knows_where_its_ru
         assert "mock.toml · edited" in bench.title
         await bench.press(pilot, "d")
         assert "+1 -1 lines against mock" in bench.title
+
+
+async def test_a_saved_file_is_still_compared_with_the_preset_that_it_was_made_of(bench: Bench, tmp_path: Path) -> None:
+    preset = PRESETS / "mock.toml"
+    bench.state.apply([RulesEdited(text=preset.read_text(), origin=str(preset))])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "plus", "ctrl+s", "plus", "ctrl+s", "d")
+        assert "+1 -1 lines against mock" in bench.title
+        assert " +multiple = 4" in shown(bench.pane.diff)
+        await bench.press(pilot, "escape", "S")
+        await answer(pilot, bench, "other")
+        bench.disk((tmp_path / "other.toml").read_text(), "other.toml")
+        await bench.press(pilot, "d")
+        assert "other.toml" not in bench.title and "against mock" in bench.title
+
+
+async def test_rules_without_text_are_written_over_a_file_only_by_a_second_save(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(RULES)
+    bench.state.apply([RulesEdited(text=RULES, origin=str(path))])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await bench.text(pilot)
+        for _ in range(2):
+            bench.editor.become("")
+            await bench.press(pilot, "ctrl+s")
+            assert path.read_text() == RULES and "the rules are empty: ^s again" in told(bench)[-1]
+            await bench.press(pilot, "ctrl+z")
+            assert bench.editor.text == RULES
+        bench.editor.become("")
+        await bench.press(pilot, "ctrl+s", "ctrl+s")
+        assert path.read_text() == ""

@@ -5,12 +5,14 @@ from pane_host import RULES
 from rich.cells import cell_len
 from rule_bench import SIZE, answer, bench, question, shown, told
 from test_rules import Bench
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from idbg import accelerator
 from idbg.events import RulesEdited
 from idbg_tui.messages import CopyAsked
+from idbg_tui.state import State
 from idbg_tui.widgets.picker import Choices
+from idbg_tui.widgets.prompt import Prompt
 
 __all__ = ["bench"]
 
@@ -157,15 +159,36 @@ async def test_a_renamed_rule_stays_open_with_the_cursor_on_its_name(bench: Benc
         assert row is not None and (row.rule.name, row.key) == ("bus width", "name")
 
 
-async def test_a_list_of_globs_is_written_in_the_text(bench: Bench) -> None:
+async def test_a_short_list_of_globs_is_typed_and_a_wrong_one_says_why_and_stays(bench: Bench) -> None:
     text = RULES + '\n[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm"]\n'
     bench.state.apply([RulesEdited(text=text, origin="small")])
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         await bench.press(pilot, "j", "j", "enter", "j", "enter")
+        assert bench.pane.view == "form" and "unsupported_ops: deny (names or globs, with commas" in question(bench)
+        assert bench.pane.query_one(Prompt).query_one(Input).value == "mm"
+        await answer(pilot, bench, "[1]")
+        assert "deny" in question(bench) and bench.editor.text == text
+        await answer(pilot, bench, "mm, relu*")
+        assert 'deny = ["mm", "relu*"]' in bench.editor.text and pilot.app.focused is bench.pane.form
+        await bench.press(pilot, "enter", "x", "escape")
+        assert 'deny = ["mm", "relu*"]' in bench.editor.text and pilot.app.focused is bench.pane.form
+
+
+async def test_a_long_list_of_globs_is_written_in_the_text_and_escape_goes_back(bench: Bench) -> None:
+    names = ", ".join(f'"op_{number}"' for number in range(20))
+    text = RULES + f'\n[[rules]]\nkind = "unsupported_ops"\ndeny = [{names}]\n'
+    bench.state.apply([RulesEdited(text=text, origin="small")])
+    async with bench.app.run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "j", "j", "enter", "j", "enter")
         assert bench.pane.view == "text" and pilot.app.focused is bench.editor
-        assert bench.editor.document.get_line(bench.editor.cursor_location[0]) == 'deny = ["mm"]'
-        await bench.press(pilot, "m")
+        assert "a long list is edited as text" in told(bench)[0] and "enter edits" in bench.title
+        assert bench.editor.document.get_line(bench.editor.cursor_location[0]).startswith('deny = ["op_0"')
+        await bench.press(pilot, "enter", "escape")
+        assert bench.pane.view == "text"
+        await bench.press(pilot, "escape")
+        assert bench.pane.view == "form" and pilot.app.focused is bench.pane.form
         row = bench.pane.form.selected
         assert row is not None and (row.rule.name, row.key) == ("unsupported_ops", "deny")
 
@@ -183,10 +206,8 @@ async def test_a_rule_is_added_by_its_kind_and_taken_out_again(bench: Bench) -> 
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         await bench.press(pilot, "A")
-        choices = pilot.app.screen.query_one(Choices)
-        assert "rank" in "".join(shown(choices))
-        choices.go(next(at for at, row in enumerate(shown(choices)) if row.split()[0] == "rank"))
-        await bench.press(pilot, "enter")
+        assert "rank" in "".join(shown(pilot.app.screen.query_one(Choices)))
+        await bench.press(pilot, *"rank", "enter")
         assert bench.editor.text == RULES + '\n[[rules]]\nkind = "rank"\nmax = 8\n'
         row = bench.pane.form.selected
         assert row is not None and (row.rule.kind, row.key) == ("rank", "")
@@ -302,3 +323,28 @@ async def test_all_of_it_is_one_step_of_undo_and_space_lists_every_severity(benc
         assert "no rule is broken" in shown(bench.pane.relax)[0]
         await bench.press(pilot, "ctrl+z")
         assert bench.editor.text == text
+
+
+async def test_a_new_number_is_never_cut_for_a_name_or_a_list(bench: Bench) -> None:
+    text = RULES.replace('"float32"', '"int8"') + (
+        '\n[[rules]]\nkind = "matmul_tile"\nname = "a matmul tile with a long name"\nm = 2\nk = 4\nn = 2\n'
+        'severity = "reject"\n[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm", "relu", "sum"]\n'
+    )
+    bench.state.apply([RulesEdited(text=text, origin="small")])
+    async with bench.app.run_test(size=(48, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "w")
+        rows = [row for row in shown(bench.pane.relax) if "→" in row]
+        assert len(rows) == 1 and "m 2 → 8, k 4 → 10, n 2 → 7" in rows[0] and "name" in rows[0]
+        assert all(cell_len(row) <= bench.pane.relax.line_width for row in shown(bench.pane.relax))
+
+
+async def test_an_empty_page_says_which_key_fills_it(bench: Bench) -> None:
+    async with bench.app.run_test(size=(48, 20)) as pilot:
+        await pilot.pause()
+        await bench.press(pilot, "w")
+        assert shown(bench.pane.relax) == [" nothing is rejected: space lists the rest"]
+        await bench.press(pilot, "space")
+        assert shown(bench.pane.relax) == [" no rule is broken: A adds one"]
+        bench.pane.show(State())
+        assert shown(bench.pane.relax) == [" no graph yet: r compiles the program"]

@@ -364,3 +364,25 @@ async def test_the_line_with_the_cursor_keeps_its_colours(bench: Bench) -> None:
         without = colours(bench.editor, 3)
         assert len(without) > 1
         assert without <= with_cursor  # which has that of the cursor itself, too
+
+
+# undo
+
+
+async def test_undo_stops_at_the_text_that_was_opened(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await bench.text(pilot)
+        await bench.press(pilot, "ctrl+z", "ctrl+z")
+        assert bench.editor.text == RULES and bench.posted == []
+        told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
+        assert told == ["nothing to undo"] * 2
+
+
+async def test_undoing_what_was_typed_in_the_last_lines_goes_back_to_the_start(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 12)) as pilot:
+        await bench.text(pilot)
+        await bench.press(pilot, "down", "down", "down", "enter", *"junk", "enter", *"more", "enter", "escape")
+        await bench.press(pilot, "G", "m", "ctrl+z", "ctrl+z", "ctrl+z", "ctrl+z")
+        assert bench.editor.text == RULES
+        await bench.press(pilot, *["ctrl+y"] * 4)
+        assert "junk" in bench.editor.text

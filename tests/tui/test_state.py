@@ -65,6 +65,26 @@ def test_a_new_run_is_shown_when_it_has_the_graph_that_is_on_the_screen() -> Non
     assert state.selected == NodeId(INFERENCE, "relu_1")
 
 
+def test_nothing_of_a_new_run_is_shown_until_it_has_as_many_graphs_or_has_ended() -> None:
+    backward = Graph(GraphId("0/0", "backward"), chain(4).nodes)
+    state = running_with(captured(1, chain(3)), captured(1, backward), ended(1))
+    state.choose_graph(INFERENCE)
+    state.apply([started(2), captured(2, dynamo(3)), captured(2, chain(3))])
+    assert state.counts == {"reject": 7} and state.shown is not None and state.shown.number == 1
+    state.apply([captured(2, backward)])
+    assert state.shown.number == 2
+    state.apply([started(3), captured(3, chain(3))])
+    assert state.shown.number == 2
+    state.apply([ended(3)])
+    assert state.shown.number == 3 and state.counts == {"reject": 3}
+
+
+def test_a_cancelled_run_that_has_fewer_graphs_is_not_shown() -> None:
+    state = running_with(captured(1, chain(3)), ended(1))
+    state.apply([started(2), captured(2, dynamo(3)), ended(2, Failure(kind="cancelled", message="x"))])
+    assert state.shown is not None and state.shown.number == 1
+
+
 def test_a_run_that_fails_before_any_graph_leaves_the_last_one_on_the_screen() -> None:
     state = running_with(captured(1, chain(3)), ended(1))
     state.apply([started(2), ended(2, Failure(kind="user", message="SyntaxError"))])
@@ -129,10 +149,12 @@ def test_an_edit_checks_again_and_a_mistake_keeps_the_last_good_rules() -> None:
     assert state.accelerator is not None
 
 
-def test_a_run_for_other_rules_puts_them_in_force() -> None:
+def test_a_run_that_waited_with_older_rules_takes_no_edit_back() -> None:
     state = running_with(captured(1, chain(3)), ended(1))
-    state.apply([started(2, rules=RELU.replace("relu", "tanh"))])
-    assert state.counts == {}
+    assert state.counts == {"reject": 3}
+    state.apply([events.RulesEdited(text=RELU.replace("relu", "tanh"), origin="editor", at=1000.0)])
+    state.apply([started(2, rules=RELU)])
+    assert state.counts == {} and state.rules.text != RELU
 
 
 def test_typical_is_the_time_of_the_last_run_for_the_same_backend() -> None:

@@ -31,9 +31,9 @@ def test_the_header_names_program_target_and_result() -> None:
     assert "kernels · aot took" in words(right)
 
 
-def test_a_narrow_header_keeps_the_counts_and_leaves_out_the_target() -> None:
+def test_a_narrow_header_keeps_the_counts_and_the_mode_and_leaves_out_the_rest_of_the_target() -> None:
     left, right = status.header(state_of("resnet"), 78)
-    assert "reject" in words(left) and "mock" not in words(left)
+    assert "mock (warn)" in words(left) and "20 reject" in words(left) and "cpu" not in words(left)
     assert len(words(left)) + len(words(right)) < 78
 
 
@@ -84,10 +84,20 @@ def test_the_header_names_the_stages_that_it_counts_and_what_the_sign_means() ->
     assert words(right).startswith(("saved session  ⚠ violations", "saved session  ✘ failed"))
 
 
+def test_a_long_path_gives_way_before_the_mode_and_the_accelerator() -> None:
+    state = under("resnet", FALL + PAD)
+    state.program = Program("/a/long/way/to/the/program/examples/of/resnet.py")
+    for width in (170, 150):
+        left, _ = status.header(state, width)
+        assert words(left).startswith("idbg  resnet.py   aot · cpu · unnamed (warn)   inference ⚠ 17 fallback")
+    assert words(status.header(state, 130)[0]).startswith("idbg  resnet.py   unnamed (warn)   inference ⚠ 17 fallback")
+    assert "(warn)   inference ⚠ 17  ◇ 435 · peak 50.8 MiB · 18 partitions" in words(status.header(state, 108)[0])
+
+
 @pytest.mark.parametrize("width", [58, 70, 90])
 def test_a_narrow_header_gives_up_times_before_the_verdict(width: int) -> None:
     left, right = status.header(state_of("resnet"), width)
-    assert "20 reject" in words(left) and "violations" in words(right) and "took" not in words(right)
+    assert "✘ 20" in words(left) and "violations" in words(right) and "took" not in words(right)
 
 
 def test_a_failure_is_told_in_the_header_with_its_cause_and_place() -> None:
@@ -152,6 +162,8 @@ def test_a_cancelled_run_says_how_to_go_on_and_is_no_error() -> None:
 def test_the_header_tells_the_peak_of_memory_and_the_partitions_once_they_are_counted() -> None:
     left = words(status.header(under("resnet", FALL + PAD), 160)[0])
     assert left.endswith("⚠ 17 fallback · ◇ 435 pad · peak 50.8 MiB · 18 partitions")
+    left = words(status.header(under("mlp_train", FALL.replace('"relu"', '"add"')), 160)[0])
+    assert "forward + backward ⚠" in left and left.endswith("peak 130.9 KiB (backward) · 4 + 3 partitions")
     left = words(status.header(state_of("resnet"), 160)[0])
     assert "peak" not in left and "partitions" not in left
 

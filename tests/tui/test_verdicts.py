@@ -39,6 +39,21 @@ def test_quick_edits_are_one_change() -> None:
     assert [group.count for group in verdicts.change(graph).appeared] == [5]
 
 
+def test_the_first_edit_is_one_however_soon_it_comes() -> None:
+    verdicts = Verdicts()
+    verdicts.set_rules(rules())
+    verdicts.set_rules(rules(multiple=16), again=True)
+    assert [group.count for group in verdicts.change(chain(5)).appeared] == [5]
+
+
+def test_an_edit_that_changes_no_rule_leaves_the_last_change_told() -> None:
+    graph, verdicts = chain(5), Verdicts()
+    verdicts.set_rules(rules())
+    verdicts.set_rules(rules(multiple=16))
+    verdicts.set_rules(rules(multiple=16))
+    assert [group.count for group in verdicts.change(graph).appeared] == [5]
+
+
 def test_a_recompiled_graph_keeps_its_marks() -> None:
     verdicts = Verdicts()
     verdicts.set_rules(rules())

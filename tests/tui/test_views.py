@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from recorded import app_of, chain, under
+from recorded import app_of, chain, count, under
 from test_app import SMALL, WIDE, bar, settle, until
 from test_costing import AT_ONCE, FALL, PAD, big
 
 from idbg import events
-from idbg.records import Graph, GraphId
+from idbg.records import Graph, GraphId, Node, Program, Target, TensorMeta
 from idbg_tui import costing, memory_view, partition_view
 from idbg_tui.costing import Answer, Question
 from idbg_tui.listing import Entry, Listing
+from idbg_tui.state import State
 
 
 def texts(entries: list[Entry], width: int) -> list[str]:
@@ -54,7 +55,7 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
     assert now is not None
     found = partition_view.entries(state, 120)
     rows = texts(found, 120)
-    assert rows[1] == " → allowing 'relu is denied' (rule no relu) leaves 1 partition, and nothing crosses"
+    assert rows[1] == " → allowing 'relu is denied' (no relu): nothing falls back"
     parts = [row for row in rows if row.lstrip("● ").startswith(("p", "host")) and " nodes" in row]
     assert len(parts) == now.count + 1
     assert parts[0].endswith(f"{now.parts[0][0]} to {now.parts[0][-1]}")
@@ -65,6 +66,40 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
 def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
     rows = " ".join(texts(partition_view.entries(under("resnet", PAD), 120), 120))
     assert "one partition" in rows and 'severity "fallback"' in rows
+
+
+def test_violations_are_told_apart_from_the_calls_that_they_send_to_the_host() -> None:
+    state = under("resnet", FALL.replace('deny = ["relu"]', 'deny = ["max_pool*", "_low_memory_max_pool*"]'))
+    ((findings, priced),) = state.priced or []
+    assert priced.partitions is not None and len(priced.partitions.host) != findings.by_severity["fallback"]
+    first = texts(partition_view.entries(state, 120), 120)[0]
+    assert first.endswith(f"; 1 violation, {len(priced.partitions.host)} calls on the host")
+
+
+@pytest.mark.parametrize("rules", [FALL, ""])
+def test_a_graph_that_is_rejected_does_not_read_as_one_that_fits(rules: str) -> None:
+    reject = PAD.replace('"pad"', '"reject"')
+    rows = texts(partition_view.entries(under("resnet", rules + reject), 120), 120)
+    assert rows[1].startswith(" ✘ 435 violations of severity reject: the accelerator does not take this graph")
+    assert "the graph is one partition" not in rows[0]
+
+
+def test_parts_of_a_tuple_have_their_own_shapes_at_the_peak() -> None:
+    state = State()
+    tensors = (TensorMeta("float32", (8, 8), (8, 1)), TensorMeta("int64", (8, 2), (2, 1)))
+    pool = Node(name="pool", op="call_function", target="aten.max_pool2d_with_indices.default", tensors=tensors)
+    users = [
+        Node(name=f"item{at}", op="call_function", target="operator.getitem", inputs=("pool",), args=f"pool, {at}",
+             tensors=tensors[at : at + 1])
+        for at in (0, 1)
+    ]  # fmt: skip
+    last = Node(name="output", op="output", target="output", inputs=("item0", "item1"))
+    graph = Graph(GraphId("0/0", "inference"), (pool, *users, last))
+    state.apply([events.RunStarted(run=1, program=Program("m.py"), target=Target(rules=PAD))])
+    state.apply([events.GraphCaptured(run=1, graph=graph)])
+    count(state)
+    rows = [text for text in texts(memory_view.entries(state, 120), 120) if " pool " in text]
+    assert ["f32[8,8]" in rows[0], "i64[8,2]" in rows[1], len(rows)] == [True, True, 2]
 
 
 def test_what_is_not_counted_yet_is_not_told_as_a_number() -> None:
@@ -110,7 +145,7 @@ async def test_partitions_open_with_a_key_follow_an_edit_and_close_with_it(
         await pilot.press("P")
         await settle(pilot)
         listing = app.screen
-        assert isinstance(listing, Listing) and "one partition" in listing.lines.text(0)
+        assert isinstance(listing, Listing) and "nothing falls back" in listing.lines.text(0)
         app.session.edit_rules(FALL)
         await until(pilot, lambda: "partitions" in listing.lines.text(0))
         await pilot.press("P")

@@ -3,19 +3,23 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of
+from recorded import app_of, under
 from test_app import DENY, PAD, WIDE, settle, texts, until
 from test_costing import FALL, PEAK
 
 from idbg.records import NodeId
 from idbg_tui.listing import Listing
-from idbg_tui.panes.violations import ViolationsPane
+from idbg_tui.panes.violations import ViolationLines, ViolationsPane
 from idbg_tui.rule_costs import Cost
-from idbg_tui.violation_list import Gone, Heading, Line
+from idbg_tui.violation_list import Gone, Heading, Line, violation_list
 
 
 def rows(pane: ViolationsPane) -> list[int]:
-    return [row for row, item in enumerate(pane.lines.items) if isinstance(item, Line)]
+    return rows_of(pane.lines)
+
+
+def rows_of(lines: ViolationLines) -> list[int]:
+    return [row for row, item in enumerate(lines.items) if isinstance(item, Line)]
 
 
 async def test_a_step_of_the_cursor_selects_the_rows_node_and_a_heading_selects_none(tmp_path: Path) -> None:
@@ -136,3 +140,16 @@ async def test_x_on_a_peak_asks_for_a_repro_of_that_rule(tmp_path: Path, monkeyp
         await pilot.press("1", "x")  # the node breaks the pad rule as well: the severest counts
         await settle(pilot)
         assert asked[1:] == [(node, "peak_memory")]
+
+
+def test_names_are_cut_and_the_percents_of_a_narrow_list_are_not() -> None:
+    state = under("attention", PAD)
+    checked = [(state.findings(graph), state.verdicts.change(graph)) for graph in state.level]
+    lines = ViolationLines()
+    lines.items = violation_list(checked)
+    lines.measure()
+    costs = [item.says.partition(" (and ")[0].rpartition(": ")[2] for item in lines.items if isinstance(item, Line)]
+    shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines)]
+    assert sum(" % bytes" in cost for cost in costs) > 3
+    assert all(row.endswith(cost) and len(row) <= 78 for row, cost in zip(shown, costs, strict=True))
+    assert any(" 2, dim 1 is 50…: +" in row for row in shown)

@@ -1,7 +1,7 @@
 """Which accelerators take a program's graphs as they are, which with padding or fallbacks, and at what cost?"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 from idbg import accelerator, costs
 from idbg.accelerator import Accelerator
 from idbg.analysis.liveness import MemoryProfile
-from idbg.analysis.partition import Merge, Partitions, partition
+from idbg.analysis.partition import Partitions
 from idbg.constraints import Checker, Constraint, Findings
-from idbg.costs import Waste
+from idbg.costs import Better, Waste
 from idbg.errors import AcceleratorError
 from idbg.records import Failure, Graph, Severity, Stage, Target
 from idbg.relaxing import Relaxation, relaxations
@@ -90,33 +90,21 @@ class Checked:
     @property
     def cost(self) -> tuple[int, int]:
         """Partitions of all graphs, and bytes that cross their boundaries."""
-        return _cost(self.partitions)
+        return sum(each.count for each in self.partitions), sum(each.bytes for each in self.partitions)
 
     @cached_property
-    def best_change(self) -> Merge | None:
-        """The finding that, were it allowed in all graphs, would leave the fewest partitions, then the fewest bytes.
+    def best_changes(self) -> list[Better]:
+        """What would leave fewer partitions, made in all graphs at once: see `costs.best_changes`."""
+        return costs.best_changes(self.findings, self.partitions)
 
-        Tried are those that are the best for some graph; None if no such change leaves less.
-        """
-        pairs = zip(self.findings, self.partitions, strict=True)
-        best = [merge.label for findings, now in pairs if (merge := costs.best_change(findings, now))]
-        merges = [Merge(label, *_cost(self._allowing(label))) for label in dict.fromkeys(best)]
-        less = [merge for merge in merges if (merge.count, merge.bytes) < self.cost]
-        return min(less, key=lambda merge: (merge.count, merge.bytes), default=None)
+    @property
+    def best_change(self) -> Better | None:
+        """The first of these; None if no change leaves less."""
+        return next(iter(self.best_changes), None)
 
     def relaxations(self, *severities: Severity) -> list[Relaxation]:
         """The smallest change of each rule of these severities that all graphs pass."""
         return relaxations(self.findings, severities)
-
-    def _allowing(self, label: str) -> Iterator[Partitions]:
-        for findings in self.findings:
-            held = {
-                findings.graph.nodes[index].name
-                for group in findings.groups
-                if group.rule.severity == "fallback" and f"{group.rule.name}: {group.finding.found}" != label
-                for index in group.nodes
-            }
-            yield partition(findings.graph, held)
 
 
 @dataclass(frozen=True)
@@ -213,8 +201,3 @@ def of_run(run: Run) -> Check | None:
     if not run.violations:
         return None
     return check(run, "aten", [Named(run.target.accelerator, accelerator.parse(run.target.rules), ())])
-
-
-def _cost(found: Iterable[Partitions]) -> tuple[int, int]:
-    each = [(partitions.count, partitions.bytes) for partitions in found]
-    return sum(count for count, _ in each), sum(nbytes for _, nbytes in each)

@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Iterator
 
 from idbg.constraints import Group
+from idbg.costs import growth
 from idbg.records import SEVERITIES, Graph, Severity, Violation
 from idbg.reports.check import MENDABLE, Answer, Check, Checked
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.text import SIGNS, run_report
 from idbg.reports.words import count, place
-from idbg.sizes import rounded_bytes, spelled_percent
+from idbg.sizes import rounded_bytes
 
 WIDTH = 100
 LEAST_NAME = 12  # characters of an accelerator's name, however wide the other columns are
@@ -114,7 +115,7 @@ def _numbers(checked: Checked, shown: list[Severity]) -> list[str]:
     waste = checked.waste
     return [
         *(f"{checked.by_severity[severity]:,}" for severity in shown),
-        f"+{spelled_percent(waste.bytes_percent)}" if waste.wasted_bytes else "0",
+        growth(waste.bytes_percent) if waste.wasted_bytes else "0",
         f"{checked.cost[0]:,}",
     ]
 

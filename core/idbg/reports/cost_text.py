@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
+from idbg.costs import growth
 from idbg.reports.check import Checked
 from idbg.reports.words import count
-from idbg.sizes import rounded_bytes, spelled_percent
+from idbg.sizes import rounded_bytes
 
 
 def cost_lines(checked: Checked) -> Iterator[str]:
     """The padding's waste; the partitions, what crosses between them, and the one change that helps most."""
     waste = checked.waste
     if waste.wasted_bytes or waste.wasted_flops:
-        flops = f", {spelled_percent(waste.flops_percent)} to the FLOPs" if waste.wasted_flops else ""
-        added = f"{spelled_percent(waste.bytes_percent)} to the bytes ({rounded_bytes(waste.wasted_bytes)})"
-        yield f"  padding adds {added}{flops}"
+        flops = f", {growth(waste.flops_percent)} FLOPs" if waste.wasted_flops else ""
+        yield f"  padding: {growth(waste.bytes_percent)} bytes ({rounded_bytes(waste.wasted_bytes)}){flops}"
     host = sum(len(each.host) for each in checked.partitions)
     if not host:
         return
@@ -25,6 +25,8 @@ def cost_lines(checked: Checked) -> Iterator[str]:
         f"  {where}, {count(host, 'node')} on the host; crossing between them: {count(crossings, 'value')}, "
         f"{rounded_bytes(nbytes)}{f' and {unsized} of unknown size' if unsized else ''}"
     )
-    if best := checked.best_change:
-        left = f"{count(best.count, 'partition')}, {rounded_bytes(best.bytes)} that cross"
-        yield f"  the one change that helps most: allow {best.label} → {left}"
+    changes = [
+        f"{one.words}, {rounded_bytes(one.bytes)} cross" if one.host else one.words for one in checked.best_changes
+    ]
+    if changes:
+        yield f"  the one change that helps most: {'; '.join(changes)}"
