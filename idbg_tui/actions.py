@@ -15,7 +15,7 @@ from idbg.session import Session
 from idbg.settings import Settings
 from idbg_tui import backends, messages, status
 from idbg_tui.accelerators import choices
-from idbg_tui.cost_actions import CostActions
+from idbg_tui.diff_actions import DiffActions
 from idbg_tui.help import Help, entries
 from idbg_tui.layout import Body
 from idbg_tui.panes.rules import RulesPane
@@ -26,7 +26,7 @@ Level = Literal["info", "warning", "error"]
 RECOMPILE = 1.0  # seconds after the last edit of the rules
 
 
-class Actions(CostActions):
+class Actions(DiffActions):
     """The part of the app that keys reach; `IdbgApp` is the rest."""
 
     session: Session
@@ -98,7 +98,7 @@ class Actions(CostActions):
         if not rules.edited or text == self._left_unsaved:
             return True
         self._left_unsaved = text
-        self.flash("rules have unsaved edits: q again quits without them, ^s in 8 Rules saves", "warning")
+        self.flash("unsaved rules: q again quits, 8 then ^s saves", "warning")
         return False
 
     def action_strict(self) -> None:

@@ -23,9 +23,10 @@ from idbg_tui.commands import IdbgCommands
 from idbg_tui.inbox import Inbox
 from idbg_tui.layout import Body
 from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.kernel_diff import KernelDiffPane
 from idbg_tui.panes.log import LogPane
 from idbg_tui.panes.node import NodePane
-from idbg_tui.panes.placeholders import BenchmarksPane, KernelDiffPane
+from idbg_tui.panes.placeholders import BenchmarksPane
 from idbg_tui.panes.rules import RulesPane
 from idbg_tui.panes.source import SourcePane
 from idbg_tui.panes.violations import ViolationsPane

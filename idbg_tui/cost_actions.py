@@ -73,23 +73,30 @@ class CostActions(App[None]):
     def show_listing(self) -> None:
         """Tell the list that is over the screen, if there is one, what is known now."""
         versions = self.state.versions
-        now = (versions.graphs, versions.rules, versions.costs, versions.selection)
+        now = (versions.run, versions.graphs, versions.rules, versions.costs, versions.selection)
         if isinstance(self.screen, Listing) and now != self._listed:
             self.screen.lines.make()
         self._listed = now
 
     def action_memory(self) -> None:
         """List what is alive at the peak of memory."""
-        self._open(memory_view.title(self.state), "memory", lambda width: memory_view.entries(self.state, width))
+        self._open(
+            memory_view.title(self.state), self.keys["memory"], lambda width: memory_view.entries(self.state, width)
+        )
 
     def action_partitions(self) -> None:
         """List the partitions and what crosses between them."""
         title = partition_view.title(self.state)
-        self._open(title, "partitions", lambda width: partition_view.entries(self.state, width))
+        self._open(title, self.keys["partitions"], lambda width: partition_view.entries(self.state, width))
 
     def _open(self, title: str, key: str, make: Callable[[int], Sequence[Entry]]) -> None:
+        self._push(Listing(title, key, make))
+
+    def _push(self, listing: Listing) -> None:
+        """Lay the list over the screen; what is opened in it is gone to."""
+
         def go(node: NodeId | None) -> None:
             if node is not None:
                 self.post_message(NodeChosen(node, jump=True))
 
-        self.push_screen(Listing(title, self.keys[key], make), go)
+        self.push_screen(listing, go)

@@ -7,8 +7,10 @@ from pathlib import Path
 from idbg import costs
 from idbg.analysis.partition import HOST
 from idbg.constraints import Constraint, Finding, Findings
+from idbg.diff import KernelError
 from idbg.records import SEVERITIES, Graph, Kernel, Node, NodeId, Sym, TensorMeta
 from idbg_tui.amounts import counted, size
+from idbg_tui.diff_list import figure
 from idbg_tui.rule_costs import waste_words
 from idbg_tui.sheets import language_of
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
@@ -168,6 +170,8 @@ def _kernels(state: State) -> Iterator[Fact]:
     label = "kernels"
     for kernel, call in state.kernels:
         yield Fact(label, _dotted(kernel.name, language_of(kernel), f"wrapper line {call.line}"), kernel=kernel)
+        if (error := state.error_of(kernel, call)) is not None:
+            yield Fact("error", _error(error), "reject" if error.bad else "")
         label = ""
 
 
@@ -196,3 +200,10 @@ def _symbols(node: Node) -> Iterator[Fact]:
 
 def _dotted(*parts: str) -> str:
     return f" {MARKS['separator']} ".join(part for part in parts if part)
+
+
+def _error(one: KernelError) -> str:
+    """How far the kernel's worst output is off, and how far what it read was."""
+    if not one.observed:
+        return f"not observed: {one.reason}"
+    return f"{figure(one.error)} of its RMS; its inputs {figure(one.input_error)}, eager {figure(one.eager_error)}"

@@ -30,6 +30,8 @@ KEYS: tuple[Key, ...] = (
     Key("strict", "s", "strict", "strict or warning: whether a violation stops the compile", "Compile"),
     Key("backend", "b", "backend", "choose the backend", "Compile"),
     Key("accelerator", "a", "accelerator", "choose the accelerator", "Compile"),
+    Key("compare", "d", "compare('outputs')", "compare the outputs with eager and float64", "Compile"),
+    Key("compare_kernels", "D", "compare('kernels')", "compare each kernel's outputs too", "Compile"),
     Key("repro", "x", "repro", "write a repro of the selected node's violation, and try it", "Compile"),
     Key("stage_before", "left_square_bracket", "stage(-1)", "the stage before this", "Graph"),
     Key("stage_after", "right_square_bracket", "stage(1)", "the next stage", "Graph"),

@@ -7,6 +7,7 @@ from idbg.accelerator import Accelerator
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
+from idbg.diff import DiffReport, KernelError
 from idbg.events import ReproEnded, SessionEvent, WorkerDied
 from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Program, Severity, Target, Violation
 from idbg.run import History, Run
@@ -62,11 +63,30 @@ class Known:
     cancelling: bool = False
     worker_died: WorkerDied | None = None
     _provenance: tuple[int, Provenance] | None = None
+    _errors: tuple[DiffReport, dict[tuple[str, str, str], KernelError]] | None = None
 
     @property
     def run(self) -> Run | None:
         """The latest run, which may still be going on; `shown` is the one whose graphs are on the screen."""
         return self.history.last
+
+    @property
+    def compared(self) -> Run | None:
+        """The last run that was held against a reference, whatever came of it."""
+        return next((run for run in reversed(self.history.runs.values()) if run.diff is not None), None)
+
+    def error_of(self, kernel: Kernel, call: KernelCall) -> KernelError | None:
+        """What the last comparison observed of a launch, if it was of the run that is shown."""
+        compared = self.compared
+        report = compared.diff if compared is not None and compared is self.shown else None
+        if report is None or not report.kernels:
+            return None
+        if self._errors is None or self._errors[0] is not report:
+            by_launch: dict[tuple[str, str, str], KernelError] = {
+                (one.frame, one.part, one.handle): one for one in report.kernels
+            }
+            self._errors = report, by_launch
+        return self._errors[1].get((kernel.frame, kernel.part, call.handle))
 
     @property
     def running(self) -> bool:

@@ -84,6 +84,7 @@ class Listing(ModalScreen[NodeId | None]):
     }
     Listing ListingLines { background: $surface; height: 1; max-height: 100%; }
     """
+    HINTS: ClassVar[tuple[str, ...]] = ("enter goes there", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
         Binding("y", "copy", show=False),
@@ -91,16 +92,17 @@ class Listing(ModalScreen[NodeId | None]):
     ]
 
     def __init__(self, title: str, key: str, make: Callable[[int], Sequence[Entry]]) -> None:
-        """`key` opened it, and closes it again."""
+        """`key` opened it, and closes it again; "" where enter did."""
         super().__init__()
         self._title = title
         self.lines = ListingLines(make)
-        self._bindings.bind(key, "dismiss(None)", show=False)
+        if key:
+            self._bindings.bind(key, "dismiss(None)", show=False)
 
     def compose(self) -> ComposeResult:
         box = Vertical()
         box.border_title = self._title
-        box.border_subtitle = f" {MARKS['separator']} ".join(("enter goes there", "y Y copy", "esc closes"))
+        box.border_subtitle = f" {MARKS['separator']} ".join(self.HINTS)
         with box:
             yield self.lines
 

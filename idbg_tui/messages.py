@@ -54,6 +54,15 @@ class ReproAsked(Message):
         self.rule = rule
 
 
+class DiffAsked(Message):
+    """The user wants to look into the comparison: one output ("tensor", with its name), or the "chart"."""
+
+    def __init__(self, what: str, name: str = "") -> None:
+        super().__init__()
+        self.what = what
+        self.name = name
+
+
 class EditorAsked(Message):
     """Open a file in $EDITOR at a line (1-based). With `text` there is no file yet: the text is edited in a temporary
     one named `path`, and what comes back becomes the rules."""

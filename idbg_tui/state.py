@@ -9,6 +9,8 @@ from idbg.constraints import Findings
 from idbg.errors import AcceleratorError
 from idbg.events import (
     CodeCaptured,
+    Compared,
+    ErrorsMapped,
     GraphCaptured,
     LinksCaptured,
     PhaseChanged,
@@ -20,6 +22,7 @@ from idbg.events import (
     RunStarted,
     SessionEvent,
     SessionOpened,
+    SideStarted,
     WorkerDied,
     WorkerStarted,
 )
@@ -65,9 +68,9 @@ class State(Known):
                 self.program = event.program
                 self.worker_died = None
                 self.cancelling = False
-                if event.target.rules and event.target.rules != self._in_force:
+                if event.target.rules and not self._in_force:  # later ones may be older than the last edit
                     self._take_rules(event.target.rules, event.target.accelerator, event.at)
-            case PhaseChanged() | RunEnded() | WorkerStarted():
+            case PhaseChanged() | SideStarted() | Compared() | ErrorsMapped() | RunEnded() | WorkerStarted():
                 self.versions.run += 1
             case WorkerDied():
                 self.versions.run += 1
@@ -101,12 +104,13 @@ class State(Known):
         self._edited = at
 
     def _settle(self) -> None:
-        """Show the latest run once it has what is on the screen now, and the most telling graph until one is chosen."""
+        """Show the latest run once it has as many graphs as the shown one, or has ended by itself; and the most telling
+        graph until one is chosen."""
         run = self.run
         if run is None or not run.graphs:
             return
-        ready = run.verdict is not None or self.graph_id in run.graphs
-        if self.shown is not run and (self.shown is None or not self.shown.graphs or ready):
+        ended = run.verdict is not None and (run.failure is None or run.failure.kind != "cancelled")
+        if self.shown is not run and (self.shown is None or ended or self.shown.graphs.keys() <= run.graphs.keys()):
             self.shown = run
             self.versions.graphs += 1
             self.kernel = None

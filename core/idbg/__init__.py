@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from idbg.engine.backends import aot_mock_backend as aot_mock_backend
     from idbg.engine.backends import backend as backend
     from idbg.engine.backends import mock_backend as mock_backend
+    from idbg.engine.kerneldiff.api import KernelDiff as KernelDiff
+    from idbg.engine.kerneldiff.api import quick_check as quick_check
+    from idbg.engine.kerneldiff.compare import compare_tensors as compare_tensors
     from idbg.errors import ConstraintViolation as ConstraintViolation
     from idbg.errors import IdbgError as IdbgError
     from idbg.headless import check as check
@@ -30,12 +33,15 @@ _HOMES = {
     "CompilationStatus": "idbg.adapter",
     "ConstraintViolation": "idbg.errors",
     "IdbgError": "idbg.errors",
+    "KernelDiff": "idbg.engine.kerneldiff.api",
     "Session": "idbg.session",
     "aot_backend": "idbg.engine.backends",
     "aot_mock_backend": "idbg.engine.backends",
     "backend": "idbg.engine.backends",
     "check": "idbg.headless",
+    "compare_tensors": "idbg.engine.kerneldiff.compare",
     "mock_backend": "idbg.engine.backends",
+    "quick_check": "idbg.engine.kerneldiff.api",
     "run_program": "idbg.headless",
 }
 
@@ -47,12 +53,15 @@ __all__ = [  # noqa: RUF022
     "CompilationStatus",
     "ConstraintViolation",
     "IdbgError",
+    "KernelDiff",
     "Session",
     "aot_backend",
     "aot_mock_backend",
     "backend",
     "check",
+    "compare_tensors",
     "mock_backend",
+    "quick_check",
     "run_program",
     "__version__",
 ]

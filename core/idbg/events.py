@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.records import (
     Failure,
     Frame,
@@ -75,6 +76,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     run: int
     program: Program
     target: Target
+    comparison: Comparison | None = None
 
 
 class PhaseChanged(Event, frozen=True, kw_only=True, tag="phase_changed"):
@@ -132,6 +134,25 @@ class ViolationsFound(Event, frozen=True, kw_only=True, tag="violations_found"):
     violations: tuple[Violation, ...]
 
 
+class SideStarted(Event, frozen=True, kw_only=True, tag="side_started"):
+    """A side of the run's comparison ("eager", "float64", the backend's name, "kernels") begins."""
+
+    run: int
+    side: str
+
+
+class SideEnded(Event, frozen=True, kw_only=True, tag="side_ended"):
+    run: int
+    side: SideResult
+
+
+class Compared(Event, frozen=True, kw_only=True, tag="compared"):
+    """The run was held against its reference; comes before the run's end, also where a side failed or was stopped."""
+
+    run: int
+    report: DiffReport
+
+
 class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
     run: int
     verdict: Verdict
@@ -176,6 +197,14 @@ class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
     failure: Failure | None = None
 
 
+class ErrorsMapped(Event, frozen=True, kw_only=True, tag="errors_mapped"):
+    """The error over one slice of an output of a run; `map` is None where it could not be had."""
+
+    run: int
+    map: ErrorMap | None = None
+    failure: Failure | None = None
+
+
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     """A sentence for the user that changes no state."""
 
@@ -197,11 +226,15 @@ SessionEvent = (
     | GraphBroke
     | Recompiled
     | ViolationsFound
+    | SideStarted
+    | SideEnded
+    | Compared
     | RunEnded
     | RulesEdited
     | RulesRefused
     | ReproStarted
     | ReproEnded
+    | ErrorsMapped
     | Noted
 )
 

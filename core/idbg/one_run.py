@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from idbg.diff import Comparison
 from idbg.progress import Progress
 from idbg.records import Program, Target
 from idbg.run import Run
 from idbg.session import Session
 
 
-def one_run(program: Program, target: Target, output: Path) -> tuple[Run, Path]:
+def one_run(program: Program, target: Target, output: Path, comparison: Comparison | None = None) -> tuple[Run, Path]:
     """The finished run, and its session's folder. Raises SystemExit(128 + N) where signal N ended it."""
     with _signals(), Session(program, target, output=output) as session:
         progress = Progress(sys.stderr)
@@ -21,7 +22,7 @@ def one_run(program: Program, target: Target, output: Path) -> tuple[Run, Path]:
             progress(event)
         session.subscribe(progress)
         try:
-            number = session.run()
+            number = session.run(comparison=comparison)
             session.wait()
         except Stopped:
             _stop(session, progress)

@@ -22,6 +22,8 @@ class Progress:
         match event:
             case events.PhaseChanged(seconds=None, phase=phase, frame=frame):
                 self._show(f"{phase} {frame}".strip())
+            case events.SideStarted(side=side):
+                self._show(f"side {side}")
             case events.OutputWritten(text=text):
                 self._pass(text)
                 self._open_line = not text.endswith("\n")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from idbg import events
+from idbg.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.events import SessionEvent
 from idbg.records import (
     Failure,
@@ -34,6 +35,7 @@ class Run:
     program: Program
     target: Target
     started: float
+    comparison: Comparison | None = None
     frames: dict[str, Frame] = field(default_factory=dict)
     graphs: dict[GraphId, Graph] = field(default_factory=dict)
     codes: dict[tuple[str, Part], OutputCode] = field(default_factory=dict)
@@ -42,6 +44,10 @@ class Run:
     recompiles: list[events.Recompiled] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     output: list[events.OutputWritten] = field(default_factory=list)
+    sides: list[SideResult] = field(default_factory=list)
+    side: str = ""  # the one that goes on
+    diff: DiffReport | None = None
+    maps: dict[str, ErrorMap] = field(default_factory=dict)  # the last of each output
     phases: dict[str, float] = field(default_factory=dict)
     phase: str = ""
     seconds: float = 0.0
@@ -78,6 +84,15 @@ class Run:
                 self.recompiles.append(event)
             case events.ViolationsFound():
                 self.violations.extend(event.violations)
+            case events.SideStarted():
+                self.side = event.side
+            case events.SideEnded():
+                self.side = ""
+                self.sides.append(event.side)
+            case events.Compared():
+                self.diff = event.report
+            case events.ErrorsMapped(map=ErrorMap() as found):
+                self.maps[found.name] = found
             case events.RunEnded():
                 self.verdict, self.seconds, self.failure = event.verdict, event.seconds, event.failure
             case _:
@@ -97,7 +112,7 @@ class History:
 
     def apply(self, event: SessionEvent) -> None:
         if isinstance(event, events.RunStarted):
-            self.runs[event.run] = Run(event.run, event.program, event.target, event.at)
+            self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):
             self.worker = event
         elif (run := self.runs.get(getattr(event, "run", 0))) is not None:

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 import idbg
 from idbg import accelerator, events, store
 from idbg.accelerator import Accelerator
+from idbg.diff import Comparison
 from idbg.errors import AcceleratorError, BadInput
 from idbg.events import SessionEvent
 from idbg.feed import Feed, Listener
+from idbg.overtime import Overtime, unfinished
 from idbg.records import NodeId, Program, Target
 from idbg.rule_warnings import warnings
 from idbg.rules_file import RulesFile, rules_for
@@ -22,7 +24,7 @@ from idbg.run import History
 from idbg.store import Store
 from idbg.worker.child import COMMAND
 from idbg.worker.client import Worker
-from idbg.worker.protocol import Compile, Request, WriteRepro
+from idbg.worker.protocol import Compile, MapErrors, Request, WriteRepro
 
 
 class Session:
@@ -85,6 +87,7 @@ class Session:
         self._refused = False  # the last edit
         self._warned: set[str] = set()  # what was odd in the rules in force
         self._runs = 0
+        self._overtime = Overtime(self.cancel)
 
     # ------------------------------------------------------------- what happened
 
@@ -115,18 +118,21 @@ class Session:
         self._live().start()
         self._rules_file.start()
 
-    def run(self, target: Target | None = None) -> int:
+    def run(self, target: Target | None = None, comparison: Comparison | None = None) -> int:
         """Run the program, for a new target if there is one, and give the run's number at once.
 
-        A run in progress is cancelled, and one that still waits is dropped: it never starts. Raises AcceleratorError or
-        SettingsError if the new target has no rules and names an accelerator that cannot be had.
+        With a `comparison` it is held against a reference too: the run's `diff`. A run in progress is cancelled, and
+        one that still waits is dropped: it never starts. Raises AcceleratorError or SettingsError if the new target
+        has no rules and names an accelerator that cannot be had.
         """
         worker = self._live()
         if target is not None:
             self._aim(target)
         with self._changed:
             self._runs += 1
-            request = Compile(run=self._runs, program=self.program, target=self.target, folder="")
+            request = Compile(
+                run=self._runs, program=self.program, target=self.target, folder="", comparison=comparison
+            )
             self._queue = [job for job in self._queue if not isinstance(job, Compile)] + [request]
             if isinstance(self._in_hand, Compile) and not self._stopping:
                 self._stopping = True
@@ -177,6 +183,13 @@ class Session:
             self._queue.append(WriteRepro(run=self._runs, folder="", node=node, rule=rule))
             self._next()
 
+    def map_errors(self, name: str, index: tuple[int, ...] = ()) -> None:
+        """Map the error over a slice of an output of the last run, which was compared; see ErrorsMapped."""
+        self._live()
+        with self._changed:
+            self._queue.append(MapErrors(run=self._runs, name=name, index=index))
+            self._next()
+
     def close(self) -> None:
         """End the worker and all that it started, and the log. Idempotent."""
         with self._changed:
@@ -224,8 +237,13 @@ class Session:
             return
         request = self._queue.pop(0)
         if isinstance(request, Compile):
-            self._feed.emit(events.RunStarted(run=request.run, program=request.program, target=request.target))
-        else:
+            self._feed.emit(
+                events.RunStarted(
+                    run=request.run, program=request.program, target=request.target, comparison=request.comparison
+                )
+            )
+            self._overtime.begin(request.comparison.seconds if request.comparison else 0.0)
+        elif isinstance(request, WriteRepro):
             self._feed.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
         self._in_hand = replace(request, folder=self._repro_folder())
         self._worker.submit(self._in_hand)
@@ -243,8 +261,14 @@ class Session:
     def _take(self, event: SessionEvent) -> None:
         """What the worker says, on its thread."""
         with self._changed:
+            self._overtime.take(event)
+            if isinstance(event, events.RunEnded):
+                event = self._overtime.ended(event)
+                run = self._feed.history.runs.get(event.run)
+                if run is not None and run.comparison and not run.diff:
+                    self._feed.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
             self._feed.emit(event)
-            if isinstance(event, events.RunEnded | events.ReproEnded):
+            if isinstance(event, events.RunEnded | events.ReproEnded | events.ErrorsMapped):
                 self._in_hand, self._stopping = None, False
                 self._next()
                 self._changed.notify_all()

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
 from idbg.analysis.partition import HOST
+from idbg.diff import KernelError
 from idbg.ops import is_overload, short_name
 from idbg.records import Kernel, Node, Severity
 from idbg_tui.outline import Heading
@@ -36,6 +38,8 @@ class Columns:
     side: int = 5
     kernel: int = 4
     line: int = 5
+
+    kernel_and_error: ClassVar[int] = 10  # "k12 3e-02", where each kernel was compared
 
     @property
     def total(self) -> int:
@@ -125,6 +129,12 @@ def kernel_mark(kernels: Sequence[Kernel]) -> str:
     return mark + ("+" if any(kernel.name != kernels[0].name for kernel in kernels) else "")
 
 
+def error_mark(errors: Sequence[KernelError]) -> str:
+    """The worst relative error of the kernels that compute a node: "3e-02"; "0"; "" where none was observed."""
+    worst = max((one.error for one in errors if one.error is not None), default=None)
+    return "" if worst is None else f"{worst:.0e}" if worst else "0"
+
+
 def side_mark(side: int | None, *, crosses: bool) -> str:
     """Where a node runs: "p2", "host", with an arrow where its value goes to another side; "" if that is not known."""
     if side is None:
@@ -142,6 +152,8 @@ class Facts:
     severity: Severity | None = None
     words: str = ""
     kernel: str = ""
+    error: str = ""  # of the kernel, if it was compared
+    bad: bool = False  # that error is the kernel's own
     side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
 
@@ -165,9 +177,13 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
         (_cell(facts.side, columns.side), "dim"),
-        (_cell(facts.kernel, columns.kernel), "accent" if facts.kernel else ""),
+        (_cell(f"{facts.kernel} {facts.error}".strip(), columns.kernel), _kernel_style(facts)),
         (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
     ]
+
+
+def _kernel_style(facts: Facts) -> str:
+    return "reject" if facts.bad else "accent" if facts.kernel else ""
 
 
 def heading_row(

@@ -8,7 +8,16 @@ from idbg.constraints import Findings
 from idbg.records import SEVERITIES, Graph
 from idbg_tui.costing import Priced
 from idbg_tui.outline import Outline, outline
-from idbg_tui.panes.graph_columns import Columns, Facts, heading_row, kernel_mark, measure, node_row, side_mark
+from idbg_tui.panes.graph_columns import (
+    Columns,
+    Facts,
+    error_mark,
+    heading_row,
+    kernel_mark,
+    measure,
+    node_row,
+    side_mark,
+)
 from idbg_tui.signs import MARKS
 from idbg_tui.state import State
 from idbg_tui.verdicts import Tally
@@ -88,8 +97,11 @@ class GraphLines(Lines):
         """Mark the selected node's inputs and users, and its kernel's nodes; repaints the rows whose mark changes."""
         self._state = state
         graph, node = state.graph, state.node
-        if state.has_kernels and not self._columns.kernel:
-            self._widen(kernel=Columns.kernel)
+        compared = state.compared
+        observed = compared is not None and compared is state.shown and compared.diff and compared.diff.kernels
+        wanted = Columns.kernel_and_error if observed else Columns.kernel
+        if state.has_kernels and self._columns.kernel < wanted:
+            self._widen(kernel=wanted)
             self.repaint_changes()
         before = self._inputs | self._users | self._marked
         self._inputs = frozenset(node.inputs) if node else frozenset()
@@ -183,6 +195,7 @@ class GraphLines(Lines):
             words = _word(severest.kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
         provenance = self._state.provenance if self._state.has_kernels else None
         kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
+        errors = [error for launch in kernels if (error := self._state.error_of(*launch)) is not None]
         priced = self._priced
         return Facts(
             side=side_mark(priced.side_of.get(name), crosses=name in priced.crossing) if priced else "",
@@ -191,6 +204,8 @@ class GraphLines(Lines):
             severity=self.findings.worst_at(index) if self.findings and broken else None,
             words=words,
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
+            error=error_mark(errors),
+            bad=any(error.bad for error in errors),
             selected=index == self._selected,
         )
 

@@ -22,13 +22,6 @@ class _Placeholder(Pane, can_focus=True):
         """Nothing is measured here, so nothing is shown."""
 
 
-class KernelDiffPane(_Placeholder):
-    NUMBER = 5
-    LABEL = "KernelDiff"
-    SHORT = "Diff"
-    SENTENCE = "not measured: comparing this run's numbers with eager, output by output, is not built yet"
-
-
 class BenchmarksPane(_Placeholder):
     NUMBER = 6
     LABEL = "Benchmarks"

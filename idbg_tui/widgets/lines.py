@@ -16,7 +16,8 @@ from idbg_tui.signs import MARKS
 from idbg_tui.widgets.thrifty import Thrifty
 
 Row = Sequence[tuple[str, str]]
-"""Pieces of one line: (text, name of a style, "" for the plain one); the names are those of COMPONENT_CLASSES."""
+"""Pieces of one line: (text, name of a style, "" for the plain one); the names are those of COMPONENT_CLASSES, or
+"#112233 on #445566"."""
 
 
 class Lines(Thrifty, can_focus=True):
@@ -135,6 +136,8 @@ class Lines(Thrifty, can_focus=True):
         return self._styles[name]
 
     def _made_style(self, name: str) -> Style:
+        if name.startswith("#"):
+            return Style.parse(name)  # a colour of its own, and one behind it: a cell of a picture
         # the whole style has its colours blended with what is behind; only the cursor and matches have a background
         whole = self.get_component_rich_style(f"lines--{name}")
         part = self.get_component_rich_style(f"lines--{name}", partial=True)

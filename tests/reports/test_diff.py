@@ -89,10 +89,10 @@ def test_the_summary_says_what_failed_by_which_rule_and_where() -> None:
     first, *rest = text.splitlines()
     assert first == "✘ 1 tensor failed   inductor against eager   held against float64"
     assert "  2 outputs, 1 failed" in rest
-    assert any('out["a/b"]' in line and "float32[4, 8]" in line and "by nan, column" in line for line in rest)
+    assert any('out["a/b"]' in line and "f32[4,8]" in line and "by nan, column" in line for line in rest)
     assert "worst at [1, 7]: reference 0.5, test nan" in text
     assert "worst column: [0:4, 7:8]" in text and "RMSE 0.001 (the reference's 1e-07)" in text
-    assert "the first bad kernel: fused_1 (model.py:7)" in text and "2 kernels, 2 observed" in text
+    assert "the first bad kernel: fused_1 (model.py:7)" in text and "2 kernel launches, 2 observed" in text
 
 
 def test_the_summary_of_a_pass_is_short_and_says_how_it_was_judged() -> None:
@@ -101,7 +101,7 @@ def test_the_summary_of_a_pass_is_short_and_says_how_it_was_judged() -> None:
         "✔ passed   inductor against eager   by tolerance (float64: float8 has none)",
         "",
         "  1 output, 0 failed",
-        "  ✔ out[1]   float32[4, 8]   max |d| 0",
+        "  ✔ out[1]   f32[4,8]   max |d| 0",
     ]
 
 

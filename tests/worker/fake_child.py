@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from idbg import events
+from idbg.diff import ErrorMap, SideResult
 from idbg.records import Failure, GraphId, NodeId, Violation
 from idbg.worker import protocol
 
@@ -37,6 +38,9 @@ def main() -> None:
     say(events.WorkerStarted(pid=os.getpid(), torch="9.9", python="3", devices=("cpu",), seconds=0.0))
     for line in requests:
         request = protocol.decode(line)
+        if isinstance(request, protocol.MapErrors):
+            say(events.ErrorsMapped(run=request.run, map=ErrorMap(request.name, request.index, (1, 1), ((0.5,),))))
+            continue
         if isinstance(request, protocol.WriteRepro):
             say(events.ReproEnded(run=request.run, path=os.path.join(request.folder, "repro.py"), reproduced=True))
             continue
@@ -45,6 +49,10 @@ def main() -> None:
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             say(events.PhaseChanged(run=request.run, phase="behaving"))
+            if how.startswith("hang"):
+                say(events.SideStarted(run=request.run, side="eager"))
+                say(events.SideEnded(run=request.run, side=SideResult("eager", 0.5)))
+                say(events.SideStarted(run=request.run, side="inductor"))
             behave(how, out)
         except KeyboardInterrupt:
             failure = Failure(kind="cancelled", message="cancelled")
@@ -80,9 +88,9 @@ def behave(how: str, out: int) -> None:
             for number in range(300):
                 print(number, flush=True)
                 time.sleep(0.003)
-        case "sleep" | "clean up":
+        case "sleep" | "clean up" | "hang":
             time.sleep(60)
-        case "ignore SIGINT":
+        case "ignore SIGINT" | "hang for good":
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             time.sleep(60)
         case "segfault":

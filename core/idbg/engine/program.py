@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat
 from idbg.engine.capture.run import RunCapture, phase
-from idbg.engine.world import Calls, as_main, state_restored, torch_compile_replaced
+from idbg.engine.world import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
 from idbg.errors import ProgramError
 from idbg.records import Program, Target
 
@@ -37,6 +37,10 @@ class Workload:
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     loss: Model | None = None
+
+
+Compare = Callable[[Workload, str], None]
+"""Holds a workload against a reference; with the name of the compiled function where the program has its own."""
 
 
 class Programs:
@@ -56,16 +60,20 @@ class Programs:
         """Whether this process has run something that this program must not meet."""
         return self._program is not None and not self._holds(program, device)
 
-    def run(self, program: Program, target: Target, capture: RunCapture) -> None:
-        """Run the program once for the target. Raises what the program raises, or ProgramError."""
+    def run(self, program: Program, target: Target, capture: RunCapture, compare: Compare | None = None) -> None:
+        """Run the program once for the target, or have it compared. Raises what the program raises, or ProgramError.
+
+        In a script, what it compiled is compared at its first call, with the arguments of that call.
+        """
         calls = Calls()
-        with as_main(program), state_restored(), torch_compile_replaced(target, calls):
+        first = _before_first(compare) if compare and not _defines_function(program) else None
+        with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
             torch._dynamo.reset()
             if _defines_function(program):
                 with phase(capture, "program"):
                     workload = self._load(program, target.device)
                 with phase(capture, "run"):
-                    _run(workload, target)
+                    compare(workload, "") if compare else _run(workload, target)
             else:
                 self._program, self._workload = program, None
                 _run_script(program, capture)
@@ -218,6 +226,13 @@ def _run(workload: Workload, target: Target) -> None:
 
 
 # A script
+
+
+def _before_first(compare: Compare) -> BeforeFirst:
+    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
+        compare(Workload(model, args, kwargs), getattr(model, "__name__", type(model).__name__))
+
+    return hold
 
 
 def _run_script(program: Program, capture: RunCapture) -> None:

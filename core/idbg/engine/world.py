@@ -1,11 +1,12 @@
 """What does the world look like to the program that runs here? As if it ran by itself, but for torch.compile."""
 
+import functools
 import importlib
 import linecache
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,8 +83,13 @@ class BackendInForce:
         return capture.lower(gm, inputs, self.options) if capture and capture.lower else gm.forward
 
 
+_TORCH_COMPILE = torch.compile
+# what is called before the first call of something that the program compiled: (model or function, args, kwargs)
+BeforeFirst = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+
+
 @contextmanager
-def torch_compile_replaced(target: Target, calls: Calls) -> Iterator[None]:
+def torch_compile_replaced(target: Target, calls: Calls, before_first: BeforeFirst | None = None) -> Iterator[None]:
     """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
 
     Its mode and options still hold where the target lowers through Inductor.
@@ -106,10 +112,43 @@ def torch_compile_replaced(target: Target, calls: Calls) -> Iterator[None]:
         options = {name: value for name, value in options.items() if name in known} | target.options
         # one object for equal options, or Dynamo compiles again
         chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
-        return original(model, backend=chosen, dynamic=dynamic, **kwargs)
+        compiled = original(model, backend=chosen, dynamic=dynamic, **kwargs)
+        return _announced(compiled, model, before_first) if before_first else compiled
 
     torch.compile = compile_for_target
     try:
         yield
     finally:
         torch.compile = original
+
+
+@contextmanager
+def torch_compile_as_it_is() -> Iterator[None]:
+    """Inside of `torch_compile_replaced`: torch's own torch.compile."""
+    replaced, torch.compile = torch.compile, _TORCH_COMPILE
+    try:
+        yield
+    finally:
+        torch.compile = replaced
+
+
+def _announced(compiled: Any, model: Any, before_first: BeforeFirst) -> Any:
+    """`compiled`, whose first call is told before it is made."""
+    told = False
+
+    def tell(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            before_first(model, args, kwargs)
+
+    if isinstance(compiled, torch.nn.Module):
+        compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)
+        return compiled
+
+    @functools.wraps(compiled)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tell(args, kwargs)
+        return compiled(*args, **kwargs)
+
+    return function

@@ -22,7 +22,7 @@ from idbg.events import SessionEvent
 from idbg.records import Failure
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import Output, Stream
-from idbg.worker.protocol import Compile, Request
+from idbg.worker.protocol import Compile, Request, WriteRepro
 
 GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
 LEAVE_SECONDS = 0.3  # for an idle child to end by itself
@@ -30,11 +30,12 @@ DYING_SECONDS = 5.0  # for a child that closed its pipes to exit: a GPU's memory
 EXIT_POLL_SECONDS = 0.02
 POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a pipe that a grandchild holds open
 
+Ended = events.RunEnded | events.ReproEnded | events.ErrorsMapped
 Order = Request | Literal["start", "cancel", "close"]
 
 
 class Worker:
-    """The host's side of the worker process. Every request ends in exactly one `RunEnded` or `ReproEnded`.
+    """The host's side of the worker process. Every request ends in exactly one event of `Ended`.
 
     `listener` gets each event on the worker's thread, in order: what a run printed comes before that run's end.
     One request at a time: submit the next when the last has ended.
@@ -201,12 +202,12 @@ class Worker:
     def _take(self, event: SessionEvent) -> None:
         if isinstance(event, events.WorkerStarted):
             self._ready = True
-        if not isinstance(event, events.RunEnded | events.ReproEnded):
+        if not isinstance(event, Ended):
             self._listener(event)
         elif self._job is not None:
             self._finish(event)
 
-    def _finish(self, event: events.RunEnded | events.ReproEnded) -> None:
+    def _finish(self, event: Ended) -> None:
         """The request in hand has ended; what it printed lies in the pipes by now, and comes first."""
         self._drain_output()
         self._pass_output()
@@ -289,8 +290,10 @@ class Worker:
         run = self._job.run
         if isinstance(self._job, Compile):
             self._finish(events.RunEnded(run=run, verdict="failed", seconds=seconds, failure=failure))
-        else:
+        elif isinstance(self._job, WriteRepro):
             self._finish(events.ReproEnded(run=run, path="", seconds=seconds, failure=failure))
+        else:
+            self._finish(events.ErrorsMapped(run=run, failure=failure))
 
     def _leave(self) -> None:
         if self._child is not None:

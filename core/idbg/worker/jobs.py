@@ -16,7 +16,8 @@ from idbg.engine.target import check_target
 from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Verdict, Violation
-from idbg.worker.protocol import Compile, WriteRepro
+from idbg.worker.comparing import Comparing
+from idbg.worker.protocol import Compile, MapErrors, Request, WriteRepro
 
 REPRO_SECONDS = 300
 OUTPUT_KEPT = 20_000  # characters of what a repro printed
@@ -31,11 +32,22 @@ class Jobs:
         self.last: RunCapture | None = None
         self.request: Compile | None = None
         self.error: BaseException | None = None
+        self.comparing: Comparing | None = None
+
+    def do(self, request: Request) -> SessionEvent:
+        """What the request comes to: the event that ends it."""
+        match request:
+            case Compile():
+                return self.compile(request)
+            case WriteRepro():
+                return self.write_repro(request)
+            case MapErrors():
+                return self.map_errors(request)
 
     def compile(self, request: Compile) -> RunEnded:
         """Compile and run the program once. Whatever goes wrong in it is told in the event."""
         began = time.monotonic()
-        self.last, self.request, self.error = None, request, None
+        self.last, self.request, self.error, self.comparing = None, request, None, None
         failure: Failure | None = None
         try:
             self._compile(request)
@@ -60,8 +72,14 @@ class Jobs:
             rules=target.rules,
         )
         capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
+        if request.comparison is not None:
+            self.comparing = Comparing(
+                request.run, request.comparison, target, backend, Path(request.folder), self.emit
+            )
         with capturing(capture):
-            self.programs.run(request.program, target, capture)
+            self.programs.run(request.program, target, capture, self.comparing)
+        if self.comparing is not None:
+            self.comparing.end()
 
     def is_spent(self, request: Compile) -> bool:
         """Whether the request needs a process in which no other program has run."""
@@ -84,6 +102,16 @@ class Jobs:
             output=output[-OUTPUT_KEPT:],
             seconds=time.monotonic() - began,
         )
+
+    def map_errors(self, request: MapErrors) -> events.ErrorsMapped:
+        """Map the error over a slice of what was compared last."""
+        try:
+            if self.comparing is None or self.comparing.run != request.run:
+                raise BadInput("the last run was not compared", hint="compare it first")
+            return events.ErrorsMapped(run=request.run, map=self.comparing.map(request.name, request.index))
+        except (IdbgError, RuntimeError, KeyboardInterrupt) as error:
+            failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="torch", message=str(error))
+            return events.ErrorsMapped(run=request.run, failure=failure)
 
     def _write(self, request: WriteRepro) -> Path:
         if self.last is None or self.request is None or self.last.run != request.run:

@@ -93,7 +93,7 @@ def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, 
 def _run(request: Request, jobs: "Jobs", emit: Emit) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        ended: SessionEvent = jobs.compile(request) if isinstance(request, Compile) else jobs.write_repro(request)
+        ended = jobs.do(request)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     _flush()

@@ -3,22 +3,27 @@
 Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two
 descriptors on its command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and
 stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with
-`RunEnded` or `ReproEnded`. SIGINT to the child's process group cancels the request in hand (it ends with a failure
-of kind "cancelled"); end of file on the request pipe ends the child.
+`RunEnded`, `ReproEnded` or `ErrorsMapped`. SIGINT to the child's process group cancels the request in hand (it ends
+with a failure of kind "cancelled"); end of file on the request pipe ends the child.
 """
 
 import msgspec
 
+from idbg.diff import Comparison
 from idbg.records import NodeId, Program, Target
 
 
 class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
-    """Run the program for the target. `folder` exists and is the session's for repros: strict mode writes one there."""
+    """Run the program for the target, and hold it against a reference if there is a `comparison`.
+
+    `folder` exists and is the session's for repros: strict mode writes one there.
+    """
 
     run: int
     program: Program
     target: Target
     folder: str
+    comparison: Comparison | None = None
 
 
 class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro"):
@@ -30,7 +35,16 @@ class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro
     rule: str = ""
 
 
-Request = Compile | WriteRepro
+class MapErrors(msgspec.Struct, frozen=True, tag_field="type", tag="map_errors"):
+    """Map the error of one slice of an output or gradient of the run that was compared last."""
+
+    run: int
+    name: str
+    index: tuple[int, ...] = ()
+    folder: str = ""
+
+
+Request = Compile | WriteRepro | MapErrors
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

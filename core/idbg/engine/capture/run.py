@@ -154,6 +154,21 @@ def capturing(capture: RunCapture) -> Iterator[RunCapture]:
 
 
 @contextmanager
+def uncaptured() -> Iterator[None]:
+    """What is compiled here is not of the run in hand: nobody hears of it."""
+    global _current
+    before = _current
+    if before is None:
+        yield
+        return
+    _current, before.deaf = RunCapture(0, lambda event: None, None), True
+    try:
+        yield
+    finally:
+        _current, before.deaf = before, False
+
+
+@contextmanager
 def phase(capture: RunCapture, name: str) -> Iterator[None]:
     """A phase of ours beside torch's: importing the program, running it."""
     began = time.time()

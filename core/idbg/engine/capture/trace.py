@@ -34,7 +34,12 @@ PHASES = {
 
 
 class Listener:
-    """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id."""
+    """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id.
+
+    While it is `deaf` it is told nothing.
+    """
+
+    deaf = False
 
     def frame_started(self, frame: Frame, attempt: int) -> None: ...
     def graph_printed(self, frame: str, kind: str, text: str) -> None: ...
@@ -53,7 +58,7 @@ class _Tap(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         metadata: Mapping[str, object] | None = getattr(record, "metadata", None)
         payload = getattr(record, "payload", None)
-        if metadata is None:
+        if metadata is None or self.listener.deaf:
             return
         frame = f"{metadata['frame_id']}/{metadata.get('frame_compile_id', 0)}" if "frame_id" in metadata else ""
         kind = next(iter(metadata))

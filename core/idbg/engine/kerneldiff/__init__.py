@@ -1,0 +1,1 @@
+"""Where do the numbers of a compiled program go wrong?"""

@@ -1,0 +1,120 @@
+"""How far is a compiled model from the same model in eager, and which of its outputs fail?"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, cast, get_args
+
+import torch
+
+from idbg.diff import DiffReport, Mode
+from idbg.engine.kerneldiff.comparison import FLOAT64, Backend, Comparison
+from idbg.engine.kerneldiff.kept import Kept
+from idbg.engine.kerneldiff.subject import Subject
+from idbg.engine.program import Model, Workload
+from idbg.errors import BadInput
+
+
+@dataclass(frozen=True)
+class KernelDiff:
+    """A model's compiled run, held against a reference.
+
+    `inputs`: a tuple or list of arguments; one tensor; a dict of keyword arguments, where the model takes such; any
+    other value, a namedtuple too, is the one argument. `test` and `reference` are backends: "eager" (as a reference the
+    plain Python, as a test Dynamo's graph), one that idbg or torch knows by name, or a callable that torch.compile
+    takes as a backend; the reference may be "float64", or the outputs that another session kept (`kept.kept`).
+
+    Gradients are compared where there is a `loss` (of the model's output) or with `backward`, which also asks for those
+    of inputs that need none, and differentiates all outputs where there is no loss.
+
+    `mode` "float64" (the default): the test fails where it is more than `k` times worse than the reference, both held
+    against the model in float64; where that cannot be run, the report says why and tolerances decide. "tolerance" (the
+    default with `atol` or `rtol`): |d| <= atol + rtol * |reference|, torch.testing's where none are given. `tolerances`
+    are an output's own (atol, rtol), by its name.
+
+    `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`
+    the report so far after each.
+    """
+
+    model: Model
+    inputs: object = ()
+    kwargs: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    loss: Model | None = None
+    backward: bool = False
+    reference: Backend | Kept = "eager"
+    test: Backend = "inductor"
+    atol: float | None = None
+    rtol: float | None = None
+    tolerances: Mapping[str, tuple[float, float]] | None = None
+    k: float = 3.0
+    runs: int = 1
+    mode: Mode | None = None
+    dynamic: bool | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    per_kernel: bool = False
+    kept: bool = False  # a later session may ask for what was compared here
+    on_side: Callable[[str], None] | None = None
+    on_result: Callable[[DiffReport], None] | None = None
+
+    def compare(self) -> DiffReport:
+        """Run every side and compare. Raises BadInput for settings that make no sense; what a side raises is told in
+        the report.
+        """
+        return self.begin().run()
+
+    def begin(self) -> Comparison:
+        """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""
+        self._check()
+        args, kwargs = arguments(self.model, self.inputs, self.kwargs)
+        subject = Subject(Workload(self.model, args, kwargs, self.loss), input_gradients=self.backward)
+        return Comparison(self, subject)
+
+    @property
+    def chosen_mode(self) -> Mode:
+        if self.reference in FLOAT64:  # there is no third side to be better than
+            return "tolerance"
+        plain = self.atol is not None or self.rtol is not None
+        return self.mode or ("tolerance" if plain else "float64")
+
+    def _check(self) -> None:
+        if self.mode is not None and self.mode not in get_args(Mode):
+            raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
+        if self.runs < 1:
+            raise BadInput(f"the test cannot run {self.runs} times", hint="runs is 1 or more")
+        if self.test in FLOAT64:
+            raise BadInput("float64 cannot be the test side", hint='give it as the reference: reference="float64"')
+        for side in (self.reference, self.test):
+            if isinstance(side, torch.nn.Module):
+                raise BadInput(
+                    "a model was given where a backend belongs", hint="compare two models with compare_tensors"
+                )
+
+
+def quick_check(model: Model, inputs: object = ()) -> bool:
+    """Whether Inductor computes what eager does, on these inputs."""
+    return KernelDiff(model, inputs).compare().passed
+
+
+def arguments(
+    model: Model, inputs: object, kwargs: Mapping[str, Any] | None = None
+) -> tuple[tuple[object, ...], dict[str, Any]]:
+    """Positional and keyword arguments of the model, of what a person gave as its inputs."""
+    given = dict(kwargs or {})
+    if type(inputs) in (tuple, list):
+        return tuple(cast("tuple[object, ...]", inputs)), given
+    if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
+        named = {**inputs, **given}
+        return ((), named) if _takes(model, **named) or not _takes(model, inputs, **given) else ((inputs,), given)
+    if isinstance(inputs, tuple) and not _takes(model, inputs, **given):  # a namedtuple of all arguments
+        return tuple(inputs), given
+    return (inputs,), given
+
+
+def _takes(model: Model, *args: object, **kwargs: object) -> bool:
+    call = model.forward if isinstance(model, torch.nn.Module) else model
+    try:
+        inspect.signature(call).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # it does not fit; or a builtin, which tells no signature
+        return False
+    return True

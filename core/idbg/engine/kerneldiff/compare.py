@@ -1,0 +1,269 @@
+"""How does one tensor differ from its counterpart, and is that too much?
+
+`compare_tensors` judges by tolerance; `compare_sides` judges by float64: the test may be as wrong as eager is. Both
+read the data once, in chunks, by the compiled kernel where it is ready and by torch where it is not.
+"""
+
+import importlib
+from functools import cache, lru_cache
+from math import inf, isfinite, sqrt
+from types import ModuleType
+
+import msgspec
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+
+from idbg.diff import FailedBy, TensorDiff, Value, Worst
+from idbg.engine.kerneldiff import figures as at
+from idbg.engine.kerneldiff import native, specials, sums
+from idbg.engine.kerneldiff.figures import Figures, Rule
+from idbg.engine.kerneldiff.pair import Pair, dense, pair, unreadable
+from idbg.engine.kerneldiff.pieces import Matrix, is_exact
+from idbg.engine.kerneldiff.specials import Specials
+from idbg.engine.kerneldiff.verdict import Allowance, Judged, judge, worst_blocks
+
+# torch.testing's: dtype -> (rtol, atol); what is not here is compared exactly
+TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex32: (1e-3, 1e-5),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
+_EXACT = (0.0, 0.0)
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One pass over a pair, and over what it met that is not finite."""
+
+    figures: Figures
+    specials: Specials
+
+    def __getitem__(self, place: int) -> float:
+        return self.figures.header[place]
+
+
+def compare_tensors(
+    reference: Tensor,
+    test: Tensor,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    equal_nan: bool = True,
+    allowed_mismatch_percent: float = 0.0,
+    full: bool = True,
+    name: str = "",
+) -> TensorDiff:
+    """Passes if shapes and dtypes are equal and |test - reference| > atol + rtol * |reference| in no more than
+    `allowed_mismatch_percent` of the places.
+
+    Tolerances not given are torch.testing's for the dtypes (0 for integers). NaN on one side and infinities on one side
+    are mismatches; NaN on both is one without `equal_nan`. Without `full` only the figures of the verdict are measured.
+    Nothing is raised for what cannot be compared: the result says so.
+    """
+    two = pair(reference, test)
+    rule = _rule(two.reference.dtype, two.test.dtype, atol, rtol)
+    if not two.readable or two.test.numel() == 0:
+        return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
+    done = _pass(two, None, rule, full, equal_nan)
+    allowed = two.test.numel() * allowed_mismatch_percent / 100
+    failed = two.failed_by
+    if done[at.MISMATCHES] + done.specials.differing > allowed:
+        how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
+        failed += _odd(done) + ((how,) if done[at.MISMATCHES] else ())
+    return _described(two, done, rule, failed, name)
+
+
+def compare_sides(
+    eager: Tensor, test: Tensor, float64: Tensor, *, k: float = 3.0, full: bool = True, name: str = ""
+) -> TensorDiff:
+    """Fails where the test is worse than eager by more than verdict.py allows, both held against `float64`.
+
+    NaN and infinities fail where the test has neither what eager nor what float64 has there. Integers must be eager's,
+    but for `k` times as many as eager itself has wrong. Tensors in float64 are judged by tolerance: float64 knows no
+    better than eager. `baseline` and `blocks` are against float64, all else is against eager.
+    """
+    two = pair(eager, test)
+    if float64.shape != test.shape or unreadable(float64):
+        found = compare_tensors(eager, test, full=full, name=name)
+        return replace(found, note="judged by tolerance: float64 has no such tensor")
+    rule = _rule(two.reference.dtype, two.test.dtype, None, None)
+    if not two.readable or two.test.numel() == 0:
+        return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
+    third = dense(float64)
+    done = _pass(two, third, rule, full, equal_nan=True)
+    allowance = _allowance(two.dtype, k)
+    judged = judge(done.figures, allowance, done.specials.finite_float64, done.specials.left_out)
+    failed = two.failed_by + _odd(done)
+    if is_exact(two.dtype):
+        failed += _judged_exact(two, third, k)
+    elif two.dtype.itemsize < (16 if two.dtype.is_complex else 8):
+        failed += judged.failed_by
+    else:
+        failed += compare_tensors(eager, test, full=False).failed_by
+    return _described(two, done, rule, tuple(dict.fromkeys(failed)), name, judged)
+
+
+def relative_rmse(reference: Tensor, test: Tensor) -> float:
+    """RMSE of the elements finite on both sides over the RMS of the reference there: 0.0 for equal tensors, inf where
+    NaN or infinities are not at the same places, or shapes differ. `reference` may be float64 and `test` not.
+    """
+    two = pair(reference, test)
+    if not two.readable:
+        return inf
+    if two.test.numel() == 0:
+        return 0.0
+    done = _pass(two, None, Rule(inf, 0.0), full=False, equal_nan=True)
+    errors, total = done[at.SUM_SQUARES], done[at.REFERENCE_SQUARES]
+    if done.specials.differing or (errors and not total):
+        return inf
+    return sqrt(errors / total) if errors else 0.0
+
+
+def _judged_exact(two: Pair, float64: Tensor, k: float) -> tuple[FailedBy, ...]:
+    """Of integers: the test may differ from eager in `k` times as many places as eager does from float64."""
+    wrong = _pass(two, None, Rule(*_EXACT), False, True)[at.MISMATCHES]
+    if not wrong:
+        return ()
+    own = _pass(pair(float64, two.reference), None, Rule(*_EXACT), False, True)[at.MISMATCHES]
+    return ("exact",) if wrong > k * own else ()
+
+
+@lru_cache(maxsize=64)
+def _rule(one: torch.dtype, other: torch.dtype, atol: float | None, rtol: float | None) -> Rule:
+    """The loosest of the two dtypes' tolerances where none are given."""
+    of = TOLERANCES.get(one, _EXACT), TOLERANCES.get(other, _EXACT)
+    return Rule(
+        max(default[1] for default in of) if atol is None else atol,
+        max(default[0] for default in of) if rtol is None else rtol,
+    )
+
+
+def _allowance(dtype: torch.dtype, k: float) -> Allowance:
+    info = torch.finfo(torch.float64 if is_exact(dtype) else dtype)
+    return Allowance(k, info.eps, info.tiny)
+
+
+def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> Pass:
+    grid, device, dtype = two.grid, two.test.device, two.dtype
+    third = None
+    if float64 is not None:
+        third = Matrix(float64, grid, torch.complex128 if dtype.is_complex else torch.float64, device)
+    sides = Matrix(two.reference, grid, dtype, device), Matrix(two.test, grid, dtype, device), third
+    figures = _figures(two, rule, sides, full)
+    met = figures.header[at.SPECIALS] > 0
+    return Pass(figures, specials.find(grid, sides, equal_nan) if met else Specials(grid.elements, grid.elements))
+
+
+def _figures(two: Pair, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], full: bool) -> Figures:
+    """By the fastest of the three ways that there is for them."""
+    if two.test.is_cuda and (cuda := _cuda()) is not None and cuda.can_read(sides):
+        figures: Figures = cuda.measure(two.grid, rule, sides, full=full)
+        return figures
+    if two.test.is_cpu and two.dtype in native.KINDS and (kernel := native.ready()) is not None:
+        return native.measure(kernel, two.grid, rule, sides, full=full)
+    return sums.measure(two.grid, rule, sides, full=full)
+
+
+@cache
+def _cuda() -> ModuleType | None:
+    """The Triton kernel, imported when the first CUDA tensor comes; None where there is no Triton."""
+    try:
+        return importlib.import_module("idbg.engine.kerneldiff.cuda")
+    except ImportError:
+        return None
+
+
+def _odd(done: Pass) -> tuple[FailedBy, ...]:
+    """By which of NaN and infinities the test fails."""
+    nan: tuple[FailedBy, ...] = ("nan",) if done.specials.nans else ()
+    return (*nan, "inf") if done.specials.infs else nan
+
+
+def _described(
+    two: Pair, done: Pass, rule: Rule, failed: tuple[FailedBy, ...], name: str, judged: Judged | None = None
+) -> TensorDiff:
+    """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
+    odd, figures, header = done.specials, done.figures, done.figures.header
+    full, pairwise, elements, count = (
+        figures.full,
+        figures.full or not figures.three,
+        two.grid.elements,
+        odd.finite or 1,
+    )
+    mismatches = int(header[at.MISMATCHES]) + odd.differing
+    if judged is not None:
+        blocks = judged.blocks
+    else:
+        blocks = worst_blocks(figures, odd.left_out) if full else ()
+    return TensorDiff(
+        name=name,
+        passed=not failed,
+        failed_by=failed,
+        reference=two.metas[0],
+        test=two.metas[1],
+        elements=elements,
+        max_abs=_unless(odd, header[at.MAX_ABS]) if pairwise else None,
+        mean_abs=header[at.SUM_ABS] / count if full else None,
+        max_rel=_unless(odd, header[at.MAX_REL]) if full else None,
+        mean_rel=header[at.SUM_REL] / count if full else None,
+        max_scaled=_unless(odd, header[at.MAX_SCALED]) if full else None,
+        rmse=sqrt(header[at.SUM_SQUARES] / count) if pairwise else None,
+        cosine=_cosine(header) if full else None,
+        mismatches=mismatches if pairwise else None,
+        mismatch_percent=100 * mismatches / elements if pairwise else None,
+        worst=_worst(two, done) if pairwise else None,
+        nan=odd.nan,
+        posinf=odd.posinf,
+        neginf=odd.neginf,
+        max_ulp=int(header[at.MAX_ULP]) if full and two.dtype.is_floating_point else None,
+        histogram=_histogram(header, odd.differing) if full else (),
+        blocks=blocks,
+        atol=rule.atol,
+        rtol=rule.rtol,
+        baseline=None if judged is None else judged.baseline,
+        note=two.note,
+    )
+
+
+def _unless(odd: Specials, largest: float) -> float:
+    return inf if odd.differing else largest
+
+
+def _cosine(header: list[float]) -> float | None:
+    norms = sqrt(header[at.REFERENCE_SQUARES]) * sqrt(header[at.TEST_SQUARES])
+    return max(-1.0, min(1.0, header[at.PRODUCTS] / norms)) if norms and isfinite(norms) else None
+
+
+def _histogram(header: list[float], differing: int) -> tuple[int, ...]:
+    histogram = tuple(map(int, header[at.HISTOGRAM :]))
+    if not differing:
+        return histogram
+    # The pass took what is not finite for equal
+    return (histogram[0] - differing, *histogram[1:-1], histogram[-1] + differing)
+
+
+def _worst(two: Pair, done: Pass) -> Worst | None:
+    place = done.specials.first
+    if place is None:
+        if not done.figures.header[at.MAX_ABS]:
+            return None
+        place = int(done.figures.header[at.ARG_MAX])
+    index = []
+    for size in reversed(two.test.shape):
+        place, here = divmod(place, size)
+        index.append(here)
+    where = tuple(reversed(index))
+    if done.figures.worst is not None and done.specials.first is None:
+        return Worst(where, *done.figures.worst)
+    return Worst(where, _value(two.reference, where), _value(two.test, where))
+
+
+def _value(tensor: Tensor, where: tuple[int, ...]) -> Value:
+    found: bool | int | float | complex = tensor[where].item()
+    if isinstance(found, complex) or (isinstance(found, float) and not isfinite(found)):
+        return str(found)
+    return found

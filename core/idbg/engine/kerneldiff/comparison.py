@@ -1,0 +1,256 @@
+"""How does one comparison go: which sides run, what is held against what, and what is the verdict?"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+
+from idbg.diff import DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff
+from idbg.engine import backends, compat
+from idbg.engine.capture.run import uncaptured
+from idbg.engine.kerneldiff.agreement import How, compared, uncompared
+from idbg.engine.kerneldiff.compare import relative_rmse
+from idbg.engine.kerneldiff.float64 import is_narrow, why_not, wide
+from idbg.engine.kerneldiff.kept import Kept, digest
+from idbg.engine.kerneldiff.sides import Given, Side, run_compiled, run_eager, run_float64, run_observed
+from idbg.engine.kerneldiff.subject import Subject
+from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves
+from idbg.errors import BadInput
+
+if TYPE_CHECKING:
+    from idbg.engine.kerneldiff.api import KernelDiff
+
+Backend = str | Callable[..., Any]
+
+FLOAT64 = ("float64", "fp64")
+_WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
+# Further apart than this in relative RMSE, eager and float64 have not drawn the same numbers: rounding stays an order
+# below, also bfloat16's through a deep model; another dropout mask is above.
+_OTHER_NUMBERS = 0.05
+
+
+class Comparison:
+    """One comparison as it goes on."""
+
+    def __init__(self, asked: "KernelDiff", subject: Subject) -> None:
+        self.asked = asked
+        self.subject = subject
+        self.backward = asked.backward or asked.loss is not None
+        self.sides: list[Side] = []
+        self.notes: list[str] = []
+        self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
+        self.no_float64 = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
+
+    def run(self) -> DiffReport:
+        reference = self._side(self.asked.reference)
+        test = self._side(self.asked.test, self.asked.runs)
+        self.notes += _notes(reference)
+        truth = None
+        if self.asked.chosen_mode == "float64":
+            if self.asked.on_result:  # a float64 side may take long: what is known without it is told first
+                self._compare(reference, test, None, "error")
+            truth = self._float64(reference)
+        report = self._compare(reference, test, truth)
+        if not self.asked.per_kernel:
+            return report
+        kernels = self._kernels()
+        bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
+        return self._told(replace(report, kernels=kernels, first_bad_kernel=bad, notes=tuple(self.notes)))
+
+    def _compare(self, reference: Side, test: Side, truth: Side | None, verdict: Outcome | None = None) -> DiffReport:
+        outputs = self._outputs(reference, test, truth)
+        gradients = self._gradients(reference, test, truth)
+        self._check_tolerances(outputs, gradients)
+        passed = all(each.passed for each in (*outputs, *gradients))
+        failed = reference.given is None or test.given is None
+        report = self._report(verdict or ("error" if failed else "passed" if passed else "failed"))
+        mode: Mode = "tolerance" if truth is None else "float64"
+        return self._told(replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance))
+
+    def _report(self, verdict: Outcome) -> DiffReport:
+        return DiffReport(
+            test=name_of(self.asked.test),
+            reference=name_of(self.asked.reference),
+            verdict=verdict,
+            mode="tolerance",
+            float64=self.no_float64,
+            sides=tuple(side.result for side in self.sides),
+            notes=tuple(self.notes),
+        )
+
+    def _told(self, report: DiffReport) -> DiffReport:
+        if self.asked.on_result:
+            self.asked.on_result(report)
+        return report
+
+    # Sides
+
+    def _side(self, backend: Backend | Kept, runs: int = 1) -> Side:
+        self._begin(name_of(backend))
+        side = self._of_session(backend) if isinstance(backend, Kept) else self._run(backend, runs)
+        self.sides.append(side)
+        self._told(self._report("error"))
+        return side
+
+    def _begin(self, side: str) -> None:
+        if self.asked.on_side:
+            self.asked.on_side(side)
+
+    def _run(self, backend: Backend, runs: int) -> Side:
+        if backend in FLOAT64:
+            return run_float64(self.subject, backward=self.backward)
+        if backend == "eager" and not self.sides:
+            return run_eager(self.subject, backward=self.backward)
+        compile, before = self._compiler(backend), compat.graphs_compiled()
+        others = uncaptured() if not self.sides else nullcontext()  # a session hears of its test side alone
+        with compat.inductor_set(self.asked.options), others:
+            side = run_compiled(name_of(backend), self.subject, compile, backward=self.backward, runs=runs)
+        if side.given is not None and compat.graphs_compiled() == before:
+            self.notes.append(f"{name_of(backend)} was given no graph: what ran is the program as it is")
+        return side
+
+    def _of_session(self, kept: Kept) -> Side:
+        """What another session's run gave, as a side; a failed one where it was not given the same."""
+        if self.digest not in kept.digests:
+            why = BadInput(
+                "its inputs and weights were not the ones that this run has",
+                hint="seed the program, torch.manual_seed(0), and make the session again",
+            )
+            return Side(SideResult(kept.__name__, failure=why.failure()), error=why)
+        gradients = {name: value for name, value in kept.items() if name.startswith("grad(")}
+        outputs = {name: value for name, value in kept.items() if name not in gradients}
+        return Side(SideResult(kept.__name__), Given(outputs, gradients))
+
+    def _float64(self, reference: Side) -> Side | None:
+        """The float64 side; None, and why in `no_float64`, where there is none that can be trusted."""
+        leaves = {**(reference.outputs or {}), **(reference.gradients or {})}
+        if not any(map(is_narrow, (*self.subject.tensors.values(), *leaves.values()))):
+            self.no_float64 = "not run: the program has no floating numbers below float64"
+            return None
+        self._begin("float64")
+        side = run_float64(self.subject, backward=self.backward)
+        if side.error is not None:
+            self.no_float64 = why_not(side.error)
+            return None
+        if side.drew and _drew_others(reference.outputs or {}, side.outputs or {}):
+            self.no_float64 = "the random numbers that the program draws are not those that it draws in float64"
+            return None
+        self.no_float64 = ""
+        self.sides.append(side)
+        return side
+
+    # What they gave
+
+    def _outputs(self, reference: Side, test: Side, truth: Side | None) -> tuple[TensorDiff, ...]:
+        if reference.outputs is None or test.outputs is None:
+            return _alone(reference.outputs, test.outputs, self._failed)
+        ours, theirs = dict(reference.outputs), dict(test.outputs)
+        true = dict(truth.outputs) if truth and truth.outputs is not None else None
+        written = [name for name in (*ours, *theirs) if name.endswith(AFTER)]
+        ours |= self._left_alone(written, ours)
+        theirs |= self._left_alone(written, theirs)
+        if true is not None:
+            left = self._left_alone(written, true)
+            true |= {name: value.to(wide(value.dtype)) for name, value in left.items()}
+        return self._compared(ours, theirs, true)
+
+    @property
+    def pairs(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """The tensors of reference and test, by name, that both gave."""
+        if len(self.sides) < 2:
+            return {}
+        one, other = ({**(side.outputs or {}), **(side.gradients or {})} for side in self.sides[:2])
+        both = [(name, value, other.get(name)) for name, value in one.items()]
+        return {
+            name: (value, again)
+            for name, value, again in both
+            if isinstance(value, Tensor) and isinstance(again, Tensor)
+        }
+
+    def _gradients(self, reference: Side, test: Side, truth: Side | None) -> tuple[TensorDiff, ...]:
+        if reference.gradients is None or test.gradients is None:
+            return _alone(reference.gradients, test.gradients, self._failed)
+        return self._compared(reference.gradients, test.gradients, truth.gradients if truth else None)
+
+    def _compared(self, reference: Leaves, test: Leaves, float64: Leaves | None) -> tuple[TensorDiff, ...]:
+        asked = self.asked
+        if asked.reference in FLOAT64:
+            reference = {name: _as(value, test.get(name)) for name, value in reference.items()}
+        return compared(reference, test, float64, How(asked.k, asked.atol, asked.rtol, asked.tolerances or {}))
+
+    @property
+    def _failed(self) -> str:
+        return ", ".join(side.result.name for side in self.sides if side.given is None) + " failed"
+
+    def _left_alone(self, names: Iterable[str], side: Leaves) -> dict[str, Tensor]:
+        """The state that another side has written to and this one has not: as it was."""
+        values = {name: self.subject.initial(name.removesuffix(AFTER)) for name in names if name not in side}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _check_tolerances(self, *found: tuple[TensorDiff, ...]) -> None:
+        names = [diff.name for diffs in found for diff in diffs]
+        unknown = [name for name in self.asked.tolerances or {} if name not in names]
+        if unknown and names:
+            raise BadInput(f"no output is called {unknown[0]!r}", hint=f"there are: {', '.join(names)}")
+
+    def _kernels(self) -> tuple[KernelError, ...]:
+        self._begin("kernels")
+        with compat.inductor_set(self.asked.options), uncaptured():
+            side, kernels = run_observed(self.subject, self._compiler(self.asked.test), backward=self.backward)
+        if side.result.failure is not None:
+            self.notes.append(f"the kernels could not be observed: {side.result.failure.message}")
+        elif not kernels:
+            self.notes.append("Inductor compiled nothing, so there are no kernels to observe")
+        return kernels
+
+    def _compiler(self, backend: Backend) -> Callable[..., Any]:
+        return partial(torch.compile, backend=_taken(backend), dynamic=self.asked.dynamic)
+
+
+def name_of(backend: Backend | Kept) -> str:
+    if isinstance(backend, str):
+        return backend
+    if isinstance(backend, backends.TargetBackend):
+        return backend.backend.name
+    return str(getattr(backend, "__name__", type(backend).__name__))
+
+
+def _taken(backend: Backend) -> Backend:
+    """What torch.compile takes. Of idbg's own backends no rules are checked: the numbers are what matters."""
+    if not isinstance(backend, str) or backend == "inductor":
+        return backend
+    return backends.backend(backend, strict=False, constraints=())
+
+
+def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
+    """What the one side gave, where the other failed."""
+    if reference is not None:
+        return uncompared(reference, of_test=False, why=why)
+    return uncompared(test, of_test=True, why=why) if test is not None else ()
+
+
+def _drew_others(eager: Leaves, float64: Leaves) -> bool:
+    both = [(value, float64.get(name)) for name, value in eager.items() if is_narrow(value)]
+    return any(
+        relative_rmse(true, given) > _OTHER_NUMBERS
+        for given, true in both
+        if isinstance(given, Tensor) and isinstance(true, Tensor) and given.shape == true.shape
+    )
+
+
+def _as(value: object, like: object) -> object:
+    return value.to(like.dtype) if isinstance(value, Tensor) and isinstance(like, Tensor) else value
+
+
+def _notes(reference: Side) -> Iterator[str]:
+    if reference.given is None:
+        return
+    for name, value in reference.given.outputs.items():
+        if isinstance(value, Again):
+            yield f"{name} is {value.name} again: it is compared once"
+    if not reference.given.outputs and not reference.given.gradients:
+        yield "the program returned nothing that could be compared"

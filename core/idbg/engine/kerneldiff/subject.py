@@ -1,0 +1,211 @@
+"""What state do a model, its inputs and its loss carry from one run to the next, and how is it put back?"""
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from functools import cached_property, partial
+from itertools import chain
+from types import FunctionType, MethodType
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from idbg.engine import compat
+from idbg.engine.kerneldiff.tree import leaves, mapped
+from idbg.engine.program import Model, Workload
+from idbg.engine.world import state_restored
+
+T = TypeVar("T")
+
+
+class Subject:
+    """A workload, with everything that it holds.
+
+    `input_gradients`: floating inputs require gradients while it runs, also those that the program has without.
+    """
+
+    def __init__(self, workload: Workload, *, input_gradients: bool = False) -> None:
+        self.model: Model = compat.uncompiled(workload.model)
+        self.args = cast("tuple[object, ...]", mapped(workload.args, _as_leaf))
+        self.kwargs = cast("dict[str, object]", mapped(dict(workload.kwargs), _as_leaf))
+        self.loss = workload.loss
+        self.input_gradients = input_gradients
+        self._before: dict[int, Tensor] = {}
+        self._versions: dict[int, int] = {}
+
+    @cached_property
+    def inputs(self) -> dict[str, Tensor]:
+        return _distinct(_tensors(leaves(self.args, "args") | leaves(self.kwargs, "kwargs")))
+
+    @cached_property
+    def parameters(self) -> dict[str, Tensor]:
+        """Those of every module, and the tensors that the model and the loss close over."""
+        found = [
+            (_joined(prefix, name), parameter)
+            for prefix, module in self._modules.items()
+            for name, parameter in module.named_parameters()
+        ]
+        return _distinct(dict(found) | _tensors(self._held))
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a run may write to: parameters, buffers, tensors that modules have as attributes, inputs."""
+        found = dict(self.parameters)
+        for prefix, module in self._modules.items():
+            found |= {_joined(prefix, name): buffer for name, buffer in module.named_buffers()}
+            for path, inner in module.named_modules():
+                at = _joined(prefix, path)
+                found |= {_joined(at, name): value for name, value in _tensors(vars(inner)).items()}
+        return _distinct(found | self.inputs)
+
+    def wanting_gradients(self) -> dict[str, Tensor]:
+        both = self.parameters | self.inputs
+        return {name: leaf for name, leaf in both.items() if leaf.requires_grad and leaf.is_leaf}
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Whatever runs here finds the same state, and no gradients; after it all is as it was."""
+        flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
+        dictionaries = [(each, dict(each)) for each in self._dictionaries()]
+        self._keep()
+        try:
+            with state_restored():
+                for tensor, _, _ in flags:
+                    tensor.grad = None
+                for tensor in self.inputs.values() if self.input_gradients else ():
+                    if tensor.is_leaf and (tensor.is_floating_point() or tensor.is_complex()):
+                        tensor.requires_grad_(True)
+                yield
+        finally:
+            self._put_back()
+            for dictionary, before in dictionaries:
+                if not _same(dictionary, before):
+                    dictionary.clear()
+                    dictionary.update(before)
+            for tensor, required, gradient in flags:
+                tensor.grad = gradient
+                tensor.requires_grad_(required)
+
+    def changed(self) -> dict[str, Tensor]:
+        """The tensors that the run in hand has written to, by name."""
+        return {name: each for name, each in self.tensors.items() if self._is_changed(each)}
+
+    def initial(self, name: str) -> Tensor | None:
+        """The value that the tensor of this name had before any run."""
+        return self._before.get(id(self.tensors.get(name)))
+
+    def _keep(self) -> None:
+        for tensor in self.tensors.values():
+            self._versions[id(tensor)] = _version(tensor)
+            if id(tensor) not in self._before and _can_be_written(tensor):
+                self._before[id(tensor)] = tensor.detach().clone()
+
+    def _is_changed(self, tensor: Tensor) -> bool:
+        before = self._before.get(id(tensor))
+        if before is None:
+            return False
+        if isinstance(tensor, torch.nn.Parameter):  # many and large, and only ops that count versions write to them
+            return _version(tensor) != self._versions[id(tensor)]
+        # eager's batch norm writes its statistics without counting: only the values tell
+        return tensor.shape != before.shape or not torch.equal(tensor.detach(), before.to(tensor.dtype))
+
+    def _put_back(self) -> None:
+        """Values go back to the memory that they came from: views of it, and whoever else holds it, see them."""
+        for tensor in self.tensors.values():
+            before = self._before.get(id(tensor))
+            if before is None:
+                continue
+            if tensor.shape == before.shape and tensor.dtype == before.dtype:
+                tensor.data.copy_(before)
+            else:  # it was resized, or given other data
+                tensor.data = before.clone()
+
+    @cached_property
+    def _held(self) -> dict[str, object]:
+        return _closed_over(self.model) | (_closed_over(self.loss) if self.loss else {})
+
+    @cached_property
+    def _modules(self) -> dict[str, Module]:
+        return {name: value for name, value in self._held.items() if isinstance(value, Module)}
+
+    def _dictionaries(self) -> Iterator[MutableMapping[str, Any]]:
+        """Where modules keep their flags, counters, parameters and buffers."""
+        inner = chain.from_iterable(module.modules() for module in self._modules.values())
+        for module in {id(each): each for each in inner}.values():
+            own = vars(module)
+            yield own
+            yield from (own[name] for name in ("_parameters", "_buffers", "_modules"))
+
+
+def _as_leaf(tensor: Tensor) -> Tensor:
+    """An input that was computed from others: the graph behind it can be walked once, and there are several sides."""
+    return tensor if tensor.is_leaf else tensor.detach().clone().requires_grad_(True)
+
+
+def _tensors(found: Mapping[str, object]) -> dict[str, Tensor]:
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def _distinct(found: Mapping[str, T]) -> dict[str, T]:
+    """Each object once, under its first name."""
+    first = {id(value): name for name, value in reversed(list(found.items()))}
+    return {name: value for name, value in found.items() if first[id(value)] == name}
+
+
+def _joined(*names: str) -> str:
+    return ".".join(name for name in names if name).replace(".[", "[")
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _can_be_written(tensor: Tensor) -> bool:
+    """Not where several elements are one place in memory: torch refuses to write there."""
+    if tensor.layout != torch.strided or tensor.is_meta:
+        return False
+    return all(stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
+
+
+# What a function holds
+
+
+def _closed_over(function: object) -> dict[str, object]:
+    """Modules and tensors that a callable is, is bound to or closes over, by name; "" for itself."""
+    found: dict[str, object] = {}
+    seen: set[int] = set()
+    waiting: list[tuple[str, object]] = [("", function)]
+    while waiting:
+        name, value = waiting.pop()
+        value = compat.uncompiled(value)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, (Module, Tensor)):
+            found[name] = value
+        else:
+            waiting += [(_joined(name, step), held) for step, held in _holds(value, function)]
+    return found
+
+
+def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
+    if isinstance(value, partial):
+        return [("", value.func), *((f"[{at}]", each) for at, each in enumerate(value.args)), *value.keywords.items()]
+    if isinstance(value, MethodType):
+        return [("", value.__self__), ("", value.__func__)]
+    if isinstance(value, FunctionType):
+        if (value.__module__ or "").partition(".")[0] == "torch":
+            return []
+        names = inspect.getclosurevars(value)
+        return [*names.nonlocals.items(), *names.globals.items()]
+    if isinstance(value, (list, tuple)):
+        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, (Module, Tensor))]
+    if isinstance(value, dict):
+        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, (Module, Tensor))]
+    return list(getattr(value, "__dict__", {}).items()) if value is root else []

@@ -1,0 +1,33 @@
+"""How does an error look as a picture in a file? With matplotlib, which the extra `plots` brings."""
+
+from pathlib import Path
+
+from idbg.diff import LARGEST, ErrorMap
+from idbg.errors import BadInput, OutputError
+
+
+def save_error_map(found: ErrorMap, path: Path) -> None:
+    """Write the map as a PNG, on a logarithmic scale. Raises BadInput without matplotlib, OutputError if it cannot."""
+    try:
+        from matplotlib.colors import LogNorm
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BadInput("pictures need matplotlib", hint='install it: pip install "idbg[plots]"') from error
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    axes = figure.add_subplot()
+    cells = [[cell if 0 < cell < LARGEST else float("nan") for cell in row] for row in found.cells]
+    known = [cell for row in cells for cell in row if cell == cell]
+    rows, columns = found.shape
+    norm = LogNorm(min(known), max(known)) if known and min(known) < max(known) else None
+    picture = axes.imshow(cells, norm=norm, cmap="inferno", aspect="auto", extent=(0, columns, rows, 0))
+    axes.set_title(f"{found.name}[{''.join(f'{at}, ' for at in found.index)}:, :]: largest |test - reference|")
+    axes.set_xlabel("column")
+    axes.set_ylabel("row")
+    axes.set_facecolor("#808080")  # equal, or not finite
+    figure.colorbar(picture)
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror or error}", hint="make room, or give another folder with --output"
+        ) from error

@@ -1,0 +1,121 @@
+"""How does the worker hold a program against a reference, and look into what it found?"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from msgspec.structs import replace
+from torch import Tensor
+
+from idbg import events
+from idbg.diff import Comparison, DiffReport, ErrorMap, TensorDiff, sayable
+from idbg.engine.backends import TargetBackend
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.error_map import error_map
+from idbg.engine.kerneldiff.kept import keep, kept
+from idbg.engine.program import Workload
+from idbg.engine.world import torch_compile_as_it_is
+from idbg.errors import BadInput
+from idbg.events import SessionEvent
+from idbg.records import Target
+
+
+@dataclass
+class Comparing:
+    """One run's comparison: of the program's model, or of each function that a script compiles."""
+
+    run: int
+    asked: Comparison
+    target: Target
+    backend: TargetBackend
+    folder: Path
+    emit: Callable[[SessionEvent], None]
+    reports: list[DiffReport] = field(default_factory=list)
+    pairs: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    digests: list[str] = field(default_factory=list)
+    _ended: int = 0
+
+    def __call__(self, workload: Workload, name: str) -> None:
+        """Compare; of a script's functions each output is called by the function's `name` too."""
+        self._ended = 0
+        asked, reference = self.asked, self.asked.reference
+        prefix = f"{name}: " if name else ""
+        comparison = KernelDiff(
+            workload.model,
+            workload.args,
+            workload.kwargs,
+            loss=workload.loss,
+            backward=asked.backward,
+            reference=kept(Path(reference), prefix) if os.path.isabs(reference) else reference,
+            test=self.backend,
+            atol=asked.atol,
+            rtol=asked.rtol,
+            k=asked.k,
+            runs=asked.runs,
+            dynamic=self.target.dynamic,
+            per_kernel=asked.per_kernel,
+            kept=True,
+            on_side=self._side_began,
+            on_result=self._told,
+        ).begin()
+        with torch_compile_as_it_is():
+            report = comparison.run()
+        self.digests.append(comparison.digest)
+        self.pairs |= {prefix + key: pair for key, pair in comparison.pairs.items()}
+        self.reports.append(report if not name else _prefixed(report, prefix))
+
+    def end(self) -> None:
+        """Tell the report, and keep what the test side gave for later sessions to compare with."""
+        if not self.reports:
+            return
+        report = _merged(self.reports)
+        self.emit(events.Compared(run=self.run, report=sayable(report)))
+        problem = keep({name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run)
+        if problem:
+            self.emit(events.Noted(level="warning", text=problem))
+
+    def map(self, name: str, index: tuple[int, ...]) -> ErrorMap:
+        """The error over one slice. Raises BadInput where there is none."""
+        if name not in self.pairs:
+            raise BadInput(f"the worker holds no tensors of {name}", hint="compare again, then look into it")
+        return error_map(name, *self.pairs[name], index)
+
+    def _side_began(self, side: str) -> None:
+        self.emit(events.SideStarted(run=self.run, side=side))
+
+    def _told(self, report: DiffReport) -> None:
+        for side in report.sides[self._ended :]:
+            self.emit(events.SideEnded(run=self.run, side=side))
+        self._ended = len(report.sides)
+
+
+def _prefixed(report: DiffReport, prefix: str) -> DiffReport:
+    """The report with its outputs and gradients called by their function too."""
+
+    def named(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+        return tuple(replace(diff, name=prefix + diff.name) for diff in diffs)
+
+    return replace(report, outputs=named(report.outputs), gradients=named(report.gradients))
+
+
+def _merged(reports: list[DiffReport]) -> DiffReport:
+    """The comparisons of a script's functions as one; the worst verdict is that of all."""
+    if len(reports) == 1:
+        return reports[0]
+    worst = min((report.verdict for report in reports), key=("error", "failed", "passed").index)
+    kernels = tuple(chain.from_iterable(report.kernels for report in reports))
+    return replace(
+        reports[0],
+        verdict=worst,
+        mode="float64" if all(report.mode == "float64" for report in reports) else "tolerance",
+        float64=next((report.float64 for report in reports if report.float64), ""),
+        outputs=tuple(chain.from_iterable(report.outputs for report in reports)),
+        gradients=tuple(chain.from_iterable(report.gradients for report in reports)),
+        kernels=kernels,
+        first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
+        sides=tuple(chain.from_iterable(report.sides for report in reports)),
+        variance=tuple(chain.from_iterable(report.variance for report in reports)),
+        notes=tuple(dict.fromkeys(chain.from_iterable(report.notes for report in reports))),
+    )

@@ -1,0 +1,180 @@
+"""Where do the run's numbers go wrong: in which outputs, gradients and kernels?"""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.diff import KernelError, TensorDiff
+from idbg.records import NodeId
+from idbg_tui import diff_list
+from idbg_tui.diff_list import Heads, Item, Told
+from idbg_tui.headlines import headline
+from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen
+from idbg_tui.panes.finding import FindingPane
+from idbg_tui.signs import VERDICT_SIGNS
+from idbg_tui.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Lines, Row, clip
+from idbg_tui.widgets.search import SearchLine
+
+_WHOLE = 400  # cells of a row that is copied
+
+
+class DiffLines(FindableLines):
+    """The rows of one report."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Item] = []
+        self.culprit: KernelError | None = None
+        self.empty = ""
+
+    def show_items(self, found: list[Item], culprit: KernelError | None, empty: str) -> None:
+        self.items, self.culprit, self.empty = found, culprit, empty
+        self.rows_changed()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items) or 1
+
+    def row(self, index: int, width: int) -> Row:
+        if not self.items:
+            return [(f" {clip(self.empty, width - 1)}", "dim")]
+        return self.lit(self._row(self.items[index], width))
+
+    def _row(self, item: Item, width: int) -> Row:
+        names = diff_list.names_width(self.items, width)
+        match item:
+            case Told():
+                return [(clip(f" {item.text}" if item.style == "strong" else item.text, width), item.style)]
+            case Heads():
+                return diff_list.heads(item.kernels, width, names)
+            case TensorDiff():
+                return diff_list.tensor_row(item, width, names)
+            case KernelError():
+                return diff_list.kernel_row(item, width, names, item is self.culprit)
+
+    def searched(self, index: int) -> str:
+        return "".join(text for text, _ in self._row(self.items[index], _WHOLE)) if self.items else ""
+
+
+class KernelDiffPane(FindingPane):
+    """The comparison of the run in hand, or of the last that was compared."""
+
+    NUMBER = 5
+    LABEL = "KernelDiff"
+    SHORT = "Diff"
+    HINTS = (("enter", "look into"), ("d", "compare"), ("D", "per kernel"), ("o", "order"), ("f", "failed only"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "order", show=False),
+        Binding("f", "failed", show=False),
+        Binding("c", "look('chart')", show=False),
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = DiffLines()
+        self._seen: tuple[object, ...] = ()
+        self._worst_first = self._failed_only = False
+        self._state: State | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+        yield SearchLine()
+
+    def show(self, state: State) -> None:
+        compared = state.compared
+        report = compared.diff if compared else None
+        seen = (report, state.versions.run, self._worst_first, self._failed_only)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._state = state
+        self._seen = seen
+        if report is None or compared is None:
+            self.mark = ""
+            self.lines.show_items([], None, _why_empty(state))
+            return
+        found = diff_list.items(report, worst_first=self._worst_first, failed_only=self._failed_only)
+        if (now := _since(state)) is not None:
+            found.insert(0, now)
+        first = report.first_bad_kernel
+        self.lines.show_items(found, None if first is None else report.kernels[first], "")
+        self.mark = VERDICT_SIGNS[{"passed": "clean", "failed": "failed"}.get(report.verdict, "violations")]  # type: ignore[index]
+
+    # ---------------------------------------------------------------- keys
+
+    async def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        item = self.lines.items[event.index] if self.lines.items else None
+        match item:
+            case KernelError():
+                self._go_to(item)
+                await self.run_action("app.pane(2)")
+            case TensorDiff():
+                self.post_message(DiffAsked("tensor", item.name))
+            case _:
+                self.post_message(Flash("enter on an output looks into it, on a kernel goes to its source"))
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        item = self.lines.items[event.index] if self.lines.items else None
+        if isinstance(item, KernelError):
+            self._go_to(item)
+
+    def _go_to(self, kernel: KernelError) -> None:
+        if kernel.graph is not None and (kernel.node or kernel.nodes):
+            self.post_message(NodeChosen(NodeId(kernel.graph, kernel.node or kernel.nodes[0])))
+        self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
+
+    def action_look(self, what: str) -> None:
+        self.post_message(DiffAsked(what))
+
+    def action_order(self) -> None:
+        self._worst_first = not self._worst_first
+        self._again(f"in order: {diff_list.ORDERS[self._worst_first]}")
+
+    def action_failed(self) -> None:
+        self._failed_only = not self._failed_only
+        self._again("only what failed; f shows all" if self._failed_only else "all outputs and kernels")
+
+    def _again(self, said: str) -> None:
+        if self._state is not None:
+            self.show(self._state)
+        self.post_message(Flash(said))
+
+    def action_copy(self) -> None:
+        if not self.lines.items:
+            self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
+            return
+        self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
+
+    def action_copy_all(self) -> None:
+        if not self.lines.items:
+            self.action_copy()
+            return
+        rows = map(self.lines.searched, range(self.lines.row_count))
+        self.post_message(CopyAsked("\n".join(rows), "the comparison"))
+
+
+def _why_empty(state: State) -> str:
+    run = state.run
+    if run is not None and run.comparison is not None and run.verdict is None:
+        return f"comparing: {run.side or 'starting'}"
+    if not state.live:
+        return "this session holds no comparison"
+    return "not compared: d holds the outputs against eager and float64, D each kernel too"
+
+
+def _since(state: State) -> Told | None:
+    """What is not in the comparison that is shown."""
+    run, compared = state.run, state.compared
+    if run is None or compared is None or run is compared:
+        return None
+    if run.comparison is not None and run.verdict is None:
+        return Told(f" comparing again: {run.side or 'starting'}; this is run {compared.number}", "accent")
+    if run.failure is not None and run.comparison is not None:
+        return Told(f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}", "reject")
+    return Told(f" this is run {compared.number}; run {run.number} was not compared: d compares", "dim")

@@ -1,0 +1,136 @@
+"""`idbg diff`: which outputs and gradients agree with the reference, with an exit status that says so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from idbg import cli
+
+GOOD = """
+import torch
+def program():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.Tanh())
+    return model, (torch.randn(3, 8),), lambda out: out.square().sum()
+"""
+WRONG = """
+import torch
+def program():
+    def model(x):
+        return (x * 2, x + 1 if torch.compiler.is_compiling() else x + 1.001)
+    return model, (torch.randn(40, 64),)
+"""
+SCRIPT = """
+import torch
+def double(x):
+    return x * 2
+class Half(torch.nn.Module):
+    def forward(self, x):
+        return {"half": x / 2}
+compiled, half = torch.compile(double), torch.compile(Half())
+for _ in range(2):
+    print(compiled(torch.ones(4)).sum().item(), half(x=torch.ones(4))["half"].sum().item())
+"""
+BROKEN = """
+import torch
+def program():
+    return lambda x: x @ x, (torch.ones(2, 3),)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to stand in, and no settings of the user's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path
+
+
+def diff(folder: Path, text: str, *options: str) -> int:
+    (folder / "model.py").write_text(text)
+    return cli.main(["diff", "model.py", "--backend", "aot_eager", *options])
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"bare {name}"))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_outputs_the_loss_and_gradients_agree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(folder, GOOD, "--json") == 0
+    found = report(capsys)
+    assert (found["verdict"], found["test"], found["reference"]) == ("passed", "aot_eager", "eager")
+    assert [one["name"] for one in found["outputs"]] == ["out", "loss"]  # type: ignore[attr-defined]
+    names = [one["name"] for one in found["gradients"]]  # type: ignore[attr-defined]
+    assert names == ["grad(0.weight)", "grad(0.bias)"]
+    assert [one["name"] for one in found["sides"]] == ["eager", "aot_eager", "float64"]  # type: ignore[attr-defined]
+
+
+def test_a_wrong_output_fails_by_name_and_the_other_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(folder, WRONG) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("✘ 1 tensor failed   aot_eager against eager   held against float64")
+    assert "✔ out[0]" in said
+    assert "✘ out[1]   f32[40,64]" in said
+
+
+def test_a_tolerance_is_the_users_to_choose(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(folder, WRONG, "--atol", "0.01") == 0
+    assert "by tolerance" in capsys.readouterr().out
+
+
+def test_each_function_of_a_script_is_compared_at_its_first_call(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff(folder, SCRIPT, "--json") == 0
+    captured = capsys.readouterr()
+    outputs = json.loads(captured.out)["outputs"]
+    assert [one["name"] for one in outputs] == ["double: out", 'Half: out["half"]']
+    assert captured.err.count("8.0 2.0") == 2, "the script itself runs on, and prints what it prints"
+
+
+def test_a_later_session_is_compared_with_what_an_earlier_one_gave(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff(folder, GOOD) == 0
+    (session,) = (folder / "debug_artifacts").iterdir()
+    assert diff(folder, GOOD, "--against", str(session)) == 0
+    assert f"against session {session.name}" in capsys.readouterr().out
+    assert diff(folder, GOOD.replace("Tanh", "Sigmoid"), "--against", str(session), "--atol", "0.001") == 1
+    assert "by tolerance" in capsys.readouterr().out
+    assert diff(folder, GOOD.replace("seed(0)", "seed(1)"), "--against", str(session)) == 1
+    assert "its inputs and weights were not the ones that this run has" in capsys.readouterr().out
+
+
+def test_a_side_that_fails_is_told_with_the_other_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(folder, BROKEN, "--json") == 1
+    found = report(capsys)
+    assert found["verdict"] == "error"
+    failures = {one["name"]: one["failure"] for one in found["sides"]}  # type: ignore[attr-defined]
+    assert "mat1 and mat2" in failures["eager"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--runs", "0"), "--runs is 0"),
+        (("--atol", "-1"), "--atol is -1"),
+        (("--rtol", "nan"), "--rtol is nan"),
+        (("--timeout", "0"), "--timeout is 0"),
+        (("--factor", "0.5"), "--factor is 0.5"),
+        (("--against", "."), "the session . has no outputs"),
+    ],
+)
+def test_a_number_or_a_session_that_means_nothing_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, str], said: str
+) -> None:
+    assert diff(folder, GOOD, *options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_backend_that_there_is_not_is_bad_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "model.py").write_text(GOOD)
+    assert cli.main(["diff", "model.py", "--backend", "bogus"]) == 2
+    assert "there is no backend 'bogus'" in capsys.readouterr().out

@@ -1,0 +1,101 @@
+"""The first wrong node of a graph is found by compiling parts of it, for backends that show no kernels."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.fx import Graph, GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from idbg.engine.kerneldiff.bisect import first_bad_node
+
+
+def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    first = (x @ w).relu()
+    second = first.sin() + x
+    third = second.softmax(-1)
+    fourth = third * 3 + first
+    return fourth.mean(0), third @ w
+
+
+def dynamo_graph(function: Callable[..., object], *inputs: torch.Tensor) -> GraphModule:
+    found: list[GraphModule] = []
+
+    def backend(gm: GraphModule, _: list[object]) -> Callable[..., object]:
+        found.append(gm)
+        return gm.forward
+
+    torch.compile(function, backend=backend)(*inputs)
+    torch._dynamo.reset()
+    return found[0]
+
+
+def wrong_at(target: object, factor: float = 1.001) -> Callable[..., Callable[..., object]]:
+    """A backend that computes this op with an error."""
+
+    def backend(gm: GraphModule, _: list[object]) -> Callable[..., object]:
+        graph, copies = Graph(), {}
+        for node in gm.graph.nodes:
+            copies[node] = copy = graph.node_copy(node, copies.__getitem__)
+            if node.target == target:
+                copies[node] = graph.call_function(torch.mul, (copy, factor))
+        return GraphModule(gm, graph).forward
+
+    return backend
+
+
+@pytest.fixture
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return torch.randn(16, 16), torch.randn(16, 16)
+
+
+def test_the_first_wrong_node_of_a_dynamo_graph_is_found(inputs: tuple[torch.Tensor, torch.Tensor]):
+    gm = dynamo_graph(program, *inputs)
+    found = first_bad_node(gm, inputs, wrong_at("softmax"))
+    (softmax,) = [node for node in gm.graph.nodes if node.target == "softmax"]
+    assert found.node == softmax.name
+    assert found.file == __file__ and found.line == program.__code__.co_firstlineno + 3
+    assert found.error == pytest.approx(1e-3, rel=0.05)
+    assert found.input_error is not None and found.input_error < 1e-6
+    calls = [node for node in gm.graph.nodes if node.op.startswith("call")]
+    assert found.compiles <= 2 + math.log2(len(calls))
+
+
+@pytest.mark.parametrize("target", ["sin", "mean"])
+def test_it_is_found_wherever_it_stands(inputs: tuple[torch.Tensor, torch.Tensor], target: str):
+    gm = dynamo_graph(program, *inputs)
+    assert first_bad_node(gm, inputs, wrong_at(target)).node in [
+        node.name for node in gm.graph.nodes if node.target == target
+    ]
+
+
+def test_an_aten_graph_is_bisected_too(inputs: tuple[torch.Tensor, torch.Tensor]):
+    gm = make_fx(program)(*inputs)
+    name = next(node.name for node in gm.graph.nodes if node.target == torch.ops.aten._softmax.default)
+    assert first_bad_node(gm, inputs, wrong_at(torch.ops.aten._softmax.default)).node == name
+
+
+def test_where_nothing_is_wrong_one_compile_says_so(inputs: tuple[torch.Tensor, torch.Tensor]):
+    found = first_bad_node(dynamo_graph(program, *inputs), inputs, "eager")
+    assert (found.node, found.error, found.compiles) == ("", None, 1)
+
+
+@pytest.mark.slow
+def test_inductor_is_right(inputs: tuple[torch.Tensor, torch.Tensor]):
+    assert first_bad_node(dynamo_graph(program, *inputs), inputs, "inductor").node == ""
+
+
+def test_values_that_are_no_tensors_are_passed_over_and_inputs_left_alone():
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        values, places = x.topk(2)
+        return (values * x.shape[0]).cumsum(-1) + places
+
+    x = torch.randn(4, 8)
+    gm = dynamo_graph(program, x.clone())
+    before, state = x.clone(), torch.get_rng_state()
+    name = next(node.name for node in gm.graph.nodes if node.target == "cumsum")
+    assert first_bad_node(gm, [x], wrong_at("cumsum")).node == name
+    assert torch.equal(x, before) and torch.equal(torch.get_rng_state(), state)
