@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, isinf, log10
+from math import inf, log10
 
-from idbg.diff import DiffReport, KernelError, TensorDiff
+from idbg.diff import LARGEST, DiffReport, KernelError, TensorDiff
 from idbg_tui.amounts import counted
 from idbg_tui.panes.graph_columns import cut_shape
 from idbg_tui.signs import LEVELS, MARKS, VERDICT_SIGNS
@@ -103,7 +103,9 @@ def figure(value: float | None) -> str:
     """A measured figure in at most 9 cells: "0", "3.1e-07", "inf"; MARKS' gap where it was not measured."""
     if value is None:
         return "-"
-    if value == 0 or isinf(value) or value != value:
+    if value >= LARGEST:
+        return "inf"
+    if value == 0 or value != value:
         return f"{value:g}"
     return f"{value:.3g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.1e}"
 

@@ -55,6 +55,10 @@ def assert_same_figures(device: str, shapes: tuple[tuple[int, int], ...]) -> Non
             if not full:
                 measured[: at.HEADER] = [place in VERDICT for place in range(at.HEADER)]
                 measured[at.SUM_SQUARES : at.MISMATCHES + 1] &= not three
+            # torch takes float32 differences: a few that lie at a power of ten round to its other side
+            moved = np.abs(found.values - wanted)[at.HISTOGRAM : at.HEADER] / shape[0] / shape[1]
+            assert not full or moved.max() < 1e-5 or shape[0] * shape[1] < 1e5
+            measured[at.HISTOGRAM : at.HEADER] &= shape[0] * shape[1] < 1e5
             bad = ~np.isclose(found.values, wanted, rtol=3e-6, atol=1e-300) & measured
             assert not bad.any(), (dtype, shape, full, three, bad.nonzero()[0], found.values[bad], wanted[bad])
             assert found.worst is not None

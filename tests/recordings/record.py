@@ -1,7 +1,8 @@
 """How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them.
 
-Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Paths are
-cut to what is the same on every machine. `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
+Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache; `planted`
+(a program beside this file) was compared kernel by kernel too. Paths are cut to what is the same on every machine.
+`mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
 import os
@@ -10,22 +11,27 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from idbg.diff import Comparison
 from idbg.program_args import parse_program
 from idbg.records import Target
 from idbg.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention")
+NAMES = ("mlp_train", "resnet", "attention", "planted")
 
 
 def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
-        program = parse_program(f"examples/{name}.py", module=False, argv=(), cwd=str(ROOT))
+        compared = name == "planted"
+        file = f"tests/recordings/{name}.py" if compared else f"examples/{name}.py"
+        program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
         with Session(program, Target(), output=Path(folder)) as session:
             session.start()
-            session.run()
+            session.run(comparison=Comparison(per_kernel=True, runs=2) if compared else None)
+            if compared:
+                session.map_errors('out["late"]', (1,))
             assert session.wait(600)
             text = (session.folder / "events.jsonl").read_text()
         for path, short in ((sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")):

@@ -335,7 +335,7 @@ async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> 
         sentence = app.body.panes[6].query_one("Static").render().plain  # type: ignore[union-attr]
         assert sentence.startswith("not measured") and not any(letter.isdigit() for letter in sentence)
         await pilot.press("5")
-        assert [text.strip() for text in texts(app, 5)][0] == "this session holds no comparison"
+        assert texts(app, 5)[0].strip() == "this session holds no comparison"
 
 
 async def test_a_pane_without_anything_to_copy_says_so(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from idbg_tui.layout import Sizes, tab_names
 from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.kernel_diff import KernelDiffPane
 from idbg_tui.panes.log import LogPane
 from idbg_tui.panes.node import NodePane
-from idbg_tui.panes.kernel_diff import KernelDiffPane
 from idbg_tui.panes.rules import RulesPane
 
 

@@ -10,6 +10,7 @@ from test_app import WIDE, bar, texts, until
 from textual.widgets import Input
 
 from idbg import events
+from idbg.diff import Comparison
 from idbg.errors import BadInput
 from idbg.events import SessionEvent
 from idbg.records import Failure, NodeId, Program, Target
@@ -42,11 +43,13 @@ class FakeSession:
     def start(self) -> None:
         self.calls.append("start")
 
-    def run(self, target: Target | None = None) -> int:
+    def run(self, target: Target | None = None, comparison: Comparison | None = None) -> int:
         self.target = target or self.target
         self.runs += 1
-        self.calls.append(f"run {self.target.backend} {'strict' if self.target.strict else 'warn'}")
-        self.emit(events.RunStarted(run=self.runs, program=Program("m.py"), target=self.target))
+        how = "" if comparison is None else " kernels compared" if comparison.per_kernel else " compared"
+        self.calls.append(f"run {self.target.backend} {'strict' if self.target.strict else 'warn'}{how}")
+        started = events.RunStarted(run=self.runs, program=Program("m.py"), target=self.target, comparison=comparison)
+        self.emit(started)
         return self.runs
 
     def cancel(self) -> None:
@@ -226,3 +229,15 @@ async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pyte
         session.edit_rules(session.target.rules + "# a comment\n")
         await pilot.pause(0.4)
         assert session.runs == 1
+
+
+async def test_one_key_compares_and_the_pane_says_which_side_runs() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda app=app: app.state.running)
+        await pilot.press("d")
+        assert session.calls[-1] == "run aot warn compared"
+        session.emit(events.SideStarted(run=session.runs, side="float64"))
+        await until(pilot, lambda app=app: "comparing: float64" in texts(app, 5)[0])
+        await pilot.press("D")
+        assert session.calls[-1] == "run aot warn kernels compared"

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg.diff import DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff
-from idbg.engine import backends, compat
+from idbg.engine import backends, compat_diff
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.kerneldiff.agreement import How, compared, uncompared
 from idbg.engine.kerneldiff.compare import relative_rmse
 from idbg.engine.kerneldiff.float64 import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.kept import Kept, digest
+from idbg.engine.kerneldiff.narrowed import first_bad_of
 from idbg.engine.kerneldiff.sides import Given, Side, run_compiled, run_eager, run_float64, run_observed
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves
@@ -58,6 +59,8 @@ class Comparison:
         if not self.asked.per_kernel:
             return report
         kernels = self._kernels()
+        if not kernels and report.verdict == "failed":
+            kernels = self._narrowed()
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         return self._told(replace(report, kernels=kernels, first_bad_kernel=bad, notes=tuple(self.notes)))
 
@@ -105,11 +108,11 @@ class Comparison:
             return run_float64(self.subject, backward=self.backward)
         if backend == "eager" and not self.sides:
             return run_eager(self.subject, backward=self.backward)
-        compile, before = self._compiler(backend), compat.graphs_compiled()
+        compile, before = self._compiler(backend), compat_diff.graphs_compiled()
         others = uncaptured() if not self.sides else nullcontext()  # a session hears of its test side alone
-        with compat.inductor_set(self.asked.options), others:
+        with compat_diff.inductor_set(self.asked.options), others:
             side = run_compiled(name_of(backend), self.subject, compile, backward=self.backward, runs=runs)
-        if side.given is not None and compat.graphs_compiled() == before:
+        if side.given is not None and compat_diff.graphs_compiled() == before:
             self.notes.append(f"{name_of(backend)} was given no graph: what ran is the program as it is")
         return side
 
@@ -199,13 +202,25 @@ class Comparison:
 
     def _kernels(self) -> tuple[KernelError, ...]:
         self._begin("kernels")
-        with compat.inductor_set(self.asked.options), uncaptured():
+        with compat_diff.inductor_set(self.asked.options), uncaptured():
             side, kernels = run_observed(self.subject, self._compiler(self.asked.test), backward=self.backward)
         if side.result.failure is not None:
             self.notes.append(f"the kernels could not be observed: {side.result.failure.message}")
-        elif not kernels:
-            self.notes.append("Inductor compiled nothing, so there are no kernels to observe")
         return kernels
+
+    def _narrowed(self) -> tuple[KernelError, ...]:
+        """Where no kernel can be observed: the first node that is wrong, found by halves."""
+        name = name_of(self.asked.test)
+        self.notes.append(f"{name} has no kernels that can be observed: its first bad node is searched for by halves")
+        try:
+            with uncaptured(), self.subject.restored():
+                found = first_bad_of(self.subject, _taken(self.asked.test), dynamic=self.asked.dynamic)
+        except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
+            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {error}")
+            return ()
+        if not found:
+            self.notes.append("the forward of no graph is wrong by itself: look at the backward, or at what joins them")
+        return found
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=_taken(backend), dynamic=self.asked.dynamic)

@@ -17,7 +17,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine import compat
+from idbg.engine import compat, compat_diff
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
 
@@ -163,7 +163,7 @@ class Float64(TorchDispatchMode):
     def _nested(self, op: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
         name = compat.op_name(op)
-        kernel = _branch_taken if name == "cond" else compat.dense_kernel(op)
+        kernel = _branch_taken if name == "cond" else compat_diff.dense_kernel(op)
         if kernel is None:
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
         args, given = tree_map(self._wide, (args, dict(kwargs)))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from idbg.diff import KernelError
-from idbg.engine import compat
+from idbg.engine import compat_diff
 from idbg.engine.kerneldiff.judge import K
 from idbg.engine.kerneldiff.watch import Watch
 from idbg.errors import BadInput
@@ -31,7 +31,7 @@ class Observation:
         called = sorted(self.watches, key=lambda watch: watch.called or len(self.watches) + 1)
         return tuple(error for watch in called for error in watch.errors())
 
-    def compiled(self, graph: compat.InductorGraph) -> None:
+    def compiled(self, graph: compat_diff.InductorGraph) -> None:
         if graph.is_cpp_wrapper:
             self.problem = "kernels cannot be observed under a C++ wrapper (Inductor's option cpp_wrapper)"
             return
@@ -52,7 +52,7 @@ class Observation:
 def observing(k: float = K) -> Iterator[Observation]:
     """While it lasts, whatever Inductor compiles is compiled anew, and its first call is observed."""
     observation = Observation(k)
-    with compat.inductor_graphs(observation.compiled):
+    with compat_diff.inductor_graphs(observation.compiled):
         try:
             yield observation
         finally:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.figures import Grid
 
-CHUNK = 1 << 15  # elements: few enough for one thread and its cache, so that no step waits for another thread
+CHUNK = 1 << 16  # elements: the buffers that hold a chunk's steps fit into a 2 MB cache
 INTS: Final = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 
-from idbg.engine import compat
+from idbg.engine import compat, compat_diff
 from idbg.engine.kerneldiff.philox import drawn
 
 _WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
@@ -103,7 +103,7 @@ class References:
 
     def _computed(self, node: Node) -> Both | Unknown:
         if node.op == "get_attr":
-            held = compat.attribute(self.gm, str(node.target))
+            held = compat_diff.attribute(self.gm, str(node.target))
             return Both(_map(held, _widened), held)
         sources = {source: self.values[source] for source in node.all_input_nodes}
         for value in sources.values():
@@ -125,7 +125,7 @@ class References:
             shape, seed, kind = (map_arg(argument, lambda source: known[source].own) for argument in node.args)
             numbers = drawn(cast("Any", kind), cast("list[int]", shape), cast("Tensor", seed))
             return Both(numbers.double(), numbers)
-        if compat.is_random(node):
+        if compat_diff.is_random(node):
             return Unknown(f"{node.name} draws random numbers that no buffer holds")
         return None
 
@@ -164,7 +164,7 @@ def _changes_more(node: Node) -> bool:
     """Whether the op changes an argument in a way that later nodes see; the copies to inputs at the end are seen by
     none.
     """
-    if node.op != "call_function" or not compat.changes_arguments(node.target):
+    if node.op != "call_function" or not compat_diff.changes_arguments(node.target):
         return False
     target = node.args[0] if node.args else None
     to_input = compat.op_name(node.target) == "copy_" and isinstance(target, Node) and target.op == "placeholder"
@@ -213,7 +213,7 @@ def _in_own_dtypes(
 
     narrow_args, narrow_kwargs = _map((args, kwargs), narrowed)
     result = function(*narrow_args, **narrow_kwargs)
-    if compat.changes_arguments(node.target):
+    if compat_diff.changes_arguments(node.target):
         for leaf, narrow in leaves:
             leaf.copy_(narrow)
     return _map(_returned(node, args, result), _widened)

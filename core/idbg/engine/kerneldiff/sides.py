@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from idbg.diff import KernelError, SideResult, Variance
-from idbg.engine import compat
+from idbg.engine import compat, compat_diff
 from idbg.engine.failures import failure_of
 from idbg.engine.kerneldiff.float64 import Float64, usual_dtype, widened
 from idbg.engine.kerneldiff.observe import Observation, observing
@@ -54,7 +54,7 @@ class Side:
 
 def run_eager(subject: Subject, *, backward: bool = False) -> Side:
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(compat.nothing_compiled())
+        stack.enter_context(compat_diff.nothing_compiled())
         return subject.model
 
     return _side("eager", subject, around, backward)
@@ -68,7 +68,7 @@ def run_compiled(
     compiled: list[Call] = []
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(compat.random_as_eager())
+        stack.enter_context(compat_diff.random_as_eager())
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
 
@@ -84,7 +84,7 @@ def run_observed(
 
     def around(stack: ExitStack) -> Call:
         nonlocal observed
-        stack.enter_context(compat.random_as_eager())
+        stack.enter_context(compat_diff.random_as_eager())
         observed = stack.enter_context(observing())
         return compile(subject.model)
 
@@ -97,7 +97,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
     mode = Float64(usual_dtype(tensors))
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(compat.nothing_compiled())
+        stack.enter_context(compat_diff.nothing_compiled())
         stack.enter_context(widened(tensors))
         stack.enter_context(mode)
         return subject.model

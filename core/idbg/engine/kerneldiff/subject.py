@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from idbg.engine import compat
+from idbg.engine import compat_diff
 from idbg.engine.kerneldiff.tree import leaves, mapped
 from idbg.engine.program import Model, Workload
 from idbg.engine.world import state_restored
@@ -27,7 +27,7 @@ class Subject:
     """
 
     def __init__(self, workload: Workload, *, input_gradients: bool = False) -> None:
-        self.model: Model = compat.uncompiled(workload.model)
+        self.model: Model = compat_diff.uncompiled(workload.model)
         self.args = cast("tuple[object, ...]", mapped(workload.args, _as_leaf))
         self.kwargs = cast("dict[str, object]", mapped(dict(workload.kwargs), _as_leaf))
         self.loss = workload.loss
@@ -183,7 +183,7 @@ def _closed_over(function: object) -> dict[str, object]:
     waiting: list[tuple[str, object]] = [("", function)]
     while waiting:
         name, value = waiting.pop()
-        value = compat.uncompiled(value)
+        value = compat_diff.uncompiled(value)
         if id(value) in seen:
             continue
         seen.add(id(value))

@@ -1,5 +1,7 @@
 """What does one pass over the tensors say, computed by torch in chunks that stay in the cache?"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import inf, isfinite
 
@@ -278,7 +280,19 @@ def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None],
     """One pass over a reference (or eager), the test and, of three sides, float64."""
     reference, test, float64 = sides
     sums = Sums(grid, test.dtype, rule, test.device, float64 is not None, full)
-    for piece in pieces(grid):
-        exact = None if float64 is None else float64.at(piece)
-        sums.add(piece, reference.at(piece), test.at(piece), exact)
+    with _one_thread() if grid.elements > CHUNK else nullcontext():
+        for piece in pieces(grid):
+            exact = None if float64 is None else float64.at(piece)
+            sums.add(piece, reference.at(piece), test.at(piece), exact)
     return sums.figures
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Steps of a chunk take microseconds: on a busy machine, waiting for a second thread took 10 times as long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

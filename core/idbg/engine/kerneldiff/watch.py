@@ -20,7 +20,7 @@ from torch.fx import Node
 
 from idbg.analysis.output_code import read_output_code
 from idbg.diff import KernelError, TensorDiff
-from idbg.engine import compat
+from idbg.engine import compat, compat_diff
 from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import current
 from idbg.engine.kerneldiff.compare import compare_tensors
@@ -65,7 +65,7 @@ class Seen:
 class Watch:
     """One graph's wrapper and what its launches wrote in its first call."""
 
-    def __init__(self, graph: compat.InductorGraph, k: float, count: Callable[[], int]) -> None:
+    def __init__(self, graph: compat_diff.InductorGraph, k: float, count: Callable[[], int]) -> None:
         """`count` gives the place in the run of a graph that is called now, from 1."""
         self.graph = graph
         self.k = k
@@ -101,20 +101,24 @@ class Watch:
             vars(self.graph.module).pop(name, None)
         self.references = None
 
-    def _held(self, buffers: Mapping[str, compat.Buffer]) -> dict[int, list[Held]]:
+    def _held(self, buffers: Mapping[str, compat_diff.Buffer]) -> dict[int, list[Held]]:
         """Point -> the buffers that hold a node's value from there on."""
         found: dict[int, list[Held]] = {}
+        order = {node: place for place, node in enumerate(self.nodes)}
         for name, points in self.wrapper.writes.items():
-            changes = tuple(sorted(self.changes.get(name, ()), key=list(self.nodes).index))
+            changes = tuple(sorted(self.changes.get(name, ()), key=order.__getitem__))
             node = buffers[name].node if name in buffers else (changes or ("",))[-1]
             whole = self.wrapper.bases.get(name, "")
             if node in self.nodes:
                 if name not in buffers and not _gives_tensor(self.nodes[node]):
                     node = list(self.nodes)[self.graph.inputs.index(name)]
                 found.setdefault(points[-1], []).append(Held(name, node, changes))
-            elif whole in self.wrapper.points[points[-1]].names and buffers[whole].node in self.nodes:
+            elif whole in buffers and buffers[whole].node in self.nodes and whole in self._names_at(points[-1]):
                 found.setdefault(points[-1], []).append(Held(name, buffers[whole].node, whole=whole))
         return found
+
+    def _names_at(self, point: int) -> tuple[str, ...]:
+        return self.wrapper.points[point].names
 
     # Called by the wrapper
 
@@ -125,7 +129,8 @@ class Watch:
         self.called = self.count()
         wanted = Counter(node for held in self.held.values() for each in held for node in (each.node, *each.changes))
         try:
-            self.references = References(self.graph.gm, args, wanted)
+            with torch.no_grad():
+                self.references = References(self.graph.gm, args, wanted)
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
             self.problem = f"the inputs could not be copied: {str(error).splitlines()[0]}"
 
@@ -158,7 +163,7 @@ class Watch:
         node, value = self.nodes[held.node], at[held.name]
         if not isinstance(value, Tensor):
             return
-        if compat.is_random(node):
+        if compat_diff.is_random(node):
             references.take(node.name, value)
             self.sizes[held.name] = Size()
             seen.reasons.append("it draws random numbers, which are taken as they are")
@@ -264,14 +269,16 @@ def _with(error: KernelError, worst: Output, seen: Seen) -> KernelError:
     )
 
 
-def _changes(graph: compat.InductorGraph, nodes: Mapping[str, Node]) -> dict[str, set[str]]:
+def _changes(graph: compat_diff.InductorGraph, nodes: Mapping[str, Node]) -> dict[str, set[str]]:
     """Input or buffer -> the nodes that write to it in place."""
     own = {buffer.name: buffer.node for buffer in graph.buffers}
     found: dict[str, set[str]] = {}
     for buffer in graph.buffers:
-        changing = {name for name in buffer.origins if name in nodes and compat.changes_arguments(nodes[name].target)}
+        changing = {
+            name for name in buffer.origins if name in nodes and compat_diff.changes_arguments(nodes[name].target)
+        }
         for name in buffer.writes:
-            found.setdefault(name, set()).update(changing, filter(None, [own.get(name)]))
+            found.setdefault(name, set()).update(changing, {own.get(name, "")} & nodes.keys())
     return found
 
 

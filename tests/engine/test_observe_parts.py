@@ -1,0 +1,169 @@
+"""The parts of observing kernels: wrappers read, reference values, random numbers, and the judgement of an error."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from idbg.analysis.output_code import read_output_code
+from idbg.engine import compat_diff
+from idbg.engine.kerneldiff.judge import Size, judged, measured
+from idbg.engine.kerneldiff.philox import drawn
+from idbg.engine.kerneldiff.references import Both, References, Unknown, copied
+from idbg.engine.kerneldiff.wrapper_lines import read_wrapper
+
+TRITON = """
+class Runner:
+    def call(self, args):
+        arg0_1, arg1_1 = args
+        args.clear()
+        with torch.cuda._DeviceGuard(0):
+            torch.cuda.set_device(0)
+            buf0 = empty_strided_cuda((8, 8), (8, 1), torch.float32)
+            # Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
+            # [Provenance debug handles] extern_kernels.mm:1
+            extern_kernels.mm(arg0_1, arg1_1, out=buf0)
+            buf1 = buf0; del buf0  # reuse
+            # [Provenance debug handles] triton_poi_fused_sin_0:2
+            raw_stream0 = get_raw_stream(0)
+            triton_poi_fused_sin_0.run(buf1, arg1_1, 64, stream=raw_stream0)
+            buf4 = empty_strided_cuda((8, 16), (16, 1), torch.float32)
+            buf2 = reinterpret_tensor(buf4, (8, 8), (16, 1), 0)  # alias
+            buf3 = reinterpret_tensor(buf4, (8, 8), (16, 1), 8)  # alias
+            # [Provenance debug handles] triton_poi_fused_cat_1:3
+            triton_poi_fused_cat_1.run(buf1, buf2, buf3, 64, stream=raw_stream0)
+            del buf1
+            # [Provenance debug handles] torch.ops.aten.var_mean.correction:4
+            buf5 = torch.ops.aten.var_mean.correction(buf4, [1], correction=0)
+            buf6 = buf5[0]
+            # [Provenance debug handles] triton_poi_fused_copy_2:5
+            triton_poi_fused_copy_2.run(buf6, arg0_1, 64, stream=raw_stream0)
+        return (buf6, )
+"""
+
+
+def test_a_wrapper_for_a_gpu_is_read():
+    handles = {"triton_poi_fused_copy_2:5": ["copy_", "add"], "triton_poi_fused_sin_0:2": ["sin"]}
+    code = read_output_code(TRITON, frame="0/0", part="inference", handles=handles)
+    names = {"arg0_1", "arg1_1", *(f"buf{number}" for number in range(7))}
+    wrapper = read_wrapper(code, names, {"arg0_1": ["copy_"]})
+    assert [launch.name for launch in wrapper.launches] == [
+        "extern_kernels.mm",
+        "triton_poi_fused_sin_0",
+        "triton_poi_fused_cat_1",
+        "torch.ops.aten.var_mean.correction",
+        "triton_poi_fused_copy_2",
+    ]
+    lines = TRITON.splitlines()
+    assert all(launch.name in lines[launch.line - 1] for launch in wrapper.launches)
+    assert [launch.takes for launch in wrapper.launches] == [
+        ("arg0_1", "arg1_1"),
+        ("buf0", "arg1_1"),  # in place
+        ("buf1",),
+        ("buf4",),
+        ("buf6", "arg0_1"),
+    ]
+    written = {name: wrapper.points[places[-1]].launch for name, places in wrapper.writes.items()}
+    assert written == {"buf0": 0, "buf1": 1, "buf2": 2, "buf3": 2, "buf4": 2, "buf5": 3, "buf6": 3, "arg0_1": 4}
+
+
+def test_an_error_is_held_against_that_of_the_inputs_and_of_eager():
+    exact = torch.randn(1000, dtype=torch.float64)
+    own = exact.to(torch.float32)
+    off = own * (1 + 1e-5)
+    assert judged(own, Both(exact, own), []).excess <= 1
+    assert judged(off, Both(exact, own), []).excess > 1
+    assert judged(off, Both(exact, own), [Size(1e-5, 1e-4)]).excess <= 1
+    assert judged(off, Both(exact, own * (1 + 1e-5)), []).excess <= 1
+
+
+def test_nan_and_infinities_are_bad_where_only_the_kernel_has_them():
+    exact = torch.tensor([1.0, 2.0, float("inf"), float("nan")], dtype=torch.float64)
+    own = exact.float()
+    assert judged(own, Both(exact, own), []).excess == 0
+    for wrong in (float("nan"), float("inf")):
+        value = own.clone()
+        value[0] = wrong
+        assert judged(value, Both(exact, own), []).excess > 1
+    overflowed = torch.full((4,), float("inf"), dtype=torch.float16)  # as eager's does
+    assert judged(overflowed, Both(torch.full((4,), 1e6, dtype=torch.float64), overflowed), []).excess == 0
+
+
+def test_what_is_exactly_zero_is_judged_by_the_size_of_rounding_errors():
+    """The gradient of a bias before a BatchNorm, say."""
+    exact, own = torch.zeros(8, dtype=torch.float64), torch.randn(8) * 1e-6
+    assert judged(own.flip(0), Both(exact, own), []).excess <= 1
+    assert judged(own * 1e4, Both(exact, own), []).excess > 1
+
+
+def test_integers_are_exact_but_for_a_few_that_their_inputs_error_explains():
+    exact = torch.arange(100_000) % 7
+    value = exact.clone()
+    value[:3] += 1
+    assert judged(value, Both(exact, exact), []).excess <= 1
+    value[:300] += 1
+    assert judged(value, Both(exact, exact), []).excess > 1
+    assert judged(value, Both(exact, exact), [Size(1e-3, 1.0)]).excess <= 1
+    assert measured(exact[:4], exact[:4] + 1) == Size(1.0, 1.0)
+
+
+def test_a_few_elements_beyond_a_comparison_do_not_make_a_kernel_bad():
+    exact = torch.randn(1_000_000, dtype=torch.float64)
+    own = exact.float()
+    value = own.clone()
+    value[7] = 0.0
+    assert judged(value, Both(exact, own), []).excess > 1
+    assert judged(value, Both(exact, own), [], steps=True).excess <= 1
+
+
+def test_random_numbers_are_uniform_or_normal_and_counted_from_an_offset():
+    same = drawn("rand", (4,), torch.tensor(42))
+    assert same.dtype == torch.float32
+    assert torch.equal(same[1:], drawn("rand", (3,), torch.tensor(42), offset=1))
+    many, normal = (drawn(kind, (100_000,), torch.tensor(-7)) for kind in ("rand", "randn"))
+    assert float(many.min()) >= 0 and float(many.max()) < 1 and abs(float(many.mean()) - 0.5) < 0.01
+    assert abs(float(normal.mean())) < 0.02 and abs(float(normal.std()) - 1) < 0.02
+
+
+def traced(function: Callable[..., object], *inputs: torch.Tensor) -> torch.fx.GraphModule:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(function)(*inputs)
+
+
+def test_references_are_kept_in_float64_and_dropped_after_use():
+    gm = traced(
+        lambda x: (x.sin().to(torch.bfloat16).float() + torch.zeros(3, dtype=torch.float16)).cos(), torch.ones(3)
+    )
+    x = torch.randn(3)
+    names = [node.name for node in gm.graph.nodes]
+    references = References(gm, [x], {"cos": 1, "sin": 1})
+    both = references.value("cos")
+    assert both.exact.dtype == torch.float64 and both.own.dtype == torch.float32
+    torch.testing.assert_close(both.exact, x.double().sin().cos(), rtol=1e-15, atol=0)
+    assert torch.equal(both.own, (x.sin().bfloat16().float() + 0).cos())
+    assert references.value("sin").own.dtype == torch.float32
+    references.done("sin")
+    with pytest.raises(Unknown):
+        references.value("sin")
+    assert "cos" in names
+
+
+def test_attention_without_dropout_is_compared_and_its_generators_state_is_not():
+    def attention(q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        result = torch.ops.aten._scaled_dot_product_flash_attention(q, q, q)
+        return result[0], result[6]
+
+    with torch._subclasses.FakeTensorMode():
+        gm = traced(attention, torch.empty(1, 2, 8, 16, dtype=torch.float16, device="cuda"))
+    found = {node.name: compat_diff.is_random(node) for node in gm.graph.nodes}
+    assert not found["_scaled_dot_product_flash_attention"] and not found["getitem"]
+    assert found["getitem_6"]
+
+
+def test_inputs_that_share_memory_share_it_in_the_copy():
+    base = torch.arange(12.0).reshape(3, 4)
+    whole, part, number = copied([base, base[1:, ::2], 5])
+    assert number == 5 and part.stride() == (4, 2)
+    whole[1, 0] = 100
+    assert part[0, 0] == 100 and base[1, 0] == 4
