@@ -6,6 +6,18 @@ import msgspec
 import pytest
 
 from idbg import events
+from idbg.diff import (
+    Baseline,
+    Block,
+    Comparison,
+    Counts,
+    DiffReport,
+    ErrorMap,
+    KernelError,
+    SideResult,
+    TensorDiff,
+    Worst,
+)
 from idbg.records import (
     Failure,
     Frame,
@@ -58,6 +70,26 @@ VIOLATION = Violation(
     rule="r", severity="pad", node=NodeId(ID, "relu"), found="f", wanted="w", fix="x", source="u", file="m", line=1
 )
 
+DIFF = DiffReport(
+    test="inductor",
+    reference="eager",
+    verdict="failed",
+    mode="float64",
+    outputs=(
+        TensorDiff(
+            name="out",
+            passed=False,
+            failed_by=("rmse", "nan"),
+            max_abs=0.5,
+            worst=Worst((0, 3), "nan", 1.5),
+            nan=Counts(1, 0, 1),
+            blocks=(Block("row", (0, 1), (0, 8), 0.25, 3.0),),
+            baseline=Baseline(0.5, 1.0, 0.1, 0.2),
+        ),
+    ),
+    kernels=(KernelError(frame="0/0", part="forward", name="k0", graph=GraphId("0/0", "post_grad", "forward")),),
+    sides=(SideResult("eager", 0.25), SideResult("inductor", failure=Failure(kind="user", message="no"))),
+)
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
     events.WorkerStarted(
@@ -70,6 +102,7 @@ EVERY: list[events.SessionEvent] = [
     ),
     events.WorkerDied(cause="killed by SIGSEGV", last_output="\x1b[31mboom"),
     events.RunStarted(run=1, program=PROGRAM, target=TARGET),
+    events.RunStarted(run=2, program=PROGRAM, target=TARGET, comparison=Comparison(per_kernel=True, atol=1e-3)),
     events.PhaseChanged(run=1, phase="codegen"),
     events.PhaseChanged(run=1, phase="codegen", seconds=0.25, frame="0/0"),
     events.OutputWritten(run=0, stream="stderr", text="é\u2028\n"),
@@ -85,6 +118,10 @@ EVERY: list[events.SessionEvent] = [
     events.RulesRefused(text="x =", origin="editor", message="no", line=1),
     events.ReproStarted(run=1, node=NodeId(ID, "relu"), rule="r"),
     events.ReproEnded(run=1, path="r.py", reproduced=True, status=1, output="o", seconds=3.0, failure=FAILURE),
+    events.SideStarted(run=1, side="float64"),
+    events.SideEnded(run=1, side=SideResult("eager", 0.25)),
+    events.Compared(run=1, report=DIFF),
+    events.ErrorsMapped(run=1, map=ErrorMap("out", (2,), (1, 2), ((0.0, 1e-6),))),
     events.Noted(level="warning", text="disk is full"),
 ]
 

