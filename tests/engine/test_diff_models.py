@@ -42,7 +42,11 @@ def test_a_clean_model_fails_nothing(name: str, dtype: torch.dtype) -> None:
     assert report.outputs and all(diff.baseline for diff in report.outputs)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("vit", torch.float32), ("gpt2", torch.bfloat16)], ids=["vit", "gpt2"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("vit", torch.float32), ("gpt2", torch.bfloat16), ("resnet18", torch.float32)],
+    ids=["vit", "gpt2", "resnet18"],
+)
 def test_clean_gradients_with_dropout_fail_nothing(name: str, dtype: torch.dtype) -> None:
     model, inputs = made(name, dtype)
     report = KernelDiff(model.train(), inputs, backward=True).compare()

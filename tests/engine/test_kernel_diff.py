@@ -372,7 +372,24 @@ def test_kernels_are_observed_on_request_and_the_state_is_kept() -> None:
     assert all(kernel.observed or kernel.reason for kernel in report.kernels)
     assert not model[2].running_mean.any()  # type: ignore[union-attr, operator]
     report = KernelDiff(wide, torch.ones(2), test=plain, per_kernel=True).compare()
-    assert report.notes == ("Inductor compiled nothing, so there are no kernels to observe",)
+    assert report.notes == ("plain has no kernels that can be observed",)
+
+
+def test_the_first_bad_node_of_a_backend_without_kernels_is_found_by_halves(tmp_path: Any) -> None:
+    rules = tmp_path / "low.toml"
+    rules.write_text('name = "low"\n[numerics]\ncompute = "bfloat16"\naccumulate = "float32"\n')
+    target = backend("mock", accelerator=rules, strict=False)
+
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        turned = x.t()  # changes no number
+        return (turned @ w).relu()
+
+    report = KernelDiff(model, (torch.randn(8, 8), torch.randn(8, 8)), test=target, per_kernel=True).compare()
+    (found,) = report.kernels
+    assert report.first_bad_kernel == 0 and found.bad and found.graph is not None
+    assert (found.graph.stage, found.file) == ("dynamo", __file__)
+    assert "matmul" in found.node and (found.error or 0) > 1e-4 > (found.input_error or 0)
+    assert "by halves" in found.reason
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

@@ -59,8 +59,9 @@ class Comparison:
         if not self.asked.per_kernel:
             return report
         kernels = self._kernels()
-        if not kernels and report.verdict == "failed":
-            kernels = self._narrowed()
+        if not kernels:
+            self.notes.append(f"{name_of(self.asked.test)} has no kernels that can be observed")
+            kernels = self._narrowed() if report.verdict == "failed" else ()
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         return self._told(replace(report, kernels=kernels, first_bad_kernel=bad, notes=tuple(self.notes)))
 
@@ -211,7 +212,6 @@ class Comparison:
     def _narrowed(self) -> tuple[KernelError, ...]:
         """Where no kernel can be observed: the first node that is wrong, found by halves."""
         name = name_of(self.asked.test)
-        self.notes.append(f"{name} has no kernels that can be observed: its first bad node is searched for by halves")
         try:
             with uncaptured(), self.subject.restored():
                 found = first_bad_of(self.subject, _taken(self.asked.test), dynamic=self.asked.dynamic)

@@ -1,6 +1,9 @@
 """What does one pass over tensors on a CUDA device say, by one Triton kernel and one copy back?
 
 Import it only where there is Triton. TRITON_INTERPRET=1 runs the kernel on tensors in memory.
+
+What threads tell each other costs more than what they read. So each one keeps its own sums, maxima and columns over all
+areas that it sees, and only rows of squared errors and the histogram are added up area by area.
 """
 
 # Triton has no types, and its kernels are not Python: their annotations mean something else.
@@ -9,28 +12,26 @@ Import it only where there is Triton. TRITON_INTERPRET=1 runs the kernel on tens
 import math
 from contextlib import nullcontext
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from idbg.diff import DECADES
 from idbg.engine.kerneldiff import figures as at
-from idbg.engine.kerneldiff.figures import BINS, HEADER, Figures, Grid, Rule
+from idbg.engine.kerneldiff.figures import HEADER, Figures, Grid, Rule
 from idbg.engine.kerneldiff.pieces import Matrix
+from idbg.engine.kerneldiff.sums import BOUNDS
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-WORDS = {8: tl.int64, 4: tl.int32, 2: tl.int16}
-AREA = 2048  # elements that a program looks at in one go: 8 a thread, or float64 spills registers
-WIDTH = 256  # columns of an area at most
-PER_PROCESSOR = 4  # programs for each of the device's processors
+PROGRAMS = 64  # whose rows the last kernel reads in one go
 
-OCTAVES = 112  # powers of two that the histogram tells apart: from below 1e-20 to above 1e10
-FIRST_OCTAVE = tl.constexpr(1023 - 68)
-LAST_OCTAVE = tl.constexpr(OCTAVES - 1)
 SLOTS = tl.constexpr(32)  # the header's places up to the next power of two
-BIN_SLOTS = tl.constexpr(64)  # the histogram's bins up to the next power of two; the last one takes what is outside
+BINS = tl.constexpr(32)  # the histogram without the equal ones, which are the rest
+LENGTH = tl.constexpr(64)  # of what one program leaves: both of these
+LOWEST, HIGHEST = tl.constexpr(-69), tl.constexpr(36)  # powers of two below 1e-20, and above 1e10
+IS_MAXIMUM = tl.constexpr(sum(1 << place for place in at.MAXIMA))
 HISTOGRAM, SPECIALS, SUM_ABS, SUM_SQUARES = map(tl.constexpr, (at.HISTOGRAM, at.SPECIALS, at.SUM_ABS, at.SUM_SQUARES))
 MAX_ABS, ARG_MAX, SUM_REL, MAX_REL, MAX_SCALED, MISMATCHES = map(
     tl.constexpr, (at.MAX_ABS, at.ARG_MAX, at.SUM_REL, at.MAX_REL, at.MAX_SCALED, at.MISMATCHES)
@@ -41,42 +42,116 @@ REFERENCE_SQUARES, TEST_SQUARES, PRODUCTS, MAX_ULP = map(
 TEST_ERROR, EAGER_ERROR, TEST_MAX, EAGER_MAX, FLOAT64_SQUARES, FLOAT64_MAX = map(
     tl.constexpr, (at.TEST_ERROR, at.EAGER_ERROR, at.TEST_MAX, at.EAGER_MAX, at.FLOAT64_SQUARES, at.FLOAT64_MAX)
 )
-ROW_LENGTH = HEADER - BINS + 64  # of what one program leaves: the header, with all the slots of the histogram
+
+
+class Tuning(NamedTuple):
+    """How the work is cut: elements of an area, its columns at most, programs for each of the device's processors."""
+
+    area: int
+    width: int
+    programs: int
+    warps: int
+    stages: int
+    fold: int  # neighbours that a thread adds up before it keeps their sum
+
+
+VERDICT = Tuning(2048, 2048, 4, 8, 1, 4)
+EVERYTHING = Tuning(2048, 256, 4, 8, 1, 4)
+SIDES = Tuning(2048, 256, 4, 8, 1, 4)
 
 
 @triton.jit
-def _ordered(value, WORD: tl.constexpr, MAGNITUDE: tl.constexpr):
+def _sum(values, BY: tl.constexpr):
+    """Of every `BY` neighbours in a row."""
+    if BY > 1:
+        values = tl.sum(tl.reshape(values, (values.shape[0], values.shape[1] // BY, BY)), 2)
+    return values
+
+
+@triton.jit
+def _max(values, BY: tl.constexpr):
+    if BY > 1:
+        values = tl.max(tl.reshape(values, (values.shape[0], values.shape[1] // BY, BY)), 2)
+    return values
+
+
+@triton.jit
+def _larger(value, by, other_value, other_by):
+    """Of two quotients: compared without dividing, which is slow."""
+    other = other_value * by > value * other_by
+    return tl.where(other, other_value, value), tl.where(other, other_by, by)
+
+
+@triton.jit
+def _ordered(value):
     """Bits as integers in the order of the numbers: neighbours are 1 apart, both zeros are 0."""
-    bits = value.to(WORD, bitcast=True).to(tl.int64)
-    return tl.where(bits < 0, -(bits & MAGNITUDE), bits)
+    if value.dtype.primitive_bitwidth == 64:
+        bits = value.to(tl.int64, bitcast=True)
+        bits = tl.where(bits < 0, -(bits & 0x7FFFFFFFFFFFFFFF), bits)
+    elif value.dtype.primitive_bitwidth == 32:
+        bits = value.to(tl.int32, bitcast=True)
+        bits = tl.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    else:
+        bits = value.to(tl.int16, bitcast=True).to(tl.int32)
+        bits = tl.where(bits < 0, -(bits & 0x7FFF), bits)
+    return bits
 
 
 @triton.jit
-def _add_blocks(
-    squares, sums, row, column, rows, columns, row_step, column_step, tile_rows, tile_columns,
-    HEIGHT: tl.constexpr, WIDE: tl.constexpr, RS: tl.constexpr, CS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+def _apart(x, y, both):
+    """How many numbers lie between: without a sign, or half of them would not fit."""
+    p, q = _ordered(x), _ordered(y)
+    between = tl.where(both, tl.maximum(p, q) - tl.minimum(p, q), 0)
+    if between.dtype == tl.int64:
+        return between.to(tl.uint64, bitcast=True)
+    else:
+        return between.to(tl.uint32, bitcast=True)
+
+
+@triton.jit
+def _counts(d, powers, SIZE: tl.constexpr):
+    """The histogram of an area: which power of two a difference is tells its power of ten, or the one before it."""
+    d = tl.reshape(d, (SIZE,))
+    if d.dtype == tl.float64:
+        octave = ((d.to(tl.int64, bitcast=True) >> 52) - 1023).to(tl.int32)
+    else:
+        octave = (d.to(tl.int32, bitcast=True) >> 23) - 127
+    octave = tl.minimum(tl.maximum(octave, LOWEST), HIGHEST)
+    slot = (octave * 1233 >> 12) + 21  # log10(2) is 1233 / 4096
+    slot += (d >= tl.gather(powers, slot, 0)).to(tl.int32)
+    return tl.histogram(slot, BINS, mask=d > 0.0)
+
+
+@triton.jit
+def _add_rows(squares, by_column, by_tile, sums, row, rows, row_step,
+              RS: tl.constexpr, CS: tl.constexpr, TC: tl.constexpr):  # fmt: skip
+    """Adds an area's squared errors to the blocks of its rows, and to what is kept for its columns and tiles. Areas and
+    blocks are powers of two: none straddles another."""
+    groups = _sum(squares, CS)
+    narrow = _sum(groups, TC // CS)
+    by_row = tl.sum(tl.reshape(tl.sum(narrow, 1), (squares.shape[0] // RS, RS)), 1)
+    place = row // row_step + tl.arange(0, squares.shape[0] // RS)
+    tl.atomic_add(sums + place, by_row, mask=place < (rows + row_step - 1) // row_step, sem="relaxed")
+    return by_column + groups, by_tile + narrow
+
+
+@triton.jit
+def _add_kept(
+    by_column, by_tile, sums, row, column, rows, columns, row_step, column_step, tile_rows, tile_columns,
+    TR: tl.constexpr,
 ):  # fmt: skip
-    """Adds an area's squared errors to one side's blocks; gives their sum. Areas and blocks are powers of two: none
-    straddles another."""
+    """Adds what was kept to the blocks of columns and tiles; gives the sum of it."""
     row_groups, column_groups = (rows + row_step - 1) // row_step, (columns + column_step - 1) // column_step
+    place = column // column_step + tl.arange(0, by_column.shape[1])
+    tl.atomic_add(sums + row_groups + place, tl.sum(by_column, 0), mask=place < column_groups, sem="relaxed")
+
     across = (columns + tile_columns - 1) // tile_columns
-    down = (rows + tile_rows - 1) // tile_rows
-    narrow = tl.sum(tl.reshape(squares, (HEIGHT, WIDE // TC, TC)), 2)
-
-    by_row = tl.sum(tl.reshape(tl.sum(narrow, 1), (HEIGHT // RS, RS)), 1)
-    place = row // row_step + tl.arange(0, HEIGHT // RS)
-    tl.atomic_add(sums + place, by_row, mask=place < row_groups, sem="relaxed")
-
-    by_column = tl.sum(tl.reshape(tl.sum(squares, 0), (WIDE // CS, CS)), 1)
-    place = column // column_step + tl.arange(0, WIDE // CS)
-    tl.atomic_add(sums + row_groups + place, by_column, mask=place < column_groups, sem="relaxed")
-
-    by_tile = tl.sum(tl.reshape(narrow, (HEIGHT // TR, TR, WIDE // TC)), 1)
-    top = (row // tile_rows + tl.arange(0, HEIGHT // TR))[:, None]
-    left = (column // tile_columns + tl.arange(0, WIDE // TC))[None, :]
-    tiles = sums + row_groups + column_groups + top * across + left
-    tl.atomic_add(tiles, by_tile, mask=(top < down) & (left < across), sem="relaxed")
-    return tl.sum(by_row)
+    tiles = tl.sum(tl.reshape(by_tile, (by_tile.shape[0] // TR, TR, by_tile.shape[1])), 1)
+    top = (row // tile_rows + tl.arange(0, tiles.shape[0]))[:, None]
+    left = (column // tile_columns + tl.arange(0, tiles.shape[1]))[None, :]
+    inside = (top < (rows + tile_rows - 1) // tile_rows) & (left < across)
+    tl.atomic_add(sums + row_groups + column_groups + top * across + left, tiles, mask=inside, sem="relaxed")
+    return tl.sum(by_tile)
 
 
 @triton.jit
@@ -86,127 +161,171 @@ def _at(PLACE: tl.constexpr, value):
 
 
 @triton.jit
-def _pair(
-    x_raw, y_raw, x, y, both, inside, flat, atol, rtol, tiny, bases, nexts,
-    WORD: tl.constexpr, MAGNITUDE: tl.constexpr, SIZE: tl.constexpr, FULL: tl.constexpr,
-):  # fmt: skip
-    """Of the test against the reference: what to add up, maxima, the histogram, squares, the largest and its place."""
-    a, b = tl.where(both, x, 0.0), tl.where(both, y, 0.0)
-    d, size = tl.abs(b - a), tl.abs(a)
-    squares = d * d
-    allowed = atol + rtol * size
-    largest = tl.max(d)
-    first = tl.min(tl.where(d == largest, flat, 0x7FFFFFFFFFFFFFFF))
-    over = tl.sum((d > allowed).to(tl.int32)).to(tl.float64)
-    adds = _at(MISMATCHES, over) + _at(SUM_SQUARES, tl.sum(squares)) + _at(REFERENCE_SQUARES, tl.sum(a * a))
-    maxima = _at(MAX_ABS, largest)
-    histogram = tl.zeros((BIN_SLOTS,), tl.int32)
-    if FULL:
-        relative = d / tl.maximum(size, tiny)
-        scaled = tl.where(d > 0.0, d / allowed, 0.0)
-        p, q = _ordered(x_raw, WORD, MAGNITUDE), _ordered(y_raw, WORD, MAGNITUDE)
-        apart = tl.where(p > q, p - q, q - p).to(tl.uint64, bitcast=True).to(tl.float64)
-        adds += _at(SUM_ABS, tl.sum(d)) + _at(SUM_REL, tl.sum(relative))
-        adds += _at(TEST_SQUARES, tl.sum(b * b)) + _at(PRODUCTS, tl.sum(a * b))
-        maxima += _at(MAX_REL, tl.max(relative)) + _at(MAX_SCALED, tl.max(scaled))
-        maxima += _at(MAX_ULP, tl.max(tl.where(both, apart, 0.0)))
-        octave = (d.to(tl.int64, bitcast=True) >> 52).to(tl.int32) - FIRST_OCTAVE
-        octave = tl.minimum(tl.maximum(octave, 0), LAST_OCTAVE)
-        slot = tl.load(bases + octave) + (d >= tl.load(nexts + octave)).to(tl.int32)
-        slot = tl.where(inside, slot, BIN_SLOTS - 1)
-        histogram += tl.histogram(tl.reshape(slot, (SIZE,)), BIN_SLOTS)
-    return adds, maxima, histogram, squares, largest, first
-
-
-@triton.jit
-def _errors(x, y, exact, fine, x_fine):
-    """Of both sides against float64: what to add up, maxima, and the squared errors of the test and of eager."""
-    exact = tl.where(fine, exact, 0.0)
-    of_test = tl.where(fine, tl.abs(y - exact), 0.0)
-    of_eager = tl.where(fine & x_fine, tl.abs(x - exact), 0.0)
-    adds = _at(FLOAT64_SQUARES, tl.sum(exact * exact))
-    maxima = _at(TEST_MAX, tl.max(of_test)) + _at(EAGER_MAX, tl.max(of_eager))
-    maxima += _at(FLOAT64_MAX, tl.max(tl.abs(exact)))
-    return adds, maxima, of_test * of_test, of_eager * of_eager
-
-
-@triton.jit
 def _pass(
-    reference, test, float64, found, sums, rule, bases, nexts, rows, columns, blocks, areas, areas_across,
+    reference, test, float64, found, sums, rule, powers, rows, columns, blocks, bands, areas, each,
     reference_row, reference_column, test_row, test_column, float64_row, float64_column,
-    row_step, column_step, tile_rows, tile_columns, LENGTH: tl.constexpr, WORD: tl.constexpr, MAGNITUDE: tl.constexpr,
-    HEIGHT: tl.constexpr, WIDE: tl.constexpr, RS: tl.constexpr, CS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
-    THREE: tl.constexpr, FULL: tl.constexpr,
+    row_step, column_step, tile_rows, tile_columns, HEIGHT: tl.constexpr, WIDE: tl.constexpr, FOLD: tl.constexpr,
+    RS: tl.constexpr, CS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+    THREE: tl.constexpr, FULL: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """A program takes every n-th area, and leaves one row of header and histogram in `found`."""
+    """A program takes `each` areas, down the rows, and leaves one row of header and histogram in `found`."""
+    NARROW: tl.constexpr = reference.dtype.element_ty.primitive_bitwidth <= 32
+    WORK: tl.constexpr = tl.float32 if NARROW else tl.float64
     program = tl.program_id(0)
     atol, rtol, tiny = tl.load(rule), tl.load(rule + 1), tl.load(rule + 2)
-    adds, maxima = tl.zeros((SLOTS,), tl.float64), tl.zeros((SLOTS,), tl.float64)
-    histogram = tl.zeros((BIN_SLOTS,), tl.int64)
-    most, where_most = tiny * 0.0, tl.full((), 0, tl.int64)
+    down, along = tl.arange(0, HEIGHT)[:, None], tl.arange(0, WIDE)[None, :]
+    zeros = tl.zeros((HEIGHT, WIDE // FOLD), tl.float64)
+    none = tl.zeros((HEIGHT, WIDE // FOLD), tl.int32)
+    met, over = none, none
+    most, where_most = tl.zeros((HEIGHT, WIDE), tl.float64), tl.zeros((HEIGHT, WIDE), tl.int32)
+    squares, x_squares, y_squares, products, sum_abs, sum_rel = zeros, zeros, zeros, zeros, zeros, zeros
+    max_rel, scaled, scaled_by = zeros, zeros, zeros + 1.0
+    max_ulp = none.to(tl.uint32) if NARROW else none.to(tl.uint64)
+    histogram = tl.zeros((BINS,), tl.int32)
+    bounds = tl.load(powers + tl.arange(0, BINS)).to(WORK)
+    test_max, eager_max, exact_max, exact_squares = zeros, zeros, zeros, zeros
+    test_columns, eager_columns = tl.zeros((HEIGHT, WIDE // CS), tl.float64), tl.zeros((HEIGHT, WIDE // CS), tl.float64)
+    test_tiles, eager_tiles = tl.zeros((HEIGHT, WIDE // TC), tl.float64), tl.zeros((HEIGHT, WIDE // TC), tl.float64)
+    test_error, eager_error = tiny * 0.0, tiny * 0.0
 
-    for area in range(program, areas, tl.num_programs(0)):
-        row, column = (area // areas_across).to(tl.int64) * HEIGHT, (area % areas_across).to(tl.int64) * WIDE
-        down, along = (row + tl.arange(0, HEIGHT))[:, None], (column + tl.arange(0, WIDE))[None, :]
-        inside = (down < rows) & (along < columns)
-        x_raw = tl.load(reference + down * reference_row + along * reference_column, mask=inside, other=0.0)
-        y_raw = tl.load(test + down * test_row + along * test_column, mask=inside, other=0.0)
-        x, y = x_raw.to(tl.float64), y_raw.to(tl.float64)
+    for area in tl.range(program * each, min(program * each + each, areas), num_stages=STAGES):
+        row, column = (area % bands).to(tl.int64) * HEIGHT, (area // bands).to(tl.int64) * WIDE
+        i, j = row + down, column + along
+        inside = (i < rows) & (j < columns)
+        x_raw = tl.load(reference + i * reference_row + j * reference_column, mask=inside, other=0.0)
+        y_raw = tl.load(test + i * test_row + j * test_column, mask=inside, other=0.0)
+        x, y = x_raw.to(WORK), y_raw.to(WORK)
         x_fine, y_fine = tl.abs(x) < float("inf"), tl.abs(y) < float("inf")
-        finite = x_fine & y_fine
+        both = x_fine & y_fine
+        finite = both
         if FULL or not THREE:
-            more, larger, counts, squares, largest, first = _pair(
-                x_raw, y_raw, x, y, finite, inside, down * columns + along, atol, rtol, tiny, bases, nexts,
-                WORD, MAGNITUDE, HEIGHT * WIDE, FULL,
+            near, far = tl.where(both, x, 0.0), tl.where(both, y, 0.0)
+            a, b = near.to(tl.float64), far.to(tl.float64)
+            d = tl.abs(b - a)
+            allowed = atol + rtol * tl.abs(a)
+            squares += _sum(d * d, FOLD)
+            x_squares += _sum(a * a, FOLD)
+            over += _sum((d > allowed).to(tl.int32), FOLD)
+            where_most = tl.where(d > most, area, where_most)
+            most = tl.maximum(most, d)
+        if FULL:
+            relative = d * (1.0 / tl.maximum(tl.abs(near), tiny.to(WORK))).to(tl.float64)
+            y_squares += _sum(b * b, FOLD)
+            products += _sum(a * b, FOLD)
+            sum_abs += _sum(d, FOLD)
+            sum_rel += _sum(relative, FOLD)
+            max_rel = tl.maximum(max_rel, _max(relative, FOLD))
+            max_ulp = tl.maximum(max_ulp, _max(_apart(x_raw, y_raw, both), FOLD))
+            allowed = tl.where(d > 0.0, allowed, 1.0)
+            top, by = d, allowed
+            if not NARROW:  # whose products could be too large
+                top, by = d / allowed, tl.full((HEIGHT, WIDE), 1.0, tl.float64)
+            if FOLD > 1:
+                parts: tl.constexpr = (HEIGHT, WIDE // FOLD, FOLD)
+                top, by = tl.reduce((tl.reshape(top, parts), tl.reshape(by, parts)), 2, _larger)
+            scaled, scaled_by = _larger(scaled, scaled_by, top, by)
+            histogram += _counts(tl.abs(far - near), bounds, HEIGHT * WIDE)
+        if FULL and not THREE:
+            test_columns, test_tiles = _add_rows(
+                d * d, test_columns, test_tiles, sums, row, rows, row_step, RS, CS, TC
             )  # fmt: skip
-            adds += more
-            maxima = tl.maximum(maxima, larger)
-            histogram += counts.to(tl.int64)
-            where_most = tl.where(largest > most, first, where_most)
-            most = tl.maximum(most, largest)
-            if FULL and not THREE:
-                _add_blocks(
-                    squares, sums, row, column, rows, columns, row_step, column_step, tile_rows, tile_columns,
-                    HEIGHT, WIDE, RS, CS, TR, TC,
-                )  # fmt: skip
         if THREE:
-            exact = tl.load(float64 + down * float64_row + along * float64_column, mask=inside, other=0.0)
+            exact = tl.load(float64 + i * float64_row + j * float64_column, mask=inside, other=0.0)
             fine = y_fine & (tl.abs(exact) < float("inf"))
-            finite = finite & fine
-            more, larger, of_test, of_eager = _errors(x, y, exact, fine, x_fine)
-            adds += more
-            maxima = tl.maximum(maxima, larger)
-            adds += _at(TEST_ERROR, _add_blocks(
-                of_test, sums, row, column, rows, columns, row_step, column_step, tile_rows, tile_columns,
-                HEIGHT, WIDE, RS, CS, TR, TC,
-            ))  # fmt: skip
-            adds += _at(EAGER_ERROR, _add_blocks(
-                of_eager, sums + blocks, row, column, rows, columns, row_step, column_step, tile_rows, tile_columns,
-                HEIGHT, WIDE, RS, CS, TR, TC,
-            ))  # fmt: skip
-        adds += _at(SPECIALS, tl.sum((~finite).to(tl.int32)).to(tl.float64))
+            finite = both & fine
+            exact = tl.where(fine, exact, 0.0)
+            of_test = tl.where(fine, tl.abs(y.to(tl.float64) - exact), 0.0)
+            of_eager = tl.where(fine & x_fine, tl.abs(x.to(tl.float64) - exact), 0.0)
+            exact_squares += _sum(exact * exact, FOLD)
+            test_max = tl.maximum(test_max, _max(of_test, FOLD))
+            eager_max = tl.maximum(eager_max, _max(of_eager, FOLD))
+            exact_max = tl.maximum(exact_max, _max(tl.abs(exact), FOLD))
+            test_columns, test_tiles = _add_rows(
+                of_test * of_test, test_columns, test_tiles, sums, row, rows, row_step, RS, CS, TC
+            )  # fmt: skip
+            eager_columns, eager_tiles = _add_rows(
+                of_eager * of_eager, eager_columns, eager_tiles, sums + blocks, row, rows, row_step, RS, CS, TC
+            )  # fmt: skip
+        met += _sum((~finite).to(tl.int32), FOLD)
+        if FULL or THREE:
+            last = (area + 1 == areas) | (area + 1 == program * each + each) | (area % bands == bands - 1)
+            if last | ((row + HEIGHT) % tile_rows == 0):
+                test_error += _add_kept(
+                    test_columns, test_tiles, sums, row, column, rows, columns, row_step, column_step,
+                    tile_rows, tile_columns, TR,
+                )  # fmt: skip
+                test_columns, test_tiles = tl.zeros_like(test_columns), tl.zeros_like(test_tiles)
+                if THREE:
+                    eager_error += _add_kept(
+                        eager_columns, eager_tiles, sums + blocks, row, column, rows, columns, row_step, column_step,
+                        tile_rows, tile_columns, TR,
+                    )  # fmt: skip
+                    eager_columns, eager_tiles = tl.zeros_like(eager_columns), tl.zeros_like(eager_tiles)
 
-    into = found + program.to(tl.int64) * LENGTH
-    header = adds + maxima + _at(ARG_MAX, where_most.to(tl.float64))
-    slots = tl.arange(0, SLOTS)
-    tl.store(into + slots, header, mask=slots < HISTOGRAM)
-    tl.store(into + HISTOGRAM + tl.arange(0, BIN_SLOTS), histogram.to(tl.float64))
+    header = _at(SPECIALS, tl.sum(met).to(tl.float64))
+    if FULL or not THREE:
+        largest = tl.max(most)
+        i = (where_most % bands).to(tl.int64) * HEIGHT + down
+        flat = i * columns + (where_most // bands).to(tl.int64) * WIDE + along
+        first = tl.min(tl.where(most == largest, flat, 0x7FFFFFFFFFFFFFFF))
+        header += _at(MAX_ABS, largest) + _at(ARG_MAX, first.to(tl.float64))
+        header += _at(MISMATCHES, tl.sum(over).to(tl.float64))
+        header += _at(SUM_SQUARES, tl.sum(squares)) + _at(REFERENCE_SQUARES, tl.sum(x_squares))
+    if FULL:
+        header += _at(SUM_ABS, tl.sum(sum_abs)) + _at(SUM_REL, tl.sum(sum_rel))
+        header += _at(TEST_SQUARES, tl.sum(y_squares)) + _at(PRODUCTS, tl.sum(products))
+        header += _at(MAX_REL, tl.max(max_rel)) + _at(MAX_SCALED, tl.max(scaled / scaled_by))
+        header += _at(MAX_ULP, tl.max(max_ulp).to(tl.float64))
+    if THREE:
+        header += _at(TEST_MAX, tl.max(test_max)) + _at(EAGER_MAX, tl.max(eager_max))
+        header += _at(FLOAT64_MAX, tl.max(exact_max)) + _at(FLOAT64_SQUARES, tl.sum(exact_squares))
+        header += _at(TEST_ERROR, test_error) + _at(EAGER_ERROR, eager_error)
+    into = found + program * LENGTH
+    tl.store(into + tl.arange(0, SLOTS), header)
+    tl.store(into + SLOTS + tl.arange(0, BINS), histogram.to(tl.float64))
 
 
-@lru_cache(maxsize=8)
-def _tables(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Of every octave the bin that it begins in, and the power of ten inside it (one at most) at which the next begins;
-    and which places of the header are maxima."""
-    bounds = [10.0**exponent for exponent in DECADES]
-    lows = [2.0 ** (octave - 68) for octave in range(OCTAVES)]
-    bases = [1 + sum(bound <= low for bound in bounds) for low in lows]
-    nexts = [next((bound for bound in bounds if low < bound < 2 * low), math.inf) for low in lows]
-    bases[0], nexts[0] = 0, 5e-324  # zero, and all else that is too small
-    maxima = [place in at.MAXIMA for place in range(HEADER)]
+@triton.jit
+def _gather(
+    found, packed, programs, end, reference, test, rows, columns,
+    reference_row, reference_column, test_row, test_column, PROGRAMS: tl.constexpr, FULL: tl.constexpr,
+):  # fmt: skip
+    """The programs' rows into one header, and the worst element's values at the end."""
+    slots = tl.arange(0, LENGTH)
+    maxima = (slots < SLOTS) & ((IS_MAXIMUM >> (slots & 31)) & 1 == 1)
+    total = tl.zeros((PROGRAMS, LENGTH), tl.float64)
+    most = tl.zeros((PROGRAMS,), tl.float64)
+    first = tl.zeros((PROGRAMS,), tl.float64) + float("inf")
+    for start in range(0, programs, PROGRAMS):
+        program = start + tl.arange(0, PROGRAMS)
+        there = program < programs
+        rows_found = tl.load(found + program[:, None] * LENGTH + slots[None, :], mask=there[:, None], other=0.0)
+        total = tl.where(maxima[None, :], tl.maximum(total, rows_found), total + rows_found)
+        largest = tl.load(found + program * LENGTH + MAX_ABS, mask=there, other=-1.0)
+        place = tl.load(found + program * LENGTH + ARG_MAX, mask=there, other=0.0)
+        first = tl.where(largest > most, place, tl.where(largest == most, tl.minimum(first, place), first))
+        most = tl.maximum(most, largest)
+    worst = tl.min(tl.where(most == tl.max(most), first, float("inf")))
+    header = tl.where(maxima, tl.max(total, 0), tl.sum(total, 0))
+    header = tl.where(slots == ARG_MAX, worst, header)
+    counted = tl.sum(tl.where(slots >= SLOTS, header, 0.0))
+    tl.store(packed + slots, header, mask=slots < HISTOGRAM)
+    if FULL:
+        tl.store(packed + HISTOGRAM, (rows * columns).to(tl.float64) - counted)
+        tl.store(packed + HISTOGRAM + 1 + slots - SLOTS, header, mask=slots >= SLOTS)
+    i, j = worst.to(tl.int64) // columns, worst.to(tl.int64) % columns
+    tl.store(packed + end, tl.load(reference + i * reference_row + j * reference_column).to(tl.float64))
+    tl.store(packed + end + 1, tl.load(test + i * test_row + j * test_column).to(tl.float64))
+
+
+@lru_cache(maxsize=64)
+def _numbers(device: torch.device, dtype: torch.dtype, rule: Rule) -> tuple[Tensor, Tensor]:
+    """The rule and the dtype's smallest number, and the powers of ten at which bins of the histogram begin."""
+    numbers = [rule.atol, rule.rtol, torch.finfo(dtype).tiny]
+    powers = [*BOUNDS[torch.float64 if dtype.itemsize > 4 else torch.float32], math.inf]
     return (
-        torch.tensor(bases, dtype=torch.int32, device=device),
-        torch.tensor(nexts, dtype=torch.float64, device=device),
-        torch.tensor(maxima, device=device),
+        torch.tensor(numbers, dtype=torch.float64, device=device),
+        torch.tensor(powers, dtype=torch.float64, device=device),
     )
 
 
@@ -220,51 +339,54 @@ def can_read(sides: tuple[Matrix, Matrix, Matrix | None]) -> bool:
 def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], *, full: bool) -> Figures:
     """One pass over sides that `can_read`; the values of the worst element come along, so that nothing more is read."""
     views = [side.view for side in sides if side is not None and side.view is not None]
+    device, three = views[1].device, len(views) == 3
+    end = HEADER + (2 if three else 1 if full else 0) * grid.blocks
+    if device.type != "cuda":
+        host = packed = torch.zeros(end + 2, dtype=torch.float64)
+        _launch(grid, rule, views, packed, full)
+    else:
+        with torch.cuda.device(device):
+            packed = torch.zeros(end + 2, dtype=torch.float64, device=device)
+            _launch(grid, rule, views, packed, full)
+            # Pinned: a copy to other memory takes longer than the pass. Torch keeps it for the next one.
+            host = torch.empty(end + 2, dtype=torch.float64, pin_memory=True).copy_(packed)
+    values = host.numpy()
+    return Figures(values[:end], grid, three, full, (float(values[end]), float(values[end + 1])))
+
+
+def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: bool) -> None:
     reference, test, exact, three = views[0], views[1], views[-1], len(views) == 3
-    device, dtype = test.device, test.dtype
-    figures = Figures.empty(grid, three=three, full=full)
-    height, width = _area(grid)
-    areas_across = -(-grid.columns // width)
-    areas = areas_across * -(-grid.rows // height)
-    numbers = torch.tensor([rule.atol, rule.rtol, torch.finfo(dtype).tiny], dtype=torch.float64)
-    with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-        bases, nexts, maxima = _tables(device)
-        programs = min(areas, PER_PROCESSOR * _processors(device))
-        found = torch.empty(programs, ROW_LENGTH, dtype=torch.float64, device=device)
-        packed = torch.zeros(len(figures.values) + 2, dtype=torch.float64, device=device)
-        _pass[(programs,)](
-            reference, test, exact, found, packed[HEADER:], numbers.to(device, non_blocking=True), bases, nexts,
-            grid.rows, grid.columns, grid.blocks, areas, areas_across,
-            *reference.stride(), *test.stride(), *exact.stride(),
-            grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns, LENGTH=ROW_LENGTH,
-            WORD=WORDS[dtype.itemsize], MAGNITUDE=2 ** (8 * dtype.itemsize - 1) - 1, HEIGHT=height, WIDE=width,
-            RS=min(grid.row_step, height), CS=min(grid.column_step, width),
-            TR=min(grid.tile_rows, height), TC=min(grid.tile_columns, width), THREE=three, FULL=full, num_warps=8,
-        )  # fmt: skip
-        _gather(found, packed, maxima, reference, test)
-        values = packed.cpu().numpy()
-    figures.values[:] = values[:-2]
-    return Figures(figures.values, grid, three, full, (float(values[-2]), float(values[-1])))
+    tuning = SIDES if three else EVERYTHING if full else VERDICT
+    height, width = _area(grid, tuning)
+    bands = -(-grid.rows // height)
+    areas = bands * -(-grid.columns // width)
+    each = -(-areas // (tuning.programs * _processors(test.device)))
+    programs = -(-areas // each)
+    found = torch.empty(programs, LENGTH.value, dtype=torch.float64, device=test.device)
+    numbers, powers = _numbers(test.device, test.dtype, rule)
+    strides = *reference.stride(), *test.stride()
+    _pass[(programs,)](
+        reference, test, exact, found, packed[HEADER:], numbers, powers,
+        grid.rows, grid.columns, grid.blocks, bands, areas, each, *strides, *exact.stride(),
+        grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns,
+        HEIGHT=height, WIDE=width, FOLD=min(tuning.fold, width),
+        RS=min(grid.row_step, height), CS=min(grid.column_step, width),
+        TR=min(grid.tile_rows, height), TC=min(grid.tile_columns, width),
+        THREE=three, FULL=full, STAGES=tuning.stages, num_warps=tuning.warps,
+    )  # fmt: skip
+    _gather[(1,)](
+        found, packed, programs, len(packed) - 2, reference, test, grid.rows, grid.columns, *strides,
+        PROGRAMS=PROGRAMS, FULL=full, num_warps=8,
+    )  # fmt: skip
 
 
-def _area(grid: Grid) -> tuple[int, int]:
+def _area(grid: Grid, tuning: Tuning) -> tuple[int, int]:
     """Rows and columns of an area: powers of two that waste little on tensors of few rows or few columns."""
     rows, columns = triton.next_power_of_2(grid.rows), triton.next_power_of_2(grid.columns)
-    height = min(rows, AREA // min(WIDTH, columns))
-    return height, min(columns, AREA // height)
+    height = min(rows, tuning.area // min(tuning.width, columns))
+    return height, min(columns, tuning.area // height)
 
 
-def _gather(found: Tensor, packed: Tensor, maxima: Tensor, reference: Tensor, test: Tensor) -> None:
-    """The programs' rows into one header, and the worst element's values at the end. All of it on the device: an index
-    of one element is not read here, as one without dims would be."""
-    header = found[:, :HEADER]
-    packed[:HEADER] = torch.where(maxima, header.amax(0), header.sum(0))
-    best = header[:, at.MAX_ABS].argmax(keepdim=True)
-    index = header[best, at.ARG_MAX]
-    packed[at.ARG_MAX : at.ARG_MAX + 1] = index
-    row, column = index.long() // test.shape[1], index.long() % test.shape[1]
-    packed[-2:-1], packed[-1:] = reference[row, column], test[row, column]
-
-
+@lru_cache(maxsize=8)
 def _processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
