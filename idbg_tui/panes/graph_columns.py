@@ -177,7 +177,7 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
         (_cell(facts.side, columns.side), "dim"),
-        (_cell(f"{facts.kernel} {facts.error}".strip(), columns.kernel), _kernel_style(facts)),
+        (_cell(f"{facts.kernel:<4} {facts.error}".rstrip(), columns.kernel), _kernel_style(facts)),
         (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
     ]
 

@@ -53,11 +53,12 @@ class Tuning(NamedTuple):
     warps: int
     stages: int
     fold: int  # neighbours that a thread adds up before it keeps their sum
+    registers: int | None = None  # of a thread, at most
 
 
-VERDICT = Tuning(2048, 2048, 4, 8, 1, 4)
-EVERYTHING = Tuning(2048, 256, 4, 8, 1, 4)
-SIDES = Tuning(2048, 256, 4, 8, 1, 4)
+VERDICT = Tuning(2048, 2048, 2, 8, 3, 4)
+EVERYTHING = Tuning(1024, 128, 2, 8, 1, 4)
+SIDES = Tuning(1024, 128, 2, 8, 1, 4)
 
 
 @triton.jit
@@ -69,9 +70,15 @@ def _sum(values, BY: tl.constexpr):
 
 
 @triton.jit
+def _greater(one, other):
+    """tl.maximum also asks which one is NaN: of float64, that takes longer."""
+    return tl.where(one > other, one, other)
+
+
+@triton.jit
 def _max(values, BY: tl.constexpr):
     if BY > 1:
-        values = tl.max(tl.reshape(values, (values.shape[0], values.shape[1] // BY, BY)), 2)
+        values = tl.reduce(tl.reshape(values, (values.shape[0], values.shape[1] // BY, BY)), 2, _greater)
     return values
 
 
@@ -123,33 +130,40 @@ def _counts(d, powers, SIZE: tl.constexpr):
 
 
 @triton.jit
-def _add_rows(squares, by_column, by_tile, sums, row, rows, row_step,
-              RS: tl.constexpr, CS: tl.constexpr, TC: tl.constexpr):  # fmt: skip
-    """Adds an area's squared errors to the blocks of its rows, and to what is kept for its columns and tiles. Areas and
-    blocks are powers of two: none straddles another."""
+def _kept(squares, by_column, by_tile, CS: tl.constexpr, TC: tl.constexpr):
+    """Adds an area's squared errors to what is kept for its columns and tiles; gives the sums of rows' pieces too."""
     groups = _sum(squares, CS)
     narrow = _sum(groups, TC // CS)
-    by_row = tl.sum(tl.reshape(tl.sum(narrow, 1), (squares.shape[0] // RS, RS)), 1)
-    place = row // row_step + tl.arange(0, squares.shape[0] // RS)
-    tl.atomic_add(sums + place, by_row, mask=place < (rows + row_step - 1) // row_step, sem="relaxed")
-    return by_column + groups, by_tile + narrow
+    return by_column + groups, by_tile + narrow, narrow
+
+
+@triton.jit
+def _both(one, other, more_of_one, more_of_other):
+    return one + more_of_one, other + more_of_other
+
+
+@triton.jit
+def _add_rows(by_row, sums, row, rows, row_bits):
+    place = row + tl.arange(0, by_row.shape[0])
+    tl.atomic_add(sums + (place >> row_bits), by_row, mask=place < rows, sem="relaxed")
 
 
 @triton.jit
 def _add_kept(
-    by_column, by_tile, sums, row, column, rows, columns, row_step, column_step, tile_rows, tile_columns,
+    by_column, by_tile, sums, row, column, rows, columns, row_bits, column_bits, tile_row_bits, tile_column_bits,
     TR: tl.constexpr,
 ):  # fmt: skip
-    """Adds what was kept to the blocks of columns and tiles; gives the sum of it."""
-    row_groups, column_groups = (rows + row_step - 1) // row_step, (columns + column_step - 1) // column_step
-    place = column // column_step + tl.arange(0, by_column.shape[1])
+    """Adds what was kept to the blocks of columns and tiles; gives the sum of it. Areas and blocks are powers of two:
+    none straddles another."""
+    row_groups, column_groups = ((rows - 1) >> row_bits) + 1, ((columns - 1) >> column_bits) + 1
+    place = (column >> column_bits) + tl.arange(0, by_column.shape[1])
     tl.atomic_add(sums + row_groups + place, tl.sum(by_column, 0), mask=place < column_groups, sem="relaxed")
 
-    across = (columns + tile_columns - 1) // tile_columns
+    across = ((columns - 1) >> tile_column_bits) + 1
     tiles = tl.sum(tl.reshape(by_tile, (by_tile.shape[0] // TR, TR, by_tile.shape[1])), 1)
-    top = (row // tile_rows + tl.arange(0, tiles.shape[0]))[:, None]
-    left = (column // tile_columns + tl.arange(0, tiles.shape[1]))[None, :]
-    inside = (top < (rows + tile_rows - 1) // tile_rows) & (left < across)
+    top = ((row >> tile_row_bits) + tl.arange(0, tiles.shape[0]))[:, None]
+    left = ((column >> tile_column_bits) + tl.arange(0, tiles.shape[1]))[None, :]
+    inside = (top <= (rows - 1) >> tile_row_bits) & (left < across)
     tl.atomic_add(sums + row_groups + column_groups + top * across + left, tiles, mask=inside, sem="relaxed")
     return tl.sum(by_tile)
 
@@ -164,8 +178,8 @@ def _at(PLACE: tl.constexpr, value):
 def _pass(
     reference, test, float64, found, sums, rule, powers, rows, columns, blocks, bands, areas, each,
     reference_row, reference_column, test_row, test_column, float64_row, float64_column,
-    row_step, column_step, tile_rows, tile_columns, HEIGHT: tl.constexpr, WIDE: tl.constexpr, FOLD: tl.constexpr,
-    RS: tl.constexpr, CS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
+    row_bits, column_bits, tile_row_bits, tile_column_bits, HEIGHT: tl.constexpr, WIDE: tl.constexpr,
+    FOLD: tl.constexpr, CS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
     THREE: tl.constexpr, FULL: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """A program takes `each` areas, down the rows, and leaves one row of header and histogram in `found`."""
@@ -206,15 +220,15 @@ def _pass(
             squares += _sum(d * d, FOLD)
             x_squares += _sum(a * a, FOLD)
             over += _sum((d > allowed).to(tl.int32), FOLD)
-            where_most = tl.where(d > most, area, where_most)
-            most = tl.maximum(most, d)
+            more = d > most
+            most, where_most = tl.where(more, d, most), tl.where(more, area, where_most)
         if FULL:
             relative = d * (1.0 / tl.maximum(tl.abs(near), tiny.to(WORK))).to(tl.float64)
             y_squares += _sum(b * b, FOLD)
             products += _sum(a * b, FOLD)
             sum_abs += _sum(d, FOLD)
             sum_rel += _sum(relative, FOLD)
-            max_rel = tl.maximum(max_rel, _max(relative, FOLD))
+            max_rel = _greater(max_rel, _max(relative, FOLD))
             max_ulp = tl.maximum(max_ulp, _max(_apart(x_raw, y_raw, both), FOLD))
             allowed = tl.where(d > 0.0, allowed, 1.0)
             top, by = d, allowed
@@ -226,9 +240,8 @@ def _pass(
             scaled, scaled_by = _larger(scaled, scaled_by, top, by)
             histogram += _counts(tl.abs(far - near), bounds, HEIGHT * WIDE)
         if FULL and not THREE:
-            test_columns, test_tiles = _add_rows(
-                d * d, test_columns, test_tiles, sums, row, rows, row_step, RS, CS, TC
-            )  # fmt: skip
+            test_columns, test_tiles, of_rows = _kept(d * d, test_columns, test_tiles, CS, TC)
+            _add_rows(tl.sum(of_rows, 1), sums, row, rows, row_bits)
         if THREE:
             exact = tl.load(float64 + i * float64_row + j * float64_column, mask=inside, other=0.0)
             fine = y_fine & (tl.abs(exact) < float("inf"))
@@ -237,28 +250,27 @@ def _pass(
             of_test = tl.where(fine, tl.abs(y.to(tl.float64) - exact), 0.0)
             of_eager = tl.where(fine & x_fine, tl.abs(x.to(tl.float64) - exact), 0.0)
             exact_squares += _sum(exact * exact, FOLD)
-            test_max = tl.maximum(test_max, _max(of_test, FOLD))
-            eager_max = tl.maximum(eager_max, _max(of_eager, FOLD))
-            exact_max = tl.maximum(exact_max, _max(tl.abs(exact), FOLD))
-            test_columns, test_tiles = _add_rows(
-                of_test * of_test, test_columns, test_tiles, sums, row, rows, row_step, RS, CS, TC
-            )  # fmt: skip
-            eager_columns, eager_tiles = _add_rows(
-                of_eager * of_eager, eager_columns, eager_tiles, sums + blocks, row, rows, row_step, RS, CS, TC
-            )  # fmt: skip
+            test_max = _greater(test_max, _max(of_test, FOLD))
+            eager_max = _greater(eager_max, _max(of_eager, FOLD))
+            exact_max = _greater(exact_max, _max(tl.abs(exact), FOLD))
+            test_columns, test_tiles, of_test = _kept(of_test * of_test, test_columns, test_tiles, CS, TC)
+            eager_columns, eager_tiles, of_eager = _kept(of_eager * of_eager, eager_columns, eager_tiles, CS, TC)
+            of_test, of_eager = tl.reduce((of_test, of_eager), 1, _both)
+            _add_rows(of_test, sums, row, rows, row_bits)
+            _add_rows(of_eager, sums + blocks, row, rows, row_bits)
         met += _sum((~finite).to(tl.int32), FOLD)
         if FULL or THREE:
             last = (area + 1 == areas) | (area + 1 == program * each + each) | (area % bands == bands - 1)
-            if last | ((row + HEIGHT) % tile_rows == 0):
+            if last | ((row + HEIGHT) >> tile_row_bits != row >> tile_row_bits):
                 test_error += _add_kept(
-                    test_columns, test_tiles, sums, row, column, rows, columns, row_step, column_step,
-                    tile_rows, tile_columns, TR,
+                    test_columns, test_tiles, sums, row, column, rows, columns, row_bits, column_bits,
+                    tile_row_bits, tile_column_bits, TR,
                 )  # fmt: skip
                 test_columns, test_tiles = tl.zeros_like(test_columns), tl.zeros_like(test_tiles)
                 if THREE:
                     eager_error += _add_kept(
-                        eager_columns, eager_tiles, sums + blocks, row, column, rows, columns, row_step, column_step,
-                        tile_rows, tile_columns, TR,
+                        eager_columns, eager_tiles, sums + blocks, row, column, rows, columns, row_bits, column_bits,
+                        tile_row_bits, tile_column_bits, TR,
                     )  # fmt: skip
                     eager_columns, eager_tiles = tl.zeros_like(eager_columns), tl.zeros_like(eager_tiles)
 
@@ -311,7 +323,7 @@ def _gather(
     counted = tl.sum(tl.where(slots >= SLOTS, header, 0.0))
     tl.store(packed + slots, header, mask=slots < HISTOGRAM)
     if FULL:
-        tl.store(packed + HISTOGRAM, (rows * columns).to(tl.float64) - counted)
+        tl.store(packed + HISTOGRAM, tl.full((), rows, tl.float64) * columns - counted)
         tl.store(packed + HISTOGRAM + 1 + slots - SLOTS, header, mask=slots >= SLOTS)
     i, j = worst.to(tl.int64) // columns, worst.to(tl.int64) % columns
     tl.store(packed + end, tl.load(reference + i * reference_row + j * reference_column).to(tl.float64))
@@ -368,11 +380,11 @@ def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: b
     _pass[(programs,)](
         reference, test, exact, found, packed[HEADER:], numbers, powers,
         grid.rows, grid.columns, grid.blocks, bands, areas, each, *strides, *exact.stride(),
-        grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns,
+        *(step.bit_length() - 1 for step in (grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns)),
         HEIGHT=height, WIDE=width, FOLD=min(tuning.fold, width),
-        RS=min(grid.row_step, height), CS=min(grid.column_step, width),
+        CS=min(grid.column_step, width),
         TR=min(grid.tile_rows, height), TC=min(grid.tile_columns, width),
-        THREE=three, FULL=full, STAGES=tuning.stages, num_warps=tuning.warps,
+        THREE=three, FULL=full, STAGES=tuning.stages, num_warps=tuning.warps, maxnreg=tuning.registers,
     )  # fmt: skip
     _gather[(1,)](
         found, packed, programs, len(packed) - 2, reference, test, grid.rows, grid.columns, *strides,
