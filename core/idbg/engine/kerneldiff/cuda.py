@@ -10,7 +10,6 @@ areas that it sees, and only rows of squared errors and the histogram are added 
 # mypy: disable-error-code="import-untyped, no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
 import math
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -56,9 +55,11 @@ class Tuning(NamedTuple):
     registers: int | None = None  # of a thread, at most
 
 
-VERDICT = Tuning(2048, 2048, 2, 8, 3, 4)
-EVERYTHING = Tuning(1024, 128, 2, 8, 1, 4)
-SIDES = Tuning(1024, 128, 2, 8, 1, 4)
+# The fastest of the 11 to 25 tried of each on an H200, on 8192 x 8192 float32 alone
+VERDICT = Tuning(2048, 2048, 3, 8, 3, 4)
+EVERYTHING = Tuning(512, 128, 4, 4, 2, 4, 128)
+SIDES = Tuning(512, 128, 8, 4, 1, 4, 64)
+ALL = Tuning(256, 128, 8, 2, 1, 4, 128)
 
 
 @triton.jit
@@ -109,10 +110,8 @@ def _apart(x, y, both):
     """How many numbers lie between: without a sign, or half of them would not fit."""
     p, q = _ordered(x), _ordered(y)
     between = tl.where(both, tl.maximum(p, q) - tl.minimum(p, q), 0)
-    if between.dtype == tl.int64:
-        return between.to(tl.uint64, bitcast=True)
-    else:
-        return between.to(tl.uint32, bitcast=True)
+    UNSIGNED: tl.constexpr = tl.uint64 if between.dtype == tl.int64 else tl.uint32
+    return between.to(UNSIGNED, bitcast=True)
 
 
 @triton.jit
@@ -149,29 +148,101 @@ def _add_rows(by_row, sums, row, rows, row_bits):
 
 
 @triton.jit
-def _add_kept(
-    by_column, by_tile, sums, row, column, rows, columns, row_bits, column_bits, tile_row_bits, tile_column_bits,
+def _add_columns(by_column, sums, column, rows, columns, row_bits, column_bits):
+    """Adds what was kept, down to the end of a column of areas."""
+    place = (column >> column_bits) + tl.arange(0, by_column.shape[1])
+    sums += ((rows - 1) >> row_bits) + 1
+    tl.atomic_add(sums + place, tl.sum(by_column, 0), mask=place <= (columns - 1) >> column_bits, sem="relaxed")
+
+
+@triton.jit
+def _add_tiles(
+    by_tile, sums, row, column, rows, columns, row_bits, column_bits, tile_row_bits, tile_column_bits,
     TR: tl.constexpr,
 ):  # fmt: skip
-    """Adds what was kept to the blocks of columns and tiles; gives the sum of it. Areas and blocks are powers of two:
+    """Adds what was kept, down to the end of a row of tiles; gives the sum of it. Areas and blocks are powers of two:
     none straddles another."""
-    row_groups, column_groups = ((rows - 1) >> row_bits) + 1, ((columns - 1) >> column_bits) + 1
-    place = (column >> column_bits) + tl.arange(0, by_column.shape[1])
-    tl.atomic_add(sums + row_groups + place, tl.sum(by_column, 0), mask=place < column_groups, sem="relaxed")
-
     across = ((columns - 1) >> tile_column_bits) + 1
     tiles = tl.sum(tl.reshape(by_tile, (by_tile.shape[0] // TR, TR, by_tile.shape[1])), 1)
     top = ((row >> tile_row_bits) + tl.arange(0, tiles.shape[0]))[:, None]
     left = ((column >> tile_column_bits) + tl.arange(0, tiles.shape[1]))[None, :]
     inside = (top <= (rows - 1) >> tile_row_bits) & (left < across)
-    tl.atomic_add(sums + row_groups + column_groups + top * across + left, tiles, mask=inside, sem="relaxed")
-    return tl.sum(by_tile)
+    sums += ((rows - 1) >> row_bits) + ((columns - 1) >> column_bits) + 2
+    tl.atomic_add(sums + top * across + left, tiles, mask=inside, sem="relaxed")
+    return tl.sum(tiles)
 
 
 @triton.jit
 def _at(PLACE: tl.constexpr, value):
     """A header that holds `value` at one place."""
     return tl.where(tl.arange(0, SLOTS) == PLACE, value, 0.0)
+
+
+@triton.jit
+def _add_pair(kept, a, b, allowed, area, FOLD: tl.constexpr):
+    """What a verdict on two sides needs; gives their differences too."""
+    squares, a_squares, over, most, where_most = kept
+    d = tl.abs(b - a)
+    more = d > most
+    most, where_most = tl.where(more, d, most), tl.where(more, area, where_most)
+    over += _sum((d > allowed).to(tl.int32), FOLD)
+    return d, (squares + _sum(d * d, FOLD), a_squares + _sum(a * a, FOLD), over, most, where_most)
+
+
+@triton.jit
+def _pair_header(kept, down, along, columns, bands):
+    squares, a_squares, over, most, where_most = kept
+    largest = tl.max(most)
+    i = (where_most % bands).to(tl.int64) * down.shape[0] + down
+    flat = i * columns + (where_most // bands).to(tl.int64) * along.shape[1] + along
+    first = tl.min(tl.where(most == largest, flat, 0x7FFFFFFFFFFFFFFF))
+    header = _at(MAX_ABS, largest) + _at(ARG_MAX, first.to(tl.float64)) + _at(MISMATCHES, tl.sum(over).to(tl.float64))
+    return header + _at(SUM_SQUARES, tl.sum(squares)) + _at(REFERENCE_SQUARES, tl.sum(a_squares))
+
+
+@triton.jit
+def _add_metrics(kept, a, b, d, allowed, size, apart, FOLD: tl.constexpr):
+    """What only a full comparison needs, but for the histogram."""
+    b_squares, products, sum_abs, sum_rel, max_rel, max_ulp, scaled, scaled_by = kept
+    relative = d * (1.0 / size).to(tl.float64)
+    by = tl.where(d > 0.0, allowed, 1.0)
+    if size.dtype == tl.float64:  # products could be too large
+        d_by, by = d / by, tl.full(d.shape, 1.0, tl.float64)
+    else:
+        d_by = d
+    if FOLD > 1:
+        parts: tl.constexpr = (d.shape[0], d.shape[1] // FOLD, FOLD)
+        d_by, by = tl.reduce((tl.reshape(d_by, parts), tl.reshape(by, parts)), 2, _larger)
+    scaled, scaled_by = _larger(scaled, scaled_by, d_by, by)
+    max_rel, max_ulp = _greater(max_rel, _max(relative, FOLD)), tl.maximum(max_ulp, _max(apart, FOLD))
+    b_squares, products = b_squares + _sum(b * b, FOLD), products + _sum(a * b, FOLD)
+    sum_abs, sum_rel = sum_abs + _sum(d, FOLD), sum_rel + _sum(relative, FOLD)
+    return b_squares, products, sum_abs, sum_rel, max_rel, max_ulp, scaled, scaled_by
+
+
+@triton.jit
+def _metrics_header(kept):
+    b_squares, products, sum_abs, sum_rel, max_rel, max_ulp, scaled, scaled_by = kept
+    header = _at(SUM_ABS, tl.sum(sum_abs)) + _at(SUM_REL, tl.sum(sum_rel))
+    header += _at(TEST_SQUARES, tl.sum(b_squares)) + _at(PRODUCTS, tl.sum(products))
+    header += _at(MAX_REL, tl.max(max_rel)) + _at(MAX_SCALED, tl.max(scaled / scaled_by))
+    return header + _at(MAX_ULP, tl.max(max_ulp).to(tl.float64))
+
+
+@triton.jit
+def _add_errors(kept, of_test, of_eager, exact, FOLD: tl.constexpr):
+    """Of both sides against float64, but for the sums that blocks have."""
+    test_max, eager_max, exact_max, exact_squares = kept
+    test_max, eager_max = _greater(test_max, _max(of_test, FOLD)), _greater(eager_max, _max(of_eager, FOLD))
+    exact_max = _greater(exact_max, _max(tl.abs(exact), FOLD))
+    return test_max, eager_max, exact_max, exact_squares + _sum(exact * exact, FOLD)
+
+
+@triton.jit
+def _errors_header(kept):
+    test_max, eager_max, exact_max, exact_squares = kept
+    header = _at(TEST_MAX, tl.max(test_max)) + _at(EAGER_MAX, tl.max(eager_max))
+    return header + _at(FLOAT64_MAX, tl.max(exact_max)) + _at(FLOAT64_SQUARES, tl.sum(exact_squares))
 
 
 @triton.jit
@@ -187,19 +258,15 @@ def _pass(
     WORK: tl.constexpr = tl.float32 if NARROW else tl.float64
     program = tl.program_id(0)
     atol, rtol, tiny = tl.load(rule), tl.load(rule + 1), tl.load(rule + 2)
-    down, along = tl.arange(0, HEIGHT)[:, None], tl.arange(0, WIDE)[None, :]
-    zeros = tl.zeros((HEIGHT, WIDE // FOLD), tl.float64)
-    none = tl.zeros((HEIGHT, WIDE // FOLD), tl.int32)
-    met, over = none, none
-    most, where_most = tl.zeros((HEIGHT, WIDE), tl.float64), tl.zeros((HEIGHT, WIDE), tl.int32)
-    squares, x_squares, y_squares, products, sum_abs, sum_rel = zeros, zeros, zeros, zeros, zeros, zeros
-    max_rel, scaled, scaled_by = zeros, zeros, zeros + 1.0
-    max_ulp = none.to(tl.uint32) if NARROW else none.to(tl.uint64)
-    histogram = tl.zeros((BINS,), tl.int32)
     bounds = tl.load(powers + tl.arange(0, BINS)).to(WORK)
-    test_max, eager_max, exact_max, exact_squares = zeros, zeros, zeros, zeros
-    test_columns, eager_columns = tl.zeros((HEIGHT, WIDE // CS), tl.float64), tl.zeros((HEIGHT, WIDE // CS), tl.float64)
-    test_tiles, eager_tiles = tl.zeros((HEIGHT, WIDE // TC), tl.float64), tl.zeros((HEIGHT, WIDE // TC), tl.float64)
+    down, along = tl.arange(0, HEIGHT)[:, None], tl.arange(0, WIDE)[None, :]
+    zeros, none = tl.zeros((HEIGHT, WIDE // FOLD), tl.float64), tl.zeros((HEIGHT, WIDE // FOLD), tl.int32)
+    most, where_most = tl.zeros((HEIGHT, WIDE), tl.float64), tl.zeros((HEIGHT, WIDE), tl.int32)
+    met, histogram, pair = none, tl.zeros((BINS,), tl.int32), (zeros, zeros, none, most, where_most)
+    metrics = (zeros, zeros, zeros, zeros, zeros, none.to(tl.uint32 if NARROW else tl.uint64), zeros, zeros + 1.0)
+    errors = (zeros, zeros, zeros, zeros)
+    no_columns, no_tiles = tl.zeros((HEIGHT, WIDE // CS), tl.float64), tl.zeros((HEIGHT, WIDE // TC), tl.float64)
+    test_columns, eager_columns, test_tiles, eager_tiles = no_columns, no_columns, no_tiles, no_tiles
     test_error, eager_error = tiny * 0.0, tiny * 0.0
 
     for area in tl.range(program * each, min(program * each + each, areas), num_stages=STAGES):
@@ -215,29 +282,11 @@ def _pass(
         if FULL or not THREE:
             near, far = tl.where(both, x, 0.0), tl.where(both, y, 0.0)
             a, b = near.to(tl.float64), far.to(tl.float64)
-            d = tl.abs(b - a)
             allowed = atol + rtol * tl.abs(a)
-            squares += _sum(d * d, FOLD)
-            x_squares += _sum(a * a, FOLD)
-            over += _sum((d > allowed).to(tl.int32), FOLD)
-            more = d > most
-            most, where_most = tl.where(more, d, most), tl.where(more, area, where_most)
+            d, pair = _add_pair(pair, a, b, allowed, area, FOLD)
         if FULL:
-            relative = d * (1.0 / tl.maximum(tl.abs(near), tiny.to(WORK))).to(tl.float64)
-            y_squares += _sum(b * b, FOLD)
-            products += _sum(a * b, FOLD)
-            sum_abs += _sum(d, FOLD)
-            sum_rel += _sum(relative, FOLD)
-            max_rel = _greater(max_rel, _max(relative, FOLD))
-            max_ulp = tl.maximum(max_ulp, _max(_apart(x_raw, y_raw, both), FOLD))
-            allowed = tl.where(d > 0.0, allowed, 1.0)
-            top, by = d, allowed
-            if not NARROW:  # whose products could be too large
-                top, by = d / allowed, tl.full((HEIGHT, WIDE), 1.0, tl.float64)
-            if FOLD > 1:
-                parts: tl.constexpr = (HEIGHT, WIDE // FOLD, FOLD)
-                top, by = tl.reduce((tl.reshape(top, parts), tl.reshape(by, parts)), 2, _larger)
-            scaled, scaled_by = _larger(scaled, scaled_by, top, by)
+            size = tl.maximum(tl.abs(near), tiny.to(WORK))
+            metrics = _add_metrics(metrics, a, b, d, allowed, size, _apart(x_raw, y_raw, both), FOLD)
             histogram += _counts(tl.abs(far - near), bounds, HEIGHT * WIDE)
         if FULL and not THREE:
             test_columns, test_tiles, of_rows = _kept(d * d, test_columns, test_tiles, CS, TC)
@@ -249,10 +298,7 @@ def _pass(
             exact = tl.where(fine, exact, 0.0)
             of_test = tl.where(fine, tl.abs(y.to(tl.float64) - exact), 0.0)
             of_eager = tl.where(fine & x_fine, tl.abs(x.to(tl.float64) - exact), 0.0)
-            exact_squares += _sum(exact * exact, FOLD)
-            test_max = _greater(test_max, _max(of_test, FOLD))
-            eager_max = _greater(eager_max, _max(of_eager, FOLD))
-            exact_max = _greater(exact_max, _max(tl.abs(exact), FOLD))
+            errors = _add_errors(errors, of_test, of_eager, exact, FOLD)
             test_columns, test_tiles, of_test = _kept(of_test * of_test, test_columns, test_tiles, CS, TC)
             eager_columns, eager_tiles, of_eager = _kept(of_eager * of_eager, eager_columns, eager_tiles, CS, TC)
             of_test, of_eager = tl.reduce((of_test, of_eager), 1, _both)
@@ -262,36 +308,31 @@ def _pass(
         if FULL or THREE:
             last = (area + 1 == areas) | (area + 1 == program * each + each) | (area % bands == bands - 1)
             if last | ((row + HEIGHT) >> tile_row_bits != row >> tile_row_bits):
-                test_error += _add_kept(
-                    test_columns, test_tiles, sums, row, column, rows, columns, row_bits, column_bits,
-                    tile_row_bits, tile_column_bits, TR,
+                test_error += _add_tiles(
+                    test_tiles, sums, row, column, rows, columns,
+                    row_bits, column_bits, tile_row_bits, tile_column_bits, TR,
                 )  # fmt: skip
-                test_columns, test_tiles = tl.zeros_like(test_columns), tl.zeros_like(test_tiles)
+                test_tiles = tl.zeros_like(test_tiles)
                 if THREE:
-                    eager_error += _add_kept(
-                        eager_columns, eager_tiles, sums + blocks, row, column, rows, columns, row_bits, column_bits,
-                        tile_row_bits, tile_column_bits, TR,
+                    eager_error += _add_tiles(
+                        eager_tiles, sums + blocks, row, column, rows, columns,
+                        row_bits, column_bits, tile_row_bits, tile_column_bits, TR,
                     )  # fmt: skip
-                    eager_columns, eager_tiles = tl.zeros_like(eager_columns), tl.zeros_like(eager_tiles)
+                    eager_tiles = tl.zeros_like(eager_tiles)
+            if last:
+                _add_columns(test_columns, sums, column, rows, columns, row_bits, column_bits)
+                test_columns = tl.zeros_like(test_columns)
+                if THREE:
+                    _add_columns(eager_columns, sums + blocks, column, rows, columns, row_bits, column_bits)
+                    eager_columns = tl.zeros_like(eager_columns)
 
     header = _at(SPECIALS, tl.sum(met).to(tl.float64))
     if FULL or not THREE:
-        largest = tl.max(most)
-        i = (where_most % bands).to(tl.int64) * HEIGHT + down
-        flat = i * columns + (where_most // bands).to(tl.int64) * WIDE + along
-        first = tl.min(tl.where(most == largest, flat, 0x7FFFFFFFFFFFFFFF))
-        header += _at(MAX_ABS, largest) + _at(ARG_MAX, first.to(tl.float64))
-        header += _at(MISMATCHES, tl.sum(over).to(tl.float64))
-        header += _at(SUM_SQUARES, tl.sum(squares)) + _at(REFERENCE_SQUARES, tl.sum(x_squares))
+        header += _pair_header(pair, down, along, columns, bands)
     if FULL:
-        header += _at(SUM_ABS, tl.sum(sum_abs)) + _at(SUM_REL, tl.sum(sum_rel))
-        header += _at(TEST_SQUARES, tl.sum(y_squares)) + _at(PRODUCTS, tl.sum(products))
-        header += _at(MAX_REL, tl.max(max_rel)) + _at(MAX_SCALED, tl.max(scaled / scaled_by))
-        header += _at(MAX_ULP, tl.max(max_ulp).to(tl.float64))
+        header += _metrics_header(metrics)
     if THREE:
-        header += _at(TEST_MAX, tl.max(test_max)) + _at(EAGER_MAX, tl.max(eager_max))
-        header += _at(FLOAT64_MAX, tl.max(exact_max)) + _at(FLOAT64_SQUARES, tl.sum(exact_squares))
-        header += _at(TEST_ERROR, test_error) + _at(EAGER_ERROR, eager_error)
+        header += _errors_header(errors) + _at(TEST_ERROR, test_error) + _at(EAGER_ERROR, eager_error)
     into = found + program * LENGTH
     tl.store(into + tl.arange(0, SLOTS), header)
     tl.store(into + SLOTS + tl.arange(0, BINS), histogram.to(tl.float64))
@@ -368,7 +409,7 @@ def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None],
 
 def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: bool) -> None:
     reference, test, exact, three = views[0], views[1], views[-1], len(views) == 3
-    tuning = SIDES if three else EVERYTHING if full else VERDICT
+    tuning = (ALL if full else SIDES) if three else EVERYTHING if full else VERDICT
     height, width = _area(grid, tuning)
     bands = -(-grid.rows // height)
     areas = bands * -(-grid.columns // width)
