@@ -63,6 +63,10 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     k: float = 3.0
     seconds: float = SIDE_SECONDS
 
+    @property
+    def by_tolerance(self) -> bool:
+        return self.atol is not None or self.rtol is not None
+
 
 class Worst(msgspec.Struct, frozen=True):
     """The element with the largest absolute error (of a one-sided NaN or infinity first, if there is one)."""
@@ -204,8 +208,9 @@ class ErrorMap(msgspec.Struct, frozen=True):
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run held against a reference. `float64` is "" where there was a float64 side, else says why there was none.
 
-    `verdict` is "error" where a side failed or was stopped: what the other gave is still here. `first_bad_kernel`
-    indexes `kernels`.
+    `verdict` is "error" where a side failed, was stopped or has not run yet: what the other gave is still here.
+    `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it had compared by
+    then stands.
     """
 
     test: str
@@ -220,7 +225,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     sides: tuple[SideResult, ...] = ()
     variance: tuple[Variance, ...] = ()
     notes: tuple[str, ...] = ()
-    failure: Failure | None = None  # why it did not come to its end
+    failure: Failure | None = None
 
     @property
     def passed(self) -> bool:

@@ -147,7 +147,7 @@ class SideEnded(Event, frozen=True, kw_only=True, tag="side_ended"):
 
 
 class Compared(Event, frozen=True, kw_only=True, tag="compared"):
-    """The run was held against its reference; comes before the run's end, also where a side failed or was stopped."""
+    """What is known so far of how the run and its reference differ; the last one before the run's end has all of it."""
 
     run: int
     report: DiffReport

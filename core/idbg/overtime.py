@@ -49,16 +49,16 @@ class Overtime:
 
 
 def unfinished(run: Run, failure: Failure | None) -> DiffReport:
-    """What is known of a comparison that did not come to its end."""
+    """What is known of a comparison whose program did not come to its end."""
     assert run.comparison is not None
-    sides = tuple(run.sides) + ((SideResult(run.side, failure=failure),) if run.side else ())
-    by_tolerance = run.comparison.atol is not None or run.comparison.rtol is not None
-    return DiffReport(
+    known = run.diff or DiffReport(
         test=run.target.backend,
         reference=run.comparison.reference,
         verdict="error",
-        mode="tolerance" if by_tolerance else "float64",
-        float64="the comparison did not come to its end",
-        sides=sides,
-        failure=failure,
+        mode="tolerance" if run.comparison.by_tolerance else "float64",
+        float64="not run",
     )
+    if not run.side:  # what was begun is compared
+        return replace(known, failure=failure)
+    sides = (*run.sides, SideResult(run.side, failure=failure))
+    return replace(known, verdict="failed" if known.verdict == "failed" else "error", sides=sides, failure=failure)

@@ -265,7 +265,7 @@ class Session:
             if isinstance(event, events.RunEnded):
                 event = self._overtime.ended(event)
                 run = self._feed.history.runs.get(event.run)
-                if run is not None and run.comparison and not run.diff:
+                if run is not None and run.comparison and (event.failure or not run.diff):
                     self._feed.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
             self._feed.emit(event)
             if isinstance(event, events.RunEnded | events.ReproEnded | events.ErrorsMapped):

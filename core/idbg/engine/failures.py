@@ -39,6 +39,8 @@ def failure_of(error: BaseException, program: Program) -> Failure:
     text = _traceback(error)
     file, line = _place(error)
     message = _BY_BACKEND.sub("", str(error).strip()) or type(error).__name__
+    if isinstance(error, SystemExit):
+        message = f"it ended itself with sys.exit({error.code!r})"
     for link in chain:
         if compat.is_torch_error(link):
             return Failure(

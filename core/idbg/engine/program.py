@@ -31,12 +31,16 @@ Model = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Workload:
-    """What `program()` returned: a callable, its arguments, and a loss if there is a backward to compile."""
+    """What `program()` returned: a callable, its arguments, and a loss if there is a backward to compile.
+
+    `grad`: it runs with gradients recorded also where none are asked for.
+    """
 
     model: Model
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     loss: Model | None = None
+    grad: bool = False
 
 
 Compare = Callable[[Workload, str], None]
@@ -230,7 +234,8 @@ def _run(workload: Workload, target: Target) -> None:
 
 def _before_first(compare: Compare) -> BeforeFirst:
     def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
-        compare(Workload(model, args, kwargs), getattr(model, "__name__", type(model).__name__))
+        workload = Workload(model, args, kwargs, grad=torch.is_grad_enabled())
+        compare(workload, getattr(model, "__name__", type(model).__name__))
 
     return hold
 

@@ -21,6 +21,8 @@ from idbg.errors import BadInput
 from idbg.events import SessionEvent
 from idbg.records import Target
 
+_FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"
+
 
 @dataclass
 class Comparing:
@@ -35,43 +37,44 @@ class Comparing:
     reports: list[DiffReport] = field(default_factory=list)
     pairs: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
+    _prefix: str = ""  # of the outputs of what is compared now
     _ended: int = 0
+    _told: DiffReport | None = None
 
     def __call__(self, workload: Workload, name: str) -> None:
         """Compare; of a script's functions each output is called by the function's `name` too."""
-        self._ended = 0
         asked, reference = self.asked, self.asked.reference
-        prefix = f"{name}: " if name else ""
+        self._ended, self._prefix = 0, f"{name}: " if name else ""
         comparison = KernelDiff(
             workload.model,
             workload.args,
             workload.kwargs,
             loss=workload.loss,
             backward=asked.backward,
-            reference=kept(Path(reference), prefix) if os.path.isabs(reference) else reference,
+            reference=kept(Path(reference), self._prefix) if os.path.isabs(reference) else reference,
             test=self.backend,
             atol=asked.atol,
             rtol=asked.rtol,
             k=asked.k,
+            grad=workload.grad,
             runs=asked.runs,
             dynamic=self.target.dynamic,
             per_kernel=asked.per_kernel,
             kept=True,
             on_side=self._side_began,
-            on_result=self._told,
+            on_result=self._so_far,
         ).begin()
         with torch_compile_as_it_is():
             report = comparison.run()
         self.digests.append(comparison.digest)
-        self.pairs |= {prefix + key: pair for key, pair in comparison.pairs.items()}
-        self.reports.append(report if not name else _prefixed(report, prefix))
+        self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
+        self.reports.append(self._named(report))
 
     def end(self) -> None:
         """Tell the report, and keep what the test side gave for later sessions to compare with."""
         if not self.reports:
             return
-        report = _merged(self.reports)
-        self.emit(events.Compared(run=self.run, report=sayable(report)))
+        self._tell(self.reports)
         problem = keep({name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run)
         if problem:
             self.emit(events.Noted(level="warning", text=problem))
@@ -85,19 +88,29 @@ class Comparing:
     def _side_began(self, side: str) -> None:
         self.emit(events.SideStarted(run=self.run, side=side))
 
-    def _told(self, report: DiffReport) -> None:
+    def _so_far(self, report: DiffReport) -> None:
         for side in report.sides[self._ended :]:
             self.emit(events.SideEnded(run=self.run, side=side))
         self._ended = len(report.sides)
+        if report.outputs or report.gradients:  # a side may yet hang, or take this process with it
+            self._tell([*self.reports, self._named(report)])
 
+    def _tell(self, reports: list[DiffReport]) -> None:
+        report = sayable(_merged(reports))
+        if report != self._told:
+            self._told = report
+            self.emit(events.Compared(run=self.run, report=report))
 
-def _prefixed(report: DiffReport, prefix: str) -> DiffReport:
-    """The report with its outputs and gradients called by their function too."""
+    def _named(self, report: DiffReport) -> DiffReport:
+        """The report with its outputs and gradients called by their function too."""
+        if not self._prefix:
+            return report
 
-    def named(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
-        return tuple(replace(diff, name=prefix + diff.name) for diff in diffs)
+        def named(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+            return tuple(replace(diff, name=self._prefix + diff.name) for diff in diffs)
 
-    return replace(report, outputs=named(report.outputs), gradients=named(report.gradients))
+        outputs, gradients = named(report.outputs), named(report.gradients)
+        return replace(report, outputs=outputs, gradients=gradients, notes=(*report.notes, _FIRST_CALLS))
 
 
 def _merged(reports: list[DiffReport]) -> DiffReport:

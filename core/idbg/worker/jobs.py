@@ -76,10 +76,12 @@ class Jobs:
             self.comparing = Comparing(
                 request.run, request.comparison, target, backend, Path(request.folder), self.emit
             )
-        with capturing(capture):
-            self.programs.run(request.program, target, capture, self.comparing)
-        if self.comparing is not None:
-            self.comparing.end()
+        try:
+            with capturing(capture):
+                self.programs.run(request.program, target, capture, self.comparing)
+        finally:
+            if self.comparing is not None:
+                self.comparing.end()
 
     def is_spent(self, request: Compile) -> bool:
         """Whether the request needs a process in which no other program has run."""

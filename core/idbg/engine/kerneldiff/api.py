@@ -32,6 +32,8 @@ class KernelDiff:
     default with `atol` or `rtol`): |d| <= atol + rtol * |reference|, torch.testing's where none are given. `tolerances`
     are an output's own (atol, rtol), by its name.
 
+    `grad`: the forward runs with gradients recorded, as in training, also where none are compared; else without.
+
     `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`
     the report so far after each.
     """
@@ -42,6 +44,7 @@ class KernelDiff:
     _: KW_ONLY
     loss: Model | None = None
     backward: bool = False
+    grad: bool = False
     reference: Backend | Kept = "eager"
     test: Backend = "inductor"
     atol: float | None = None
@@ -67,7 +70,8 @@ class KernelDiff:
         """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""
         self._check()
         args, kwargs = arguments(self.model, self.inputs, self.kwargs)
-        subject = Subject(Workload(self.model, args, kwargs, self.loss), input_gradients=self.backward)
+        workload = Workload(self.model, args, kwargs, self.loss, self.grad)
+        subject = Subject(workload, input_gradients=self.backward)
         return Comparison(self, subject)
 
     @property

@@ -97,7 +97,12 @@ class Comparison:
         self._begin(name_of(backend))
         side = self._of_session(backend) if isinstance(backend, Kept) else self._run(backend, runs)
         self.sides.append(side)
-        self._told(self._report("error"))
+        so_far = self._report("error")
+        if len(self.sides) == 1:  # the other may take the process with it
+            why = f"{name_of(self.asked.test)} gave nothing"
+            outputs, gradients = (_alone(found, None, why) for found in (side.outputs, side.gradients))
+            so_far = replace(so_far, outputs=outputs, gradients=gradients)
+        self._told(so_far)
         return side
 
     def _begin(self, side: str) -> None:
@@ -206,7 +211,7 @@ class Comparison:
         with compat_diff.inductor_set(self.asked.options), uncaptured():
             side, kernels = run_observed(self.subject, self._compiler(self.asked.test), backward=self.backward)
         if side.result.failure is not None:
-            self.notes.append(f"the kernels could not be observed: {side.result.failure.message}")
+            self.notes.append(f"the kernels could not be observed: {_first_line(side.result.failure.message)}")
         return kernels
 
     def _narrowed(self) -> tuple[KernelError, ...]:
@@ -216,7 +221,8 @@ class Comparison:
             with uncaptured(), self.subject.restored():
                 found = first_bad_of(self.subject, _taken(self.asked.test), dynamic=self.asked.dynamic)
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {error}")
+            told = _first_line(str(error)) or type(error).__name__
+            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
             return ()
         if not found:
             self.notes.append("the forward of no graph is wrong by itself: look at the backward, or at what joins them")
@@ -224,6 +230,11 @@ class Comparison:
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=_taken(backend), dynamic=self.asked.dynamic)
+
+
+def _first_line(text: str) -> str:
+    """A compiler's message can be 100 kB."""
+    return text.strip().partition("\n")[0]
 
 
 def name_of(backend: Backend | Kept) -> str:

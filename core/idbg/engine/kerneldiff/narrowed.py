@@ -40,7 +40,7 @@ def _graphs(subject: Subject, dynamic: bool | None) -> list[tuple[GraphModule, t
         return run
 
     torch._dynamo.reset()
-    with subject.restored(), torch.no_grad():
+    with subject.restored(), torch.set_grad_enabled(subject.grad):
         torch.compile(subject.model, backend=remember, dynamic=dynamic)(*subject.args, **subject.kwargs)
     return list(calls.items())
 

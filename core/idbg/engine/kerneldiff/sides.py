@@ -39,7 +39,7 @@ class Side:
 
     result: SideResult
     given: Given | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
     variance: tuple[Variance, ...] = ()
     drew: bool = False
 
@@ -120,7 +120,7 @@ def _side(name: str, subject: Subject, around: Callable[[ExitStack], Call], back
             elif spread is not None:
                 spread.add(again)
     # Broad on purpose: whatever a side raises, the user's code or a compiler, is that side's result, told as data.
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         result = SideResult(name, time.perf_counter() - began, failure_of(error, _NO_PROGRAM))
         return Side(result, error=error)
     return Side(SideResult(name, time.perf_counter() - began), given, variance=spread.told(runs) if spread else ())
@@ -128,7 +128,7 @@ def _side(name: str, subject: Subject, around: Callable[[ExitStack], Call], back
 
 def _run(subject: Subject, call: Call, backward: bool) -> Given:
     # one thread: torch 2.11 crashed on an Inductor backward in a second one, and what is in force here holds there
-    with torch.set_grad_enabled(backward), torch.autograd.set_multithreading_enabled(False):
+    with torch.set_grad_enabled(backward or subject.grad), torch.autograd.set_multithreading_enabled(False):
         output = call(*subject.args, **subject.kwargs)
         found = leaves(output)
         if subject.loss is not None:

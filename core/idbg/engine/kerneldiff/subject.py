@@ -1,16 +1,20 @@
 """What state do a model, its inputs and its loss carry from one run to the next, and how is it put back?"""
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy, deepcopy
 from functools import cached_property, partial
 from itertools import chain
+from operator import is_not
 from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn import Module
+from torch.optim import Optimizer
 
 from idbg.engine import compat_diff
 from idbg.engine.kerneldiff.tree import leaves, mapped
@@ -18,6 +22,8 @@ from idbg.engine.program import Model, Workload
 from idbg.engine.world import state_restored
 
 T = TypeVar("T")
+Container = dict[Any, Any] | list[Any] | deque[Any] | set[Any]
+_CONTAINERS = (dict, OrderedDict, defaultdict, list, deque, set)
 
 
 class Subject:
@@ -31,6 +37,7 @@ class Subject:
         self.args = cast("tuple[object, ...]", mapped(workload.args, _as_leaf))
         self.kwargs = cast("dict[str, object]", mapped(dict(workload.kwargs), _as_leaf))
         self.loss = workload.loss
+        self.grad = workload.grad
         self.input_gradients = input_gradients
         self._before: dict[int, Tensor] = {}
         self._versions: dict[int, int] = {}
@@ -68,7 +75,8 @@ class Subject:
     def restored(self) -> Iterator[None]:
         """Whatever runs here finds the same state, and no gradients; after it all is as it was."""
         flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
-        dictionaries = [(each, dict(each)) for each in self._dictionaries()]
+        containers = [(each, copy(each)) for each in self._containers()]
+        optimizers = [(each, deepcopy(each.state_dict())) for each in self._optimizers]
         self._keep()
         try:
             with state_restored():
@@ -80,10 +88,10 @@ class Subject:
                 yield
         finally:
             self._put_back()
-            for dictionary, before in dictionaries:
-                if not _same(dictionary, before):
-                    dictionary.clear()
-                    dictionary.update(before)
+            for container, before in containers:
+                _put_back(container, before)
+            for optimizer, state in optimizers:
+                optimizer.load_state_dict(state)
             for tensor, required, gradient in flags:
                 tensor.grad = gradient
                 tensor.requires_grad_(required)
@@ -130,13 +138,17 @@ class Subject:
     def _modules(self) -> dict[str, Module]:
         return {name: value for name, value in self._held.items() if isinstance(value, Module)}
 
-    def _dictionaries(self) -> Iterator[MutableMapping[str, Any]]:
-        """Where modules keep their flags, counters, parameters and buffers."""
+    @cached_property
+    def _optimizers(self) -> list[Optimizer]:
+        return [value for value in self._held.values() if isinstance(value, Optimizer)]
+
+    def _containers(self) -> Iterator[Container]:
+        """Where modules keep flags, counters, parameters and buffers, and what functions and modules append to."""
         inner = chain.from_iterable(module.modules() for module in self._modules.values())
-        for module in {id(each): each for each in inner}.values():
-            own = vars(module)
-            yield own
-            yield from (own[name] for name in ("_parameters", "_buffers", "_modules"))
+        modules = {id(each): each for each in inner}.values()
+        yield from (vars(module) for module in modules)
+        values = chain(self._held.values(), *(vars(module).values() for module in modules))
+        yield from {id(each): each for each in values if type(each) in _CONTAINERS}.values()
 
 
 def _as_leaf(tensor: Tensor) -> Tensor:
@@ -169,15 +181,31 @@ def _can_be_written(tensor: Tensor) -> bool:
     return all(stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
-def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
+def _put_back(container: Container, before: Container) -> None:
+    """Only where it was changed: Dynamo's guards look at these."""
+    now, then = _members(container), _members(before)
+    if len(now) == len(then) and not any(map(is_not, now, then)):
+        return
+    container.clear()
+    if isinstance(container, (list, deque)):
+        container.extend(before)
+    else:
+        container.update(before)
+
+
+def _members(container: Container) -> list[object]:
+    return [*container, *container.values()] if isinstance(container, dict) else list(container)
 
 
 # What a function holds
 
+_TOLD = (Module, Tensor, Optimizer)
+
 
 def _closed_over(function: object) -> dict[str, object]:
-    """Modules and tensors that a callable is, is bound to or closes over, by name; "" for itself."""
+    """What a callable is, is bound to or closes over that a run may change, by name; "" for itself: modules, tensors,
+    optimizers, containers.
+    """
     found: dict[str, object] = {}
     seen: set[int] = set()
     waiting: list[tuple[str, object]] = [("", function)]
@@ -187,9 +215,9 @@ def _closed_over(function: object) -> dict[str, object]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, (Module, Tensor)):
+        if isinstance(value, (*_TOLD, *_CONTAINERS)):
             found[name] = value
-        else:
+        if not isinstance(value, (Module, Tensor)):
             waiting += [(_joined(name, step), held) for step, held in _holds(value, function)]
     return found
 
@@ -205,7 +233,8 @@ def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
         names = inspect.getclosurevars(value)
         return [*names.nonlocals.items(), *names.globals.items()]
     if isinstance(value, (list, tuple)):
-        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, (Module, Tensor))]
+        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, _TOLD)]
     if isinstance(value, dict):
-        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, (Module, Tensor))]
-    return list(getattr(value, "__dict__", {}).items()) if value is root else []
+        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, _TOLD)]
+    own = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
+    return [("__dict__", own), *own.items()]

@@ -1,0 +1,92 @@
+"""A comparison in the worker: what is known is told before the next side may take the process with it."""
+
+from pathlib import Path
+
+import pytest
+
+from idbg import events
+from idbg.diff import Comparison, DiffReport
+from idbg.events import SessionEvent
+from idbg.records import Program, Target
+from idbg.worker.jobs import Jobs
+from idbg.worker.protocol import Compile
+
+TWO_SIDES = """
+import torch
+def program():
+    def model(x):
+        if torch.compiler.is_compiling():
+            x = x + torch.ones(3)
+        return x.relu()
+    return model, (torch.ones(2, 3),)
+"""
+EXITS = """
+import sys, torch
+torch.compile(lambda x: x * 2)(torch.ones(3))
+sys.exit(3)
+"""
+DIFFERENTIATES = """
+import torch
+@torch.compile
+def slope(x):
+    return torch.autograd.grad(x.square().sum(), x)[0]
+slope(torch.ones(3, requires_grad=True))
+"""
+LEAVES = """
+import sys, torch
+def program():
+    def model(x):
+        sys.exit(4)
+    return model, (torch.ones(3),)
+"""
+
+
+def told(folder: Path, text: str, **asked: object) -> tuple[list[SessionEvent], events.RunEnded]:
+    path = folder / "model.py"
+    path.write_text(text)
+    found: list[SessionEvent] = []
+    request = Compile(1, Program(str(path)), Target("aot_eager"), str(folder), Comparison(**asked))  # type: ignore[arg-type]
+    return found, Jobs(found.append).compile(request)
+
+
+def reports(found: list[SessionEvent]) -> list[DiffReport]:
+    return [event.report for event in found if isinstance(event, events.Compared)]
+
+
+def test_what_the_reference_gave_is_told_before_the_test_side_begins(tmp_path: Path) -> None:
+    found, _ = told(tmp_path, TWO_SIDES)
+    first, *_, last = reports(found)
+    assert first.verdict == "error" and [side.name for side in first.sides] == ["eager"]
+    assert first.outputs[0].note == "not compared: aot_eager gave nothing"
+    kinds = [event for event in found if isinstance(event, (events.SideStarted, events.Compared))]
+    assert isinstance(kinds[1], events.Compared) and isinstance(kinds[2], events.SideStarted)
+    assert kinds[2].side == "aot_eager"
+    assert last.verdict == "failed" and last.outputs[0].max_abs == 1
+
+
+def test_the_comparison_is_told_also_where_the_program_exits_after_it(tmp_path: Path) -> None:
+    found, ended = told(tmp_path, EXITS)
+    assert ended.failure is not None and "sys.exit(3)" in ended.failure.message
+    assert reports(found)[-1].verdict == "passed"
+    assert list(tmp_path.glob("outputs-*.safetensors"))
+
+
+def test_a_script_that_differentiates_inside_is_compared(tmp_path: Path) -> None:
+    found, ended = told(tmp_path, DIFFERENTIATES)
+    assert ended.failure is None
+    last = reports(found)[-1]
+    assert last.verdict == "passed", last.summary()
+    assert any("the first call is compared" in note for note in last.notes)
+
+
+def test_a_side_that_exits_has_failed(tmp_path: Path) -> None:
+    found, _ = told(tmp_path, LEAVES)
+    failure = reports(found)[-1].sides[0].failure
+    assert failure is not None and failure.message == "it ended itself with sys.exit(4)"
+
+
+@pytest.mark.parametrize("asked", [{}, {"rtol": 1e-3, "atol": 0.0}])
+def test_nothing_is_told_twice(tmp_path: Path, asked: dict[str, float]) -> None:
+    found, _ = told(tmp_path, TWO_SIDES, **asked)
+    all_told = reports(found)
+    assert all(one != other for one, other in zip(all_told, all_told[1:], strict=False))

@@ -1,0 +1,88 @@
+"""What a program appends to, counts or optimizes is put back after each side, where torch does not do it."""
+
+from collections import deque
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from idbg.engine.kerneldiff.sides import run_eager
+from idbg.engine.kerneldiff.subject import Subject
+from idbg.engine.program import Workload
+
+CALLS: list[int] = []
+SEEN: dict[str, int] = {"calls": 0}
+
+
+def run(model: object, *args: object) -> None:
+    side = run_eager(Subject(Workload(model, args, grad=True)))  # type: ignore[arg-type]
+    assert side.error is None, side.error
+
+
+class Trainer:
+    def __init__(self) -> None:
+        self.model = nn.Linear(3, 1)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), 0.1)
+        self.steps = 0
+
+    def step(self, x: Tensor) -> Tensor:
+        self.steps += 1
+        loss = self.model(x).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss
+
+    __call__ = step
+
+
+@pytest.mark.parametrize("how", ["method", "object"])
+def test_a_training_step_leaves_its_optimizer_as_it_was(how: str) -> None:
+    trainer = Trainer()
+    trainer.step(torch.ones(2, 3))
+    moments = [state["exp_avg"].clone() for state in trainer.optimizer.state.values()]
+    weight = trainer.model.weight.detach().clone()
+    run(trainer.step if how == "method" else trainer, torch.randn(2, 3))
+    assert trainer.steps == 1 and torch.equal(trainer.model.weight, weight)
+    for state, before in zip(trainer.optimizer.state.values(), moments, strict=True):
+        assert torch.equal(state["exp_avg"], before) and state["step"] == 1
+
+
+def test_an_optimizer_that_never_stepped_has_no_state_after() -> None:
+    trainer = Trainer()
+    run(trainer.step, torch.randn(2, 3))
+    assert not trainer.optimizer.state
+
+
+class Appending(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = [1]
+        self.last: deque[int] = deque([1, 2], maxlen=2)
+        self.names: set[str] = set()
+        self.by_name: dict[str, int] = {"a": 1, "b": 2}
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(2)
+        self.last.append(3)
+        self.names.add("x")
+        self.by_name["a"] = 5
+        return x + len(self.seen)
+
+
+def test_what_a_module_appends_to_is_put_back_and_stays_the_same_object() -> None:
+    model = Appending()
+    seen = model.seen
+    run(model, torch.ones(2))
+    assert model.seen is seen and seen == [1] and list(model.last) == [1, 2]
+    assert not model.names and model.by_name == {"a": 1, "b": 2}
+
+
+def test_what_a_function_appends_to_outside_is_put_back() -> None:
+    def model(x: Tensor) -> Tensor:
+        CALLS.append(1)
+        SEEN["calls"] += 1
+        return x * SEEN["calls"]
+
+    run(model, torch.ones(2))
+    assert not CALLS and SEEN == {"calls": 0}
