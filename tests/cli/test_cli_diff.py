@@ -32,6 +32,29 @@ compiled, half = torch.compile(double), torch.compile(Half())
 for _ in range(2):
     print(compiled(torch.ones(4)).sum().item(), half(x=torch.ones(4))["half"].sum().item())
 """
+NO_TENSOR = """
+import torch
+def program():
+    return lambda x: None, (torch.ones(2),)
+"""
+NO_CPP = """
+import torch
+from torch._inductor.async_compile import AsyncCompile
+compile_cpp = AsyncCompile.cpp_pybinding
+def edited(self, types, source, **options):
+    return compile_cpp(self, types, source.replace("float", "flot"), **options)
+AsyncCompile.cpp_pybinding = edited
+def program():
+    return lambda x: (x * 1.7771).sin(), (torch.randn(64),)
+"""
+LINES = """
+import torch
+def model(x):
+    y = x + 1
+    return y.sin() * 3
+def program():
+    return model, (torch.ones(4, 4) / 3,)
+"""
 BROKEN = """
 import torch
 def program():
@@ -139,3 +162,67 @@ def test_a_backend_that_there_is_not_is_bad_usage(folder: Path, capsys: pytest.C
     (folder / "model.py").write_text(GOOD)
     assert cli.main(["diff", "model.py", "--backend", "bogus"]) == 2
     assert "there is no backend 'bogus'" in capsys.readouterr().out
+
+
+def test_help_says_what_this_command_does_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["diff", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert words.count("--backend NAME the side that is tested") == 1 and "torch's by name (inductor)" in words
+    assert "by name (aot)" not in words
+
+
+@pytest.mark.parametrize("backend", ["inductor", "mock"])
+def test_numerics_that_are_not_applied_are_warned_of(
+    folder: Path, capsys: pytest.CaptureFixture[str], backend: str
+) -> None:
+    (folder / "chip.toml").write_text('name = "chip"\n[numerics]\ncompute = "bf16"\n')
+    # a file stands where sessions would be kept: nothing is run after the warning
+    assert diff(folder, GOOD, "--backend", backend, "--accelerator", "chip.toml", "--output", "model.py") == 2
+    said = "the [numerics] of chip.toml are not applied by the backend inductor: they work with --backend mock only"
+    assert (said in capsys.readouterr().err) == (backend == "inductor")
+
+
+@pytest.mark.slow
+def test_a_program_that_gives_nothing_to_compare_is_told_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    diff(folder, NO_TENSOR)
+    assert capsys.readouterr().out.startswith("⚠ nothing was compared   aot_eager against eager\n")
+
+
+@pytest.mark.slow
+def test_a_compilers_thousand_lines_are_told_in_a_few_and_kept_in_the_session(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff(folder, NO_CPP, "--backend", "inductor", "--per-kernel") == 1
+    said = capsys.readouterr().out
+    assert "error: ‘flot’ does not name a type" in said and len(said) < 2500
+    (session,) = (folder / "debug_artifacts").iterdir()
+    assert len((session / "events.jsonl").read_text()) > 10_000
+
+
+@pytest.mark.slow
+def test_where_no_kernel_can_be_observed_the_first_bad_node_is_named_with_its_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "chip.toml").write_text('name = "chip"\n[numerics]\ncompute = "bf16"\n')
+    assert diff(folder, LINES, "--backend", "mock", "--accelerator", "chip.toml", "--per-kernel") == 1
+    said = capsys.readouterr().out
+    assert "✘ the first bad node (found by halves): y (model.py:4)" in said
+    assert "kernel launch" not in said and "first bad kernel" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SCRIPT + "import sys; sys.exit(3)\n", "it did not come to its end: the program ended itself with sys.exit(3)"),
+        ("import torch\ndef program():\n    return lambda x: None, (torch.ones(3),)\n", "nothing was compared"),
+    ],
+    ids=["a script that exits after it", "nothing compared"],
+)
+def test_only_what_was_compared_to_its_end_exits_with_0(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    assert diff(folder, text) == 1
+    out = capsys.readouterr().out
+    assert said in out
+    assert "double: out" in out or "nothing" in out

@@ -10,7 +10,7 @@ import msgspec
 
 from idbg.diff import Baseline, Block, Counts, DiffReport, KernelError, SideResult, TensorDiff, Variance, Worst
 from idbg.records import Failure, GraphId, TensorMeta
-from idbg.reports.diff import FAILED_SHOWN, summary, to_json
+from idbg.reports.diff import FAILED_SHOWN, LINE_LENGTH, REASONS_SHOWN, summary, to_json
 
 META = TensorMeta("float32", (4, 8), (8, 1), "cpu")
 BAD = TensorDiff(
@@ -111,6 +111,126 @@ def test_a_side_that_failed_is_told_with_its_reason() -> None:
     assert told.startswith("✘ not compared") and "inductor failed: no kernel for sort (m.py:3)" in told
     assert "use another" in told
     assert summary(report(verdict="error", sides=(SideResult("eager", 0.1),))).startswith("✘ not finished")
+
+
+COMPILER = """C++ compile error
+
+Command:
+g++ main.cpp {flags}
+
+Output:
+main.cpp:3:32: error: 'flot' does not name a type
+{notes}
+main.cpp:9:1: error: another
+"""
+
+
+def test_of_a_compilers_output_the_first_line_and_the_first_error_are_told_and_where_the_rest_is() -> None:
+    long = COMPILER.format(flags="-I /a/folder " * 500, notes="note: candidate\n" * 1000)
+    failure = Failure(kind="torch", message=long, hint="a repro shows it alone", file="m.py", line=3)
+    told = report(verdict="error", sides=(SideResult("inductor", 2.0, failure),), notes=(f"not observed: {long}",))
+    text = summary(told)
+    assert text.splitlines()[1:5] == [
+        "  inductor failed: C++ compile error (m.py:3)",
+        "    main.cpp:3:32: error: 'flot' does not name a type",
+        "    … and 1,004 lines more: --json has all of it, and so has the session's events.jsonl",
+        "    a repro shows it alone",
+    ]
+    assert "  note: not observed: C++ compile error" in text.splitlines() and len(text) < 1000
+    assert decoded(told)["sides"][0]["failure"]["message"] == long
+
+
+def test_a_message_of_a_few_lines_is_told_whole_and_a_line_without_end_is_cut() -> None:
+    def told(message: str) -> list[str]:
+        side = SideResult("eager", 1.0, Failure(kind="user", message=message))
+        return summary(report(verdict="error", sides=(side,))).splitlines()[1:]
+
+    assert told("one\n\n  two\nthree") == ["  eager failed: one", "    two", "    three"]
+    first, cut = told("x" * 5000)
+    assert len(first) < LINE_LENGTH + 30 and first.endswith("…") and "--json has all of it" in cut
+    assert told("a\nb\nc\nd\ne")[-2:] == [
+        "    d",
+        "    … and 1 line more: --json has all of it, and so has the session's events.jsonl",
+    ]
+
+
+def test_what_ended_the_run_beside_its_sides_is_told_once() -> None:
+    failure = Failure(kind="worker", message="the worker was killed by SIGSEGV")
+    sides = (SideResult("eager", 0.1),)
+    assert "it did not come to its end: the worker was" in summary(
+        report(verdict="error", sides=sides, failure=failure)
+    )
+    sides += (SideResult("inductor", failure=failure),)
+    assert summary(report(verdict="error", sides=sides, failure=failure)).count("SIGSEGV") == 1
+
+
+def test_that_nothing_was_compared_is_no_silent_pass() -> None:
+    first, second = summary(report(verdict="passed")).splitlines()
+    assert first == "⚠ nothing was compared   inductor against eager"
+    assert "neither side gave a tensor" in second
+    empty = msgspec.structs.replace(GOOD, elements=0)
+    assert "only shapes and dtypes were compared" in summary(report(verdict="passed", outputs=(empty,)))
+    assert "only shapes" not in summary(report(verdict="passed", outputs=(empty, GOOD)))
+
+
+def unseen(name: str, reason: str = "its graph was not called") -> KernelError:
+    return KernelError(frame="0/0", part="inference", name=name, reason=reason)
+
+
+def test_kernels_that_were_not_observed_are_named_by_their_reason_and_are_no_proof_of_a_pass() -> None:
+    kernels = (
+        *(KERNELS[0], KERNELS[0], unseen("rand", "it draws random numbers")),
+        *(unseen(name) for name in ("add", "mul", "mul", "exp", "sin")),
+    )
+    text = summary(report(verdict="passed", outputs=(GOOD,), kernels=kernels))
+    assert text.splitlines()[-5:] == [
+        "  8 kernel launches, 2 observed",
+        "    none of the 2 observed kernels is worse than what it was given; 6 were not observed",
+        "    not observed:",
+        "      5 × add, mul, exp, +1: its graph was not called",
+        "      1 × rand: it draws random numbers",
+    ]
+
+
+def test_one_kernel_none_and_all_observed_are_said_in_their_own_words() -> None:
+    assert "none is worse than what it was given" in summary(report(kernels=(KERNELS[0],) * 2))
+    assert "the one observed kernel is not worse than what it was given; 1 was not observed" in summary(
+        report(kernels=(KERNELS[0], unseen("add")))
+    )
+    assert "none of them was observed" in summary(report(kernels=(unseen("add"),)))
+
+
+def test_many_reasons_are_cut_and_counted() -> None:
+    kernels = tuple(unseen(f"k{number}", f"reason {number}") for number in range(REASONS_SHOWN + 3))
+    text = summary(report(kernels=kernels))
+    assert "… and 3 more, for other reasons" in text and f"reason {REASONS_SHOWN}" not in text
+
+
+def test_where_outputs_are_wrong_and_no_observed_kernel_is_bad_the_others_are_suspects() -> None:
+    some = summary(report(outputs=(BAD,), kernels=(KERNELS[0], unseen("add"))))
+    assert "the outputs are wrong all the same: suspect what was not observed" in some
+    assert "their error grows little by little" in summary(report(outputs=(BAD,), kernels=KERNELS[:1]))
+    blamed = summary(report(outputs=(BAD,), kernels=(*KERNELS, unseen("add")), first_bad_kernel=1))
+    assert "all the same" not in blamed and "1 × add: its graph was not called" in blamed
+    missing = msgspec.structs.replace(BAD, failed_by=("missing",))
+    assert "all the same" not in summary(report(outputs=(missing,), kernels=KERNELS[:1]))
+
+
+def test_a_node_that_was_found_by_halves_is_not_called_a_kernel() -> None:
+    found = msgspec.structs.replace(
+        KERNELS[1], name="relu", part="", graph=GraphId("0/0", "dynamo"), nodes=("relu",), reason="found by halves, ..."
+    )
+    text = summary(report(outputs=(BAD,), kernels=(found,), first_bad_kernel=0))
+    assert text.splitlines()[-2:] == [
+        "  ✘ the first bad node (found by halves): relu (model.py:7)",
+        "      relative error 0.5, of its inputs 1e-07",
+    ]
+    assert "kernel" not in text
+
+
+def test_what_is_not_sure_of_the_first_bad_kernel_is_told() -> None:
+    unsure = msgspec.structs.replace(KERNELS[1], reason="its input buf0 could not be compared")
+    assert "its input buf0 could not be compared" in summary(report(kernels=(unsure,), first_bad_kernel=0))
 
 
 def test_many_failures_are_cut_and_counted() -> None:

@@ -5,6 +5,7 @@ import math
 import sys
 from pathlib import Path
 
+from idbg import accelerator
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.cli.run import status as run_status
 from idbg.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison
@@ -12,48 +13,85 @@ from idbg.errors import BadInput
 from idbg.one_run import one_run
 from idbg.program_args import add_arguments as add_program_arguments
 from idbg.program_args import settle
+from idbg.records import Target
+from idbg.rules_file import rules_for
 from idbg.run import Run
 
 HELP = "compare a program's compiled outputs and gradients with a reference"
 
-EXITS = "exit status: 0 if the numbers agree; 1 if they do not, or a side failed; 2 for bad usage"
+EXITS = "exit status: 0 if the numbers agree; 1 if they do not, a side failed or nothing was compared; 2 for bad usage"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXITS
     add_program_arguments(parser)
-    how = parser.add_argument_group("comparison")
+    # resolve: `--backend` is one side here, and has another default than elsewhere
+    how = parser.add_argument_group("comparison", conflict_handler="resolve")
+    how.add_argument(
+        "--backend",
+        metavar="NAME",
+        default="inductor",
+        help="the side that is tested: inductor, aot, mock, eager, or another package's or torch's by name (inductor)",
+    )
     how.add_argument(
         "--against",
         metavar="REFERENCE",
         default=EAGER,
-        help="eager, fp64, a backend's name, or the folder of a session of `idbg diff` (eager)",
+        help="the side it is held against: eager, fp64, a backend's name, or the folder of a session of `idbg diff` "
+        "(eager)",
     )
     how.add_argument("--per-kernel", action="store_true", help="also each kernel's error, and the first bad one")
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
-    how.add_argument("--atol", type=float, help="pass by tolerance: |d| <= atol + rtol * |reference| (the dtype's)")
-    how.add_argument("--rtol", type=float, help="(the dtype's)")
-    how.add_argument("--factor", type=float, default=3.0, help="how much worse than eager an error may be (3)")
-    how.add_argument("--runs", type=int, default=1, help="run the compiled side N times: which outputs vary (1)")
-    how.add_argument("--timeout", type=float, default=SIDE_SECONDS, help=f"seconds for a side ({SIDE_SECONDS:g})")
+    how.add_argument(
+        "--factor", metavar="K", type=float, default=3.0, help="how many times worse than eager an error may be (3)"
+    )
+    how.add_argument(
+        "--atol",
+        metavar="A",
+        type=float,
+        help="judge by tolerance instead: |d| <= A + R * |reference| (torch.testing's A for the dtype)",
+    )
+    how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
+    how.add_argument(
+        "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
+    )
+    how.add_argument(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=SIDE_SECONDS,
+        help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",
+    )
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     comparison = _comparison(args)
-    args.backend = args.backend or "inductor"
     asked = settle(args, argv, strict=False)
+    _warn_of_numerics(asked.target)
     output = Path(asked.settings.output).expanduser()
     done, folder = one_run(asked.program, asked.target, output, comparison)
     _report(done, as_json=args.json, folder=folder)
     return status(done)
 
 
+def _warn_of_numerics(target: Target) -> None:
+    """Raises AcceleratorError or SettingsError where the target's rules cannot be had, as the run itself would."""
+    text, _ = rules_for(target)
+    if target.backend != "mock" and accelerator.parse(text).numerics is not None:
+        print(
+            f"idbg: the [numerics] of {target.accelerator} are not applied by the backend {target.backend}: "
+            "they work with --backend mock only",
+            file=sys.stderr,
+        )
+
+
 def status(run: Run) -> int:
     """The exit status that says whether the numbers agree."""
     if run_status(run) == BAD_USAGE:
         return BAD_USAGE
-    return 0 if run.diff is not None and run.diff.passed else FAILED
+    agrees = run.diff is not None and run.diff.passed and (run.diff.outputs or run.diff.gradients)
+    return 0 if agrees and run.failure is None else FAILED
 
 
 def _comparison(args: argparse.Namespace) -> Comparison:

@@ -10,13 +10,20 @@ from math import isfinite
 
 import msgspec
 
-from idbg.diff import LARGEST, DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff, Variance
+from idbg.diff import LARGEST, DiffReport, FailedBy, KernelError, Mode, Outcome, TensorDiff, Variance
+from idbg.records import Failure
 from idbg.reports.words import count, place
 
 SCHEMA = "idbg.diff/1"
 SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘"}
 FAILED_SHOWN = 20  # outputs that failed, and as many gradients: more do not fit a screen
 PASSED_SHOWN = 8
+MESSAGE_LINES = 4  # of one message: a C++ compiler's has a thousand
+LINE_LENGTH = 300  # its command line alone has thousands of characters
+REASONS_SHOWN = 6  # why kernels were not observed
+NAMES_SHOWN = 3  # of kernels with the same reason
+WHOLE = "--json has all of it, and so has the session's events.jsonl"
+STRUCTURE: frozenset[FailedBy] = frozenset({"missing", "extra", "type", "shape", "dtype"})  # no kernel is to blame
 
 Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | bool | None
 
@@ -47,37 +54,88 @@ def summary(report: DiffReport) -> str:
 
 
 def _lines(report: DiffReport) -> Iterator[str]:
-    verdict = f"{SIGNS[report.verdict]} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}"
+    verdict = f"{_sign(report)} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}"
     yield verdict.rstrip()
-    yield from (f"  {line}" for side in report.sides for line in _failure(side))
+    yield from _failures(report)
+    yield from _nothing(report)
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
         yield from _diffs(noun, diffs)
     yield from _kernels(report)
     yield from _variance(report.variance)
-    yield from (f"  note: {note}" for note in report.notes)
+    for note in report.notes:
+        yield from _paragraph("  note: ", note)
+
+
+def _sign(report: DiffReport) -> str:
+    return "⚠" if _is_empty(report) else SIGNS[report.verdict]
 
 
 def _verdict(report: DiffReport) -> str:
     if report.verdict == "error":
         return "not compared" if any(side.failure for side in report.sides) else "not finished"
-    failed = [diff for diff in (*report.outputs, *report.gradients) if not diff.passed]
+    if _is_empty(report):
+        return "nothing was compared"
+    failed = [diff for diff in _all(report) if not diff.passed]
     return f"{count(len(failed), 'tensor')} failed" if failed else report.verdict
 
 
+def _all(report: DiffReport) -> tuple[TensorDiff, ...]:
+    return (*report.outputs, *report.gradients)
+
+
+def _is_empty(report: DiffReport) -> bool:
+    return report.verdict != "error" and not _all(report)
+
+
+def _nothing(report: DiffReport) -> Iterator[str]:
+    """What a pass means that no number stands behind."""
+    if _is_empty(report):
+        yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
+    elif report.verdict == "passed" and not any(diff.elements for diff in _all(report)):
+        yield "  no tensor has any elements: only shapes and dtypes were compared"
+
+
 def _rule(report: DiffReport) -> str:
-    if report.verdict == "error":
+    if report.verdict == "error" or _is_empty(report):
         return ""
     rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
-    return rules[report.mode] + (f" (float64: {report.float64})" if report.float64 else "")
+    return rules[report.mode] + (f" (float64: {_line(report.float64)})" if report.float64 else "")
 
 
-def _failure(side: SideResult) -> Iterator[str]:
-    if side.failure is None:
-        return
-    where = place(side.failure.file, side.failure.line)
-    yield f"{side.name} failed: {side.failure.message}{f' ({where})' if where else ''}"
-    if side.failure.hint:
-        yield f"  {side.failure.hint}"
+def _failures(report: DiffReport) -> Iterator[str]:
+    for side in report.sides:
+        if side.failure:
+            yield from _failure(f"{side.name} failed", side.failure)
+    if report.failure and report.failure not in [side.failure for side in report.sides]:
+        yield from _failure("it did not come to its end", report.failure)
+
+
+def _failure(what: str, failure: Failure) -> Iterator[str]:
+    where = place(failure.file, failure.line)
+    yield from _paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
+    if failure.hint:
+        yield from _paragraph("    ", failure.hint)
+
+
+def _paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
+    """A message; of one that is too long its first line and the first that tells of an error, and where the rest is."""
+    lines = [line.rstrip() for line in message.splitlines() if line.strip()] or [""]
+    shown = lines[:MESSAGE_LINES]
+    if len(lines) > MESSAGE_LINES and (error := next((line for line in lines if "error:" in line), "")):
+        shown = list(dict.fromkeys((lines[0], error)))
+    first, *others = (_line(line) for line in shown)
+    yield f"{head}{first}{tail}"
+    yield from (f"    {line}" for line in others)
+    if len(shown) < len(lines):
+        yield f"    … and {count(len(lines) - len(shown), 'line')} more: {WHOLE}"
+    elif any(len(line) > LINE_LENGTH for line in lines):
+        yield f"    … cut: {WHOLE}"
+
+
+def _line(text: str) -> str:
+    """The first line, and not without end."""
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= LINE_LENGTH else f"{first[:LINE_LENGTH]}…"
 
 
 def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
@@ -86,7 +144,8 @@ def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
     failed = [diff for diff in diffs if not diff.passed]
     passed = [diff for diff in diffs if diff.passed]
     yield ""
-    yield f"  {count(len(diffs), noun)}, {len(failed)} failed"
+    wrong = sum(bool(diff.failed_by) for diff in failed)
+    yield f"  {count(len(diffs), noun)}, {'not compared' if failed and not wrong else f'{wrong} failed'}"
     for shown, limit in ((failed, FAILED_SHOWN), (passed, PASSED_SHOWN)):
         yield from (line for diff in shown[:limit] for line in _diff(diff))
         if len(shown) > limit:
@@ -96,7 +155,7 @@ def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
 def _diff(diff: TensorDiff) -> Iterator[str]:
     by = f"   by {', '.join(diff.failed_by)}" if diff.failed_by else ""
     sign = SIGNS["passed" if diff.passed else "failed"]
-    yield f"  {sign} {diff.name}   {_kind(diff)}{_figures(diff)}{by}{f'   {diff.note}' if diff.note else ''}"
+    yield f"  {sign} {diff.name}   {_kind(diff)}{_figures(diff)}{by}{f'   {_line(diff.note)}' if diff.note else ''}"
     if diff.passed:
         return
     if diff.baseline:
@@ -133,21 +192,68 @@ def _value(value: object) -> str:
 def _kernels(report: DiffReport) -> Iterator[str]:
     if not report.kernels:
         return
-    seen = sum(kernel.observed for kernel in report.kernels)
+    launches = [kernel for kernel in report.kernels if not _by_halves(kernel)]
+    unseen = [kernel for kernel in launches if not kernel.observed]
+    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
     yield ""
-    yield f"  {count(len(report.kernels), 'kernel launch', 'kernel launches')}, {seen} observed"
-    if report.first_bad_kernel is None:
-        yield "    none is worse than what it was given"
-        return
-    yield from _bad(report.kernels[report.first_bad_kernel])
+    if launches:
+        seen = len(launches) - len(unseen)
+        yield f"  {count(len(launches), 'kernel launch', 'kernel launches')}, {seen} observed"
+    if bad:
+        yield from _bad(bad)
+    else:
+        yield f"    {_none_bad(len(launches) - len(unseen), len(unseen))}"
+    if not bad and any(set(diff.failed_by) - STRUCTURE for diff in _all(report)):
+        yield f"    the outputs are wrong all the same: {_suspected(unseen)}"
+    yield from _unseen(unseen)
+
+
+def _by_halves(kernel: KernelError) -> bool:
+    """Whether it is a node that the search by halves found: that looks at Dynamo's graphs, which have no kernels."""
+    return kernel.graph is not None and kernel.graph.stage == "dynamo"
 
 
 def _bad(kernel: KernelError) -> Iterator[str]:
     where = place(kernel.file, kernel.line)
-    yield f"  {SIGNS['failed']} the first bad kernel: {kernel.name}{f' ({where})' if where else ''}"
+    what = "node (found by halves)" if _by_halves(kernel) else "kernel"
+    yield f"  {SIGNS['failed']} the first bad {what}: {kernel.name}{f' ({where})' if where else ''}"
     error = "not measured" if kernel.error is None else f"{kernel.error:.3g}"
     given = "not measured" if kernel.input_error is None else f"{kernel.input_error:.3g}"
-    yield f"      relative error {error}, of its inputs {given}; computes {', '.join(kernel.nodes) or 'no known node'}"
+    computes = "" if _by_halves(kernel) else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
+    yield f"      relative error {error}, of its inputs {given}{computes}"
+    if kernel.reason and not _by_halves(kernel):
+        yield f"      {_line(kernel.reason)}"
+
+
+def _none_bad(seen: int, unseen: int) -> str:
+    if not seen:
+        return "none of them was observed: whether one is wrong is not known"
+    if not unseen:
+        return "none is worse than what it was given"
+    those = f"none of the {seen:,} observed kernels is" if seen > 1 else "the one observed kernel is not"
+    return f"{those} worse than what it was given; {unseen:,} {'was' if unseen == 1 else 'were'} not observed"
+
+
+def _suspected(unseen: list[KernelError]) -> str:
+    if unseen:
+        return "suspect what was not observed"
+    return "their error grows little by little, or comes from outside of the kernels"
+
+
+def _unseen(kernels: list[KernelError]) -> Iterator[str]:
+    """The kernels that were not observed, by the reason, the most frequent first."""
+    by_reason: dict[str, list[str]] = {}
+    for kernel in kernels:
+        by_reason.setdefault(_line(kernel.reason) or "no reason is known", []).append(kernel.name)
+    groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
+    if groups:
+        yield "    not observed:"
+    for reason, launched in groups[:REASONS_SHOWN]:
+        names = list(dict.fromkeys(launched))
+        more = f", +{len(names) - NAMES_SHOWN}" if len(names) > NAMES_SHOWN else ""
+        yield f"      {len(launched):,} × {', '.join(names[:NAMES_SHOWN])}{more}: {reason}"
+    if rest := sum(len(launched) for _, launched in groups[REASONS_SHOWN:]):
+        yield f"      … and {rest:,} more, for other reasons: --json has them"
 
 
 def _variance(found: tuple[Variance, ...]) -> Iterator[str]:
