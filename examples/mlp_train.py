@@ -16,8 +16,8 @@ class Classifier(nn.Module):
         return self.head(self.body(features))
 
 
-def program():
+def program(batch: int = 32):
     """A model, its inputs, and a loss of its output: the loss makes idbg compile the backward too."""
     torch.manual_seed(0)
-    labels = torch.randint(0, 10, (32,))
-    return Classifier(), (torch.randn(32, 64),), lambda logits: nn.functional.cross_entropy(logits, labels)
+    labels = torch.randint(0, 10, (batch,))
+    return Classifier(), (torch.randn(batch, 64),), lambda logits: nn.functional.cross_entropy(logits, labels)

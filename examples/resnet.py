@@ -4,9 +4,9 @@ import torch
 from torchvision.models import resnet18
 
 
-def program():
+def program(batch: int = 1):
     """What idbg compiles: a model and its inputs. Without a loss it is compiled for inference."""
     torch.manual_seed(0)
     model = resnet18(weights=None).eval()
-    images = torch.randn(1, 3, 224, 224)
+    images = torch.randn(batch, 3, 224, 224)
     return model, (images,)

@@ -6,6 +6,7 @@ A program is a file or module with a function `program()`, or any script that ca
 import ast
 import importlib
 import importlib.util
+import inspect
 import io
 import os
 import runpy
@@ -54,7 +55,9 @@ class Programs:
     program that is held needs a fresh one (`is_spent`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[str, object] | None = None) -> None:
+        """`given` are arguments for a `program()` that takes any of them."""
+        self._given = dict(given or {})
         self._program: Program | None = None
         self._device = ""
         self._workload: Workload | None = None
@@ -94,7 +97,7 @@ class Programs:
         self._program, self._device = program, device
         before = set(sys.modules)
         with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
-            workload = _workload(program)
+            workload = _workload(program, self._given)
         new = {getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
         self._files = _stamps({str(_file_of(program) or ""), *new})
         self._workload = workload = _on_device(workload, device)
@@ -135,8 +138,8 @@ def _no_module(name: str, why: str = "") -> ProgramError:
     return ProgramError(f"there is no module {name}{why}", hint="run from the folder that holds the package")
 
 
-def _workload(program: Program) -> Workload:
-    """Import the program and call its function."""
+def _workload(program: Program, given: Mapping[str, object]) -> Workload:
+    """Import the program and call its function, with those of the arguments that it takes."""
     name, file = program.name or "program", Path(program.path).name
     module = _imported(program)
     function = getattr(module, name, None)
@@ -144,10 +147,17 @@ def _workload(program: Program) -> Workload:
         there = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise ProgramError(f"{file} defines no function {name!r}", hint=f"it has {', '.join(there) or 'none'}")
     try:
-        returned = function()
+        returned = function(**{name: value for name, value in given.items() if name in _parameters(function)})
     except SystemExit as error:
         raise _ended_itself(f"{name}() of {file}", error) from error
     return _checked(returned, f"{name}() of {file}")
+
+
+def _parameters(function: Callable[..., object]) -> Iterable[str]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a callable that tells no signature
+        return ()
 
 
 def _imported(program: Program) -> ModuleType:

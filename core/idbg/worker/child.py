@@ -7,7 +7,7 @@ import site
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import idbg
@@ -27,7 +27,7 @@ class Child:
     Raises OSError if the process cannot be started.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         request_read, self._requests = os.pipe()
         self.events, event_write = os.pipe()
         try:
@@ -38,7 +38,7 @@ class Child:
                 stderr=subprocess.PIPE,
                 pass_fds=(request_read, event_write),
                 start_new_session=True,
-                env=_environment(),
+                env=_environment() | dict(environment or {}),
             )
         except OSError:
             os.close(self._requests)

@@ -85,7 +85,7 @@ def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, 
     """Do the request in a process image in which nothing has run yet: same process, same pipes, torch imported anew."""
     for fd in fds:
         os.set_inheritable(fd, True)
-    _flush()
+    flush()
     command = [sys.executable, "-P", "-m", "idbg.worker.main", *map(str, fds), protocol.encode(request).decode()]
     os.execve(sys.executable, command, environment)
 
@@ -96,7 +96,7 @@ def _run(request: Request, jobs: "Jobs", emit: Emit) -> None:
         ended = jobs.do(request)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _flush()
+    flush()
     emit(ended)
 
 
@@ -104,10 +104,10 @@ def _read_requests(fd: int, requests: "queue.SimpleQueue[Request]") -> None:
     with os.fdopen(fd, "rb") as pipe:
         for line in pipe:
             requests.put(protocol.decode(line))
-    _end()
+    end()
 
 
-def _end() -> NoReturn:
+def end() -> NoReturn:
     """The host is gone: leave nothing behind, also no compiler that we started."""
     if os.getpgrp() == os.getpid():  # not in somebody else's group, as when run by hand
         os.killpg(os.getpgrp(), signal.SIGTERM)  # compilers delete what they have half-written; we end here too,
@@ -116,7 +116,7 @@ def _end() -> NoReturn:
     os._exit(1)
 
 
-def _flush() -> None:
+def flush() -> None:
     """What the program printed goes out before the event that says it ended."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # the program closed it

@@ -1,0 +1,1 @@
+"""What does compiling buy, per program and backend? Asked, measured in processes of their own, and kept."""

@@ -1,0 +1,73 @@
+"""Is a program faster or slower than it was, or is that noise?
+
+By the Mann-Whitney U test on the samples, not on two means; and no change is told that is smaller than what two
+processes that do the same differ by.
+"""
+
+from collections.abc import Iterator
+from math import sqrt
+from statistics import NormalDist
+from typing import Literal
+
+import msgspec
+
+from idbg.bench.records import Row
+
+SIGNIFICANT = 0.001
+LEAST = 0.05  # by so much the medians of two processes of one program were seen to differ on an idle machine
+Direction = Literal["faster", "slower", "same"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """`ratio`: the new median over the old one. `p`: how likely as unlike samples are where nothing changed."""
+
+    now: Row
+    before: Row
+    ratio: float
+    p: float
+    what: tuple[str, ...] = ()  # else changed: the program, torch, the device
+
+    @property
+    def direction(self) -> Direction:
+        assert self.now.latency_ms is not None and self.before.latency_ms is not None
+        least = max(LEAST, self.now.latency_ms.noise / 2, self.before.latency_ms.noise / 2)
+        if self.p >= SIGNIFICANT or abs(self.ratio - 1) <= least:
+            return "same"
+        return "faster" if self.ratio < 1 else "slower"
+
+
+def change(now: Row, before: Row) -> Change | None:
+    """None where one of them has no latency."""
+    if now.latency_ms is None or before.latency_ms is None:
+        return None
+    p = mann_whitney(now.latency_ms.samples, before.latency_ms.samples)
+    return Change(now, before, now.latency_ms.median / before.latency_ms.median, p, tuple(_else(now, before)))
+
+
+def _else(now: Row, before: Row) -> Iterator[str]:
+    if now.program_hash != before.program_hash:
+        yield "the program"
+    if now.machine and before.machine:
+        for name in ("host", "device", "threads", "torch", "python", "commit"):
+            if (new := getattr(now.machine, name)) != (old := getattr(before.machine, name)):
+                yield f"{name} {old or 'unknown'} → {new or 'unknown'}"
+
+
+def mann_whitney(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """The two-sided p of the U test, by the normal approximation with ties (Hollander & Wolfe, 4.1)."""
+    n, m = len(one), len(other)
+    values = sorted([(value, 0) for value in one] + [(value, 1) for value in other])
+    rank_sum, ties, at = 0.0, 0, 0
+    while at < n + m:
+        end = at
+        while end < n + m and values[end][0] == values[at][0]:
+            end += 1
+        rank_sum += (at + 1 + end) / 2 * sum(1 for _, side in values[at:end] if side == 0)
+        ties += (end - at) ** 3 - (end - at)
+        at = end
+    total = n + m
+    spread = n * m / 12 * (total + 1 - ties / (total * (total - 1))) if total > 1 else 0.0
+    if not spread:
+        return 1.0
+    away = abs(rank_sum - n * (n + 1) / 2 - n * m / 2) - 0.5
+    return min(1.0, 2 * (1 - NormalDist().cdf(max(away, 0.0) / sqrt(spread))))

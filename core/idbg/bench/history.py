@@ -1,0 +1,143 @@
+"""What was measured before, by whom and when? A SQLite database that several processes may write to at once."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from idbg.bench.records import Row, Subject
+from idbg.errors import OutputError
+
+WAIT_SECONDS = 10.0  # for another process to let go of the database
+_SCHEMA = """
+create table if not exists suites (
+    id integer primary key, at real not null, name text not null, plan text not null, done integer not null default 0
+);
+create table if not exists rows (
+    id integer primary key, suite integer not null references suites, at real not null,
+    program text not null, program_hash text not null, backend text not null, device text not null,
+    dtype text not null, batch integer, row text not null
+);
+create index if not exists rows_of on rows (program, backend, device, dtype, batch, at);
+"""
+_decode_row = msgspec.json.Decoder(Row).decode
+_decode_plan = msgspec.json.Decoder(list[Subject]).decode
+
+
+def default_path() -> Path:
+    return platformdirs.user_data_path("idbg") / "bench.sqlite"
+
+
+class Suite(msgspec.Struct, frozen=True):
+    """One call of `idbg bench`; `plan` is all that it was to measure. `done` is false of one that was interrupted."""
+
+    id: int
+    at: float
+    name: str
+    plan: list[Subject]
+    done: bool
+
+
+class History:
+    """The database at `path`. What cannot be read is moved aside, which `notes` say; nothing in it is lost.
+
+    Raises OutputError where the folder cannot be written, or another process holds the database for too long.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        with self._told():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._connection = _opened(path)
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise
+                self._connection = self._anew(error)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def begin(self, plan: list[Subject], name: str = "") -> int:
+        """A new suite; its id."""
+        with self._told(), self._connection as connection:
+            cursor = connection.execute(
+                "insert into suites (at, name, plan) values (?, ?, ?)",
+                (time.time(), name, msgspec.json.encode(plan).decode()),
+            )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def add(self, suite: int, row: Row) -> None:
+        values = (suite, row.at, row.program, row.program_hash, *row.key[1:], msgspec.json.encode(row).decode())
+        with self._told(), self._connection as connection:
+            connection.execute(
+                "insert into rows (suite, at, program, program_hash, backend, device, dtype, batch, row)"
+                " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+
+    def end(self, suite: int) -> None:
+        with self._told(), self._connection as connection:
+            connection.execute("update suites set done = 1 where id = ?", (suite,))
+
+    def suites(self) -> list[Suite]:
+        """The latest first."""
+        with self._told():
+            found = self._connection.execute("select id, at, name, plan, done from suites order by id desc").fetchall()
+        return [Suite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in found]
+
+    def rows(self, suite: int) -> list[Row]:
+        return self._rows("suite = ? order by id", (suite,))
+
+    def before(self, row: Row, suite: int) -> Row | None:
+        """The last good measurement of the same from an earlier suite."""
+        wanted = (
+            "program = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
+        )
+        return next((found for found in self._rows(wanted, (*row.key, suite)) if found.latency_ms), None)
+
+    def of_program(self, program: str) -> list[Row]:
+        """All of its rows, the oldest first."""
+        return self._rows("program = ? order by id", (program,))
+
+    def _rows(self, wanted: str, values: tuple[object, ...]) -> list[Row]:
+        with self._told():
+            found = self._connection.execute(f"select row from rows where {wanted}", values).fetchall()
+        return [_decode_row(row) for (row,) in found]
+
+    def _anew(self, error: sqlite3.DatabaseError) -> sqlite3.Connection:
+        aside = self.path.with_name(f"{self.path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}")
+        self.path.rename(aside)
+        self.notes.append(f"{self.path} cannot be read ({error}): it was moved to {aside}, and a new one begun")
+        return _opened(self.path)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """SQLite's and the disk's errors in a sentence."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            hint = "another process holds it: try again, or give a database of your own"
+            raise OutputError(
+                f"cannot use the database {self.path}: {error}",
+                hint=f"{hint if 'locked' in str(error) else 'give another'} (--database FILE)",
+            ) from error
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=WAIT_SECONDS)
+    try:
+        connection.execute("pragma journal_mode = wal")
+        connection.executescript(_SCHEMA)
+        if (problem := connection.execute("pragma quick_check").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(problem)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

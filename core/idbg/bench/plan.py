@@ -1,0 +1,76 @@
+"""Which rows does a command line ask for?"""
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+import idbg
+from idbg.bench.records import EAGER, Backend, Subject
+from idbg.errors import BadInput, ProgramError
+from idbg.program_args import parse_program
+from idbg.records import Program
+
+DEFAULT_BACKENDS = (EAGER, "inductor")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def backends(named: Sequence[str]) -> list[Backend]:
+    """Each once, eager first: the others' speed-up is over it. Raises BadInput for a mode that torch does not have."""
+    found = dict.fromkeys(_backend(text) for text in named or DEFAULT_BACKENDS)
+    return sorted(found, key=lambda backend: backend.name != EAGER)
+
+
+def _backend(text: str) -> Backend:
+    name, colon, mode = text.partition(":")
+    if colon and mode not in MODES:
+        raise BadInput(f"torch.compile has no mode {mode!r}", hint=f"write {name}:MODE, one of {', '.join(MODES)}")
+    return Backend(name, "" if mode == "default" else mode)
+
+
+def examples() -> Path:
+    """The folder of models: that of the checkout, or `examples` here. Raises ProgramError where there is none."""
+    for folder in (Path(idbg.__file__).resolve().parents[2] / "examples", Path("examples")):
+        if folder.is_dir():
+            return folder
+    raise ProgramError("there is no folder of examples", hint="name programs, or a folder with --examples")
+
+
+def models(folder: Path) -> dict[str, Path]:
+    """The programs of the folder by name: each file that defines program()."""
+    return {path.stem: path for path in sorted(folder.glob("*.py")) if _defines_program(path)}
+
+
+def _defines_program(path: Path) -> bool:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError:
+        return False
+    return any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
+
+
+def programs(
+    files: Sequence[str],
+    wanted: Sequence[str],
+    folder: Path | None,
+    *,
+    everything: bool,
+    argv: tuple[str, ...],
+    cwd: str,
+) -> list[Program]:
+    """The files, and of the folder's models those that are `wanted`, or all."""
+    found = [parse_program(file, argv=argv, cwd=cwd) for file in files]
+    if not wanted and not everything:
+        return found
+    known = models(folder or examples())
+    for name in wanted:
+        if name not in known:
+            raise BadInput(f"there is no model {name!r}", hint=f"there are: {', '.join(known) or 'none'}")
+    chosen = [known[name] for name in wanted] if wanted else list(known.values())
+    return found + [parse_program(str(path), cwd=cwd) for path in chosen]
+
+
+def subjects(programs: Sequence[Program], backends: Sequence[Backend], like: Subject) -> list[Subject]:
+    """Every program on every backend, one program after another, with the settings of `like`."""
+    return [replace(like, program=program, backend=backend) for program in programs for backend in backends]

@@ -1,0 +1,66 @@
+"""How is one task of a row done in a process of its own, whatever becomes of it?"""
+
+import selectors
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from idbg.bench.records import Answer, Failed, Subject, Task
+from idbg.records import Failure
+from idbg.worker.child import Child
+
+COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")
+KEPT = 4_000  # characters of what the process printed, for the reason of a failure
+POLL_SECONDS = 0.2
+_DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+
+
+def measured(subject: Subject, task: Task, cache: Path, seconds: float) -> Answer:
+    """The task's answer, from a fresh process whose compilers cache in `cache` alone."""
+    child = Child((*COMMAND, task, msgspec.json.encode(subject).decode()), _environment(cache))
+    printed = bytearray()
+    try:
+        lines = _lines(child, printed, time.monotonic() + seconds)
+    finally:
+        child.end()
+        child.close()
+    if lines is None:
+        return _failed(f"{task}: it took longer than {seconds:g} s, and was stopped", "give it more (--timeout)")
+    if not lines:
+        said = bytes(printed).decode(errors="replace").strip().splitlines()
+        return _failed(
+            f"{task}: the process {child.cause()}{f': {said[-1]}' if said else ''}", "run it alone: idbg run"
+        )
+    return _DECODER.decode(lines[0])
+
+
+def _lines(child: Child, printed: bytearray, deadline: float) -> list[bytes] | None:
+    """What it answered until it ended; None where it did not end in time."""
+
+    def keep(chunk: bytes) -> None:
+        printed[:] = (printed + chunk)[-KEPT:]
+
+    lines: list[bytes] = []
+    with selectors.DefaultSelector() as selector:
+        for fd in (child.stdout, child.stderr):
+            selector.register(fd, selectors.EVENT_READ, partial(child.drain, fd, keep))
+        while not child.exited():
+            if time.monotonic() > deadline:
+                return None
+            for key, _ in selector.select(POLL_SECONDS):
+                key.data()
+            lines += child.lines() or []
+    return lines + child.remaining_lines()
+
+
+def _environment(cache: Path) -> Mapping[str, str]:
+    """`cache` is the whole of what its compilers find; timing is not for a process that others overtake."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+
+
+def _failed(message: str, hint: str) -> Failed:
+    return Failed(Failure(kind="worker", message=message, hint=hint))

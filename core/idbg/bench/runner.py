@@ -1,0 +1,146 @@
+"""Which rows come of these programs and backends, measured one after another?"""
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from idbg.bench.process import measured
+from idbg.bench.records import EAGER, SECONDS, Answer, Checked, Failed, Machine, Measured, Row, Subject, Task
+
+NOISY = 0.15  # the middle half of the samples, as a part of the median
+STEPS = 3  # of the timer, that a sample must take to be believed
+BUSY = 0.1  # of the processors, that others used meanwhile
+
+Told = Callable[[Subject, Task], None]
+
+
+def rows(subjects: list[Subject], *, seconds: float = SECONDS, told: Told = lambda *_: None) -> Iterator[Row]:
+    """Each subject's row as soon as it is measured. A row's speed-up is over the eager row of its program."""
+    eager: dict[tuple[object, ...], Row] = {}
+    for subject in subjects:
+        row = _row(subject, seconds, told)
+        same = row.program, row.device, row.dtype, row.batch
+        if subject.backend.name == EAGER:
+            eager[same] = row
+        yield _with_speedup(row, eager.get(same))
+
+
+def _row(subject: Subject, seconds: float, told: Told) -> Row:
+    caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
+    answers: dict[Task, Answer] = {}
+    try:
+        tasks: tuple[Task, ...] = ("warm",) if subject.backend.name == EAGER else ("cold", "warm", "check")
+        for task in tasks:
+            told(subject, task)
+            answers[task] = measured(subject, task, caches, seconds)
+            if isinstance(answers[task], Failed):
+                break
+    finally:
+        shutil.rmtree(caches, ignore_errors=True)
+    return _told(subject, answers)
+
+
+def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
+    """The row of what was answered; a failure leaves what came before it."""
+    row = Row(
+        program=subject.program.label,
+        backend=str(subject.backend),
+        device=subject.device,
+        dtype=subject.dtype,
+        batch=subject.batch,
+        program_hash=_hash(subject),
+        at=time.time(),
+    )
+    for task, answer in answers.items():
+        match answer:
+            case Measured() if task == "cold":
+                row = replace(row, cold_compile_s=answer.compile_s, kind=answer.kind, machine=_here(answer, subject))
+            case Measured():
+                row = _timed(row, answer, subject)
+            case Checked():
+                row = replace(
+                    row,
+                    graphs=answer.graphs,
+                    breaks=answer.breaks,
+                    violations=answer.violations,
+                    diff=answer.diff,
+                    diff_note=answer.diff_note,
+                )
+            case Failed():
+                row = replace(row, status="failed", reason=_reason(task, answer))
+    return row
+
+
+def _timed(row: Row, answer: Measured, subject: Subject) -> Row:
+    latency = answer.latency
+    per_second = answer.items / latency.median * 1e3 if answer.items and latency and latency.median else None
+    return replace(
+        row,
+        warm_compile_s=answer.compile_s,
+        latency_ms=latency,
+        forward_ms=answer.forward,
+        kind=answer.kind,
+        items_per_s=per_second,
+        peak_bytes=answer.peak_bytes,
+        machine=_here(answer, subject),
+        marks=tuple(_marks(answer)),
+    )
+
+
+def _marks(answer: Measured) -> Iterator[str]:
+    """What makes the latency doubtful."""
+    latency = answer.latency
+    if latency is None:
+        return
+    if not latency.settled:
+        yield f"it had not settled after {latency.warmup} calls"
+    if latency.noise > NOISY:
+        yield f"noisy: the middle half of the samples is {100 * latency.noise:.0f} % wide"
+    if min(latency.samples) * latency.block < STEPS * answer.resolution_ms:
+        yield f"below {STEPS} steps of the timer"
+    if (others := answer.machine.others) is not None and others > BUSY:
+        yield f"other processes used {100 * others:.0f} % of the processors"
+
+
+def _reason(task: Task, failed: Failed) -> str:
+    what = failed.failure.message.strip().partition("\n")[0]
+    kind = f"{failed.failure.type}: " if failed.failure.type and failed.failure.type not in what else ""
+    return f"{kind}{what}"
+
+
+def _with_speedup(row: Row, eager: Row | None) -> Row:
+    mine, theirs = row.latency_ms, eager.latency_ms if eager else None
+    if row.backend == EAGER or not mine or not theirs or not mine.median:
+        return row
+    return replace(row, speedup=theirs.median / mine.median)
+
+
+def _hash(subject: Subject) -> str:
+    """Of the program's own file; "" of a module."""
+    try:
+        text = Path(subject.program.cwd, subject.program.path).read_bytes()
+    except OSError:
+        return ""
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+def _here(answer: Measured, subject: Subject) -> Machine:
+    return replace(answer.machine, commit=_commit(subject.program.cwd))
+
+
+@cache
+def _commit(folder: str) -> str:
+    """Of the program's folder, as git describes it; "" where there is none."""
+    command = ["git", "-C", folder or ".", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,183 @@
+"""What does compiling buy, for each program on each backend, and what changed since the last time?"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from idbg import settings
+from idbg.bench import plan
+from idbg.bench.change import Change, change
+from idbg.bench.history import History, Suite, default_path
+from idbg.bench.records import RUNS, SECONDS, Backend, Row, Subject, Task
+from idbg.bench.runner import rows as measured_rows
+from idbg.cli import FAILED, printing
+from idbg.errors import BadInput, OutputError
+from idbg.one_run import signals_raise
+from idbg.program_args import check_device
+from idbg.records import Program, Target
+from idbg.reports import bench as report
+from idbg.rules_file import rules_for
+
+HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
+LAST = "last"
+EXITS = "exit status: 0 if every row was measured and its numbers agree; 1 if not; 2 for bad usage; 130 interrupted"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXITS
+    parser.add_argument("programs", metavar="FILE.py[:NAME]", nargs="*", help="programs, as for `idbg run`")
+    which = parser.add_argument_group("which")
+    which.add_argument("--all", action="store_true", help="every model of the examples folder")
+    which.add_argument("--model", metavar="NAME", action="append", default=[], help="one of them; repeat for more")
+    which.add_argument("--examples", metavar="FOLDER", help="where models are: each file with a program()")
+    which.add_argument(
+        "--backend",
+        dest="backends",
+        metavar="NAME[:MODE]",
+        action="append",
+        default=[],
+        help="eager, inductor, inductor:max-autotune, aot, mock, another package's; repeat for more (eager, inductor)",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--device", default="", help="cpu, cuda, ...: where to put the programs (where they put themselves)"
+    )
+    how.add_argument("--dtype", default="", help="float32, bfloat16, float16: weights and inputs are cast (their own)")
+    how.add_argument("--batch", metavar="N", type=int, help="inputs are repeated to N, or program(batch=N) (their own)")
+    how.add_argument("--runs", metavar="N", type=int, default=RUNS, help=f"samples of each latency ({RUNS})")
+    how.add_argument("--threads", metavar="N", type=int, default=0, help="of torch on a CPU (as torch has it)")
+    how.add_argument("--timeout", metavar="S", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})")
+    how.add_argument("--accelerator", metavar="A", help="the rules whose violations are counted (mock)")
+    kept = parser.add_argument_group("history")
+    kept.add_argument(
+        "--compare", metavar="SUITE", nargs="?", const=LAST, help="say what changed since the last suite, or this one"
+    )
+    kept.add_argument("--resume", action="store_true", help="go on with the last suite that was interrupted")
+    kept.add_argument("--name", default="", help="a name for this suite, for --compare")
+    kept.add_argument("--database", metavar="FILE", help="where rows are kept (in the user's data folder)")
+    parser.add_argument("--csv", metavar="FILE", help="write the rows there too")
+    parser.add_argument("--json", action="store_true", help="the rows as JSON on stdout, and nothing else there")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    _check(args)
+    history = History(Path(args.database).expanduser() if args.database else default_path())
+    try:
+        return _run(args, argv, history)
+    finally:
+        history.close()
+
+
+def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> int:
+    for note in history.notes:
+        print(f"idbg: {note}", file=sys.stderr)
+    subjects = [] if args.resume else _subjects(args, argv)
+    if args.resume:
+        suite, subjects, rows = _unfinished(history)
+    elif subjects:
+        suite, rows = history.begin(subjects, args.name), []
+    elif args.compare:
+        suite, rows = _latest(history)
+    else:
+        raise BadInput("no program is named", hint="name files, --model NAME, or --all")
+    older = _older(history, args.compare, suite) if args.compare else {}
+    rows += _measured(subjects, suite, history, args.timeout)
+    history.end(suite)
+    changes = [_change(row, older, history, suite) for row in rows] if args.compare else []
+    _report(rows, [found for found in changes if found], args, notes=history.notes)
+    return 0 if report.passed(rows) else FAILED
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises BadInput for a number or a device that means nothing."""
+    for name, lowest in (("runs", 1), ("batch", 1), ("threads", 0), ("timeout", 0.001)):
+        value = getattr(args, name)
+        if value is not None and not value >= lowest:
+            raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
+    check_device(args.device)
+
+
+def _subjects(args: argparse.Namespace, argv: tuple[str, ...]) -> list[Subject]:
+    cwd = os.getcwd()
+    folder = Path(args.examples) if args.examples else None
+    found = plan.programs(args.programs, args.model, folder, everything=args.all, argv=argv, cwd=cwd)
+    chosen = settings.load(os.environ)
+    rules, _ = rules_for(Target(accelerator=args.accelerator or chosen.accelerator or "mock"))
+    like = Subject(
+        program=Program(""),
+        backend=Backend(""),
+        device=args.device,
+        dtype=args.dtype,
+        batch=args.batch,
+        runs=args.runs,
+        threads=args.threads,
+        rules=rules,
+    )
+    return plan.subjects(found, plan.backends(args.backends), like)
+
+
+def _unfinished(history: History) -> tuple[int, list[Subject], list[Row]]:
+    """The last suite that was interrupted, what of it is left, and its good rows."""
+    suite = next((suite for suite in history.suites() if not suite.done), None)
+    if suite is None:
+        raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
+    good = [row for row in history.rows(suite.id) if row.status == "ok"]
+    done = {(row.program, row.backend) for row in good}
+    left = [each for each in suite.plan if (each.program.label, str(each.backend)) not in done]
+    return suite.id, left, good
+
+
+def _latest(history: History) -> tuple[int, list[Row]]:
+    suites = [suite for suite in history.suites() if suite.done]
+    if not suites:
+        raise BadInput("nothing was measured yet", hint="measure first: idbg bench FILE.py")
+    return suites[0].id, history.rows(suites[0].id)
+
+
+def _older(history: History, named: str, suite: int) -> dict[tuple[object, ...], Row]:
+    """The rows of the suite that was named, by what they measure; none for the last."""
+    if named == LAST:
+        return {}
+    found = next((each for each in history.suites() if named in (each.name, str(each.id)) and each.id != suite), None)
+    if found is None:
+        raise BadInput(f"there is no suite {named!r}", hint=f"there are: {_suites(history.suites())}")
+    return {row.key: row for row in history.rows(found.id)}
+
+
+def _suites(suites: list[Suite]) -> str:
+    return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:10]) or "none"
+
+
+def _change(row: Row, older: dict[tuple[object, ...], Row], history: History, suite: int) -> Change | None:
+    before = older.get(row.key) if older else history.before(row, suite)
+    return change(row, before) if before else None
+
+
+def _measured(subjects: list[Subject], suite: int, history: History, seconds: float) -> list[Row]:
+    """Each row is in the database before the next begins; an interrupt leaves them there."""
+    found: list[Row] = []
+    with signals_raise():
+        try:
+            for row in measured_rows(subjects, seconds=seconds, told=_progress):
+                found.append(row)
+                history.add(suite, row)
+        except BaseException:
+            if len(found) < len(subjects):
+                print(f"idbg: {len(found)} of {len(subjects)} rows are kept; --resume goes on", file=sys.stderr)
+            raise
+    return found
+
+
+def _progress(subject: Subject, task: Task) -> None:
+    print(f"… {subject.program.label} {subject.backend}: {task}", file=sys.stderr)
+
+
+def _report(rows: list[Row], changes: list[Change], args: argparse.Namespace, notes: list[str]) -> None:
+    if args.csv:
+        try:
+            Path(args.csv).write_text(report.to_csv(rows))
+        except OSError as error:
+            raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="give another file") from error
+    with printing():
+        print(report.to_json(rows, changes, notes) if args.json else report.report(rows, changes))

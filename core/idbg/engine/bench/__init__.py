@@ -1,0 +1,1 @@
+"""How long does a program take, and what memory, in a process of its own?"""

@@ -1,0 +1,78 @@
+"""How long does one call take, once it takes the same time again and again?"""
+
+import time
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from math import ceil
+from statistics import median
+from typing import cast
+
+import torch
+
+from idbg.bench.records import Latency
+from idbg.engine import compat
+
+Call = Callable[[], object]
+
+WINDOW = 5  # calls, whose median must be that of the window before
+STILL = 0.05
+WARMUP_SECONDS = 30.0
+MOST_SECONDS = 60.0  # of sampling
+BLOCK_STEPS = 100  # steps of the timer that a sample must take
+
+
+def synchronize() -> None:
+    if compat.cuda_in_use():
+        torch.cuda.synchronize()
+
+
+def seconds(call: Call, block: int = 1) -> float:
+    """One call, with what it left on the device; the mean of a `block` of them."""
+    synchronize()
+    began = time.perf_counter()
+    for _ in range(block):
+        call()
+    synchronize()
+    return (time.perf_counter() - began) / block
+
+
+def latency(call: Call, runs: int, most: float = MOST_SECONDS) -> Latency:
+    """`runs` samples, as far as `most` seconds go: wall time on a CPU, by triton's CUDA events on a GPU."""
+    warmup, settled = settle(call)
+    each = max(median(warmup[-WINDOW:]), 1e-9)
+    wanted = max(1, min(runs, int(most / each)))
+    if compat.cuda_in_use() and (do_bench := _do_bench()) is not None:
+        samples, block = do_bench(call, warmup=0, rep=1e3 * wanted * each, return_mode="all"), 1
+    else:
+        block = max(1, ceil(BLOCK_STEPS * resolution() / each))
+        samples = [1e3 * seconds(call, block) for _ in range(wanted)]
+    return Latency.of(samples, block, len(warmup), settled)
+
+
+@cache
+def _do_bench() -> Callable[..., list[float]] | None:
+    try:
+        from triton.testing import do_bench  # type: ignore[import-untyped]
+    except ImportError:
+        return None
+    return cast("Callable[..., list[float]]", do_bench)
+
+
+def settle(call: Call, most: float = WARMUP_SECONDS) -> tuple[list[float], bool]:
+    """The times of calls until two windows of them agree, and whether they did before `most` seconds were over."""
+    times: list[float] = []
+    began = time.perf_counter()
+    while time.perf_counter() - began < most:
+        times += [seconds(call) for _ in range(WINDOW)]
+        if len(times) > WINDOW:
+            before, now = median(times[-2 * WINDOW : -WINDOW]), median(times[-WINDOW:])
+            if abs(now - before) <= STILL * before:
+                return times, True
+    return times, False
+
+
+def resolution() -> float:
+    """The smallest step, in seconds, that the timer was seen to make."""
+    ticks = [time.perf_counter() for _ in range(1000)]
+    return min(later - earlier for earlier, later in pairwise(ticks) if later > earlier)

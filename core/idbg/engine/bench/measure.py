@@ -1,0 +1,209 @@
+"""What does one process find out about one row: its compile time and latency, or whether it is right?"""
+
+import dataclasses
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+from torch.nn import Module
+from torch.utils._pytree import tree_leaves
+
+import idbg
+from idbg import accelerator
+from idbg.accelerator import Accelerator
+from idbg.bench.records import EAGER, Answer, Backend, Checked, Failed, Machine, Measured, Subject, Task
+from idbg.diff import DiffReport
+from idbg.engine import backends, compat
+from idbg.engine.backends import TargetBackend
+from idbg.engine.bench import memory, sizes
+from idbg.engine.bench.busy import Busy
+from idbg.engine.bench.latency import latency, resolution, seconds
+from idbg.engine.capture.run import RunCapture, capturing
+from idbg.engine.failures import failure_of
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.program import Model, Programs, Workload
+from idbg.engine.target import check_target
+from idbg.engine.world import torch_compile_as_it_is
+from idbg.events import SessionEvent
+from idbg.records import Target
+from idbg.reports.words import count
+from idbg.run import Run
+
+INDUCTOR = "inductor"
+NAMED = 3  # of the tensors that are wrong
+
+Call = Callable[[], object]
+
+
+class _Enough(BaseException):
+    """The program's workload was measured: what comes after it in a script is not wanted."""
+
+
+def answer(subject: Subject, task: Task) -> Answer:
+    """Do the task. Whatever goes wrong in the program is told as data."""
+    found: list[Answer] = []
+    before = memory.resident()
+
+    def use(workload: Workload, _: str) -> None:
+        with torch_compile_as_it_is():
+            sized = _sized(workload, subject)
+            found.append(_checked(sized, subject) if task == "check" else _measured(sized, subject, task, before))
+        raise _Enough
+
+    target = Target(subject.backend.name, device=subject.device, options=subject.options)
+    try:
+        check_target(target)
+        if subject.threads:
+            torch.set_num_threads(subject.threads)
+        programs = Programs({} if subject.batch is None else {"batch": subject.batch})
+        programs.run(subject.program, target, RunCapture(0, lambda event: None, None), use)
+    except _Enough:
+        return found[0]
+    except BaseException as error:  # the process's border: whatever ends the program is the row's reason
+        return Failed(failure_of(error, subject.program))
+    raise AssertionError("a program without a workload raises")
+
+
+def _sized(workload: Workload, subject: Subject) -> Workload:
+    if subject.dtype:
+        workload = sizes.in_dtype(workload, subject.dtype)
+    if subject.batch is not None and sizes.batch_of(workload) != subject.batch:
+        workload = sizes.in_batches_of(workload, subject.batch)
+    return workload
+
+
+# Time and memory
+
+
+def _measured(workload: Workload, subject: Subject, task: Task, before: int | None) -> Measured:
+    machine, compiled = _machine(workload), _compiled(workload.model, subject.backend)
+    call = _call(workload, compiled)
+    first = seconds(call)
+    found = Measured(
+        compile_s=None if subject.backend.name == EAGER else first,
+        kind="training" if workload.loss else "forward",
+        items=sizes.batch_of(workload),
+        machine=machine,
+    )
+    if task == "cold":
+        return found
+    forward, busy = _forward(workload, compiled) if workload.loss else None, Busy()
+    whole = latency(call, subject.runs)
+    return replace(
+        found,
+        latency=whole,
+        machine=replace(machine, others=busy.others()),
+        forward=latency(forward, subject.runs) if forward else None,
+        peak_bytes=memory.peak_bytes(call, before),
+        resolution_ms=1e3 * resolution(),
+    )
+
+
+def _compiled(model: Model, backend: Backend) -> Model:
+    """The model as the backend runs it; in eager as plain Python."""
+    if backend.name == EAGER:
+        return model
+    if backend.name == INDUCTOR:
+        return torch.compile(model, mode=backend.mode or None)
+    return torch.compile(model, backend=_target_backend(backend, rules=""))
+
+
+def _target_backend(backend: Backend, rules: str) -> TargetBackend:
+    """Ours, a plug-in's or torch's by name, which refuses nothing; without `rules` it checks none."""
+    held = accelerator.parse(rules) if rules else Accelerator(name="none")
+    found = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
+    return found.with_options(compat.mode_options(backend.mode or None, None))
+
+
+def _call(workload: Workload, compiled: Model) -> Call:
+    """One forward without gradients; of a program with a loss, one training step."""
+    args, kwargs, loss = workload.args, dict(workload.kwargs), workload.loss
+
+    def forward() -> object:
+        with torch.set_grad_enabled(workload.grad):
+            return compiled(*args, **kwargs)
+
+    if loss is None:
+        return forward
+    leaves = [leaf for leaf in _tensors(workload) if leaf.is_leaf and leaf.requires_grad]
+
+    def step() -> object:
+        found = loss(compiled(*args, **kwargs))
+        found.backward()
+        for leaf in leaves:  # or the second step would add to the first's
+            leaf.grad = None
+        return found
+
+    return step
+
+
+def _forward(workload: Workload, compiled: Model) -> Call:
+    """The forward of a training step, by the code that was compiled for it."""
+    return _call(dataclasses.replace(workload, loss=None, grad=True), compiled)
+
+
+def _tensors(workload: Workload) -> list[Tensor]:
+    """Inputs, then weights."""
+    leaves = [leaf for leaf in tree_leaves((workload.args, dict(workload.kwargs))) if isinstance(leaf, Tensor)]
+    return [*leaves, *workload.model.parameters()] if isinstance(workload.model, Module) else leaves
+
+
+def _machine(workload: Workload) -> Machine:
+    on_gpu = any(
+        leaf.is_cuda for leaf in tree_leaves((workload.args, dict(workload.kwargs))) if isinstance(leaf, Tensor)
+    )
+    return Machine(
+        host=platform.node(),
+        device=torch.cuda.get_device_name() if on_gpu else _processor(),
+        threads=torch.get_num_threads(),
+        processors=os.cpu_count() or 1,
+        torch=str(torch.__version__),
+        python=platform.python_version(),
+        idbg=idbg.__version__,
+    )
+
+
+def _processor() -> str:
+    """The CPU's name where Linux tells it."""
+    try:
+        rows = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = (row.partition(":")[2].strip() for row in rows if row.startswith("model name"))
+    return next(named, platform.machine())
+
+
+# Is it right?
+
+
+def _checked(workload: Workload, subject: Subject) -> Checked:
+    """The graphs, breaks and violations of one compile, and whether it computes what eager does."""
+    told: list[SessionEvent] = []
+    backend = _target_backend(subject.backend, subject.rules)
+    capture = RunCapture(0, told.append, backend.accelerator)
+    with capturing(capture):
+        report = KernelDiff(
+            workload.model, workload.args, workload.kwargs, loss=workload.loss, grad=workload.grad, test=backend
+        ).compare()
+    counted = Run(0, subject.program, Target(), 0.0)
+    for event in told:
+        counted.apply(event)
+    return Checked(
+        graphs=sum(graph.stage == "dynamo" for graph in counted.graphs),
+        breaks=len(counted.breaks),
+        violations=len(capture.violations) if backend.backend.checks and subject.rules else None,
+        diff=report.verdict,
+        diff_note=_why(report),
+    )
+
+
+def _why(report: DiffReport) -> str:
+    failures = [f"{side.name}: {side.failure.message.partition(chr(10))[0]}" for side in report.sides if side.failure]
+    wrong = [diff.name for diff in (*report.outputs, *report.gradients) if not diff.passed]
+    if failures or not wrong:
+        return "; ".join(failures)
+    return f"{count(len(wrong), 'tensor')} wrong: {', '.join(wrong[:NAMED])}{', …' if len(wrong) > NAMED else ''}"

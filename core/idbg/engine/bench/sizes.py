@@ -1,0 +1,67 @@
+"""What is the program with another dtype or another batch?"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.utils._pytree import tree_leaves, tree_map
+
+from idbg.engine.program import Workload
+from idbg.errors import BadInput
+
+DTYPES = {
+    "float32": torch.float32,
+    "fp32": torch.float32,
+    "float16": torch.float16,
+    "fp16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "bf16": torch.bfloat16,
+    "float64": torch.float64,
+    "fp64": torch.float64,
+}
+
+
+def in_dtype(workload: Workload, name: str) -> Workload:
+    """Floating weights and inputs in the dtype. Raises BadInput for a model that has no weights to turn."""
+    if name not in DTYPES:
+        raise BadInput(f"there is no dtype {name!r}", hint=f"use one of {', '.join(DTYPES)}")
+    if not isinstance(workload.model, Module):
+        raise BadInput("the program's model is a function: its dtype is not ours to change", hint="leave --dtype out")
+    dtype = DTYPES[name]
+
+    def turned(leaf: object) -> object:
+        return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+
+    args, kwargs = tree_map(turned, (workload.args, dict(workload.kwargs)))
+    return replace(workload, model=workload.model.to(dtype), args=args, kwargs=kwargs)
+
+
+def in_batches_of(workload: Workload, batch: int) -> Workload:
+    """The inputs repeated, or cut, to `batch` along dim 0: those that are as long there as the first is."""
+    own = batch_of(workload)
+    if own is None:
+        raise BadInput("no input of the program has a batch", hint="leave --batch out")
+
+    def resized(leaf: object) -> object:
+        if not isinstance(leaf, Tensor) or not leaf.dim() or leaf.shape[0] != own:
+            return leaf
+        return leaf[torch.arange(batch, device=leaf.device) % own]
+
+    args, kwargs = tree_map(resized, (workload.args, dict(workload.kwargs)))
+    return replace(workload, args=args, kwargs=kwargs)
+
+
+def batch_of(workload: Workload) -> int | None:
+    """Dim 0 of the first tensor input that has dims."""
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
+    return sizes[0] if sizes else None
+
+
+def dtype_of(workload: Workload) -> str:
+    """That of the first floating weight or input: "float32"; "" where there is none."""
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    weights = list(workload.model.parameters()) if isinstance(workload.model, Module) else []
+    floating = [leaf for leaf in (*weights, *leaves) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+    return str(floating[0].dtype).removeprefix("torch.") if floating else ""

@@ -1,0 +1,164 @@
+"""How do benchmark rows read to a person, and to another program?"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from idbg.bench.change import Change
+from idbg.bench.records import EAGER, Latency, Row
+from idbg.reports.words import count
+from idbg.sizes import rounded_bytes
+
+SCHEMA = "idbg.bench/1"
+NOTHING = "–"
+HEADS = ("backend", "cold", "warm", "median", "p95", "speed-up", "peak", "graphs", "breaks", "violations", "numbers")
+NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared"}
+
+
+def to_json(rows: Sequence[Row], changes: Sequence[Change] = (), notes: Sequence[str] = ()) -> str:
+    """Strict JSON, as docs/json-schema.md has it."""
+    found = {
+        "schema": SCHEMA,
+        "passed": passed(rows),
+        "rows": list(rows),
+        "changes": [
+            {
+                "program": change.now.program,
+                "backend": change.now.backend,
+                "direction": change.direction,
+                "ratio": change.ratio,
+                "p": change.p,
+                "before_ms": change.before.latency_ms and change.before.latency_ms.median,
+                "now_ms": change.now.latency_ms and change.now.latency_ms.median,
+                "before_at": change.before.at,
+                "also_changed": change.what,
+            }
+            for change in changes
+        ],
+        "notes": list(notes),
+    }
+    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """A line each, without the samples."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    plain = ("program", "backend", "status", "reason", "kind", "device", "dtype", "batch")
+    figures = (
+        "cold_compile_s",
+        "warm_compile_s",
+        "speedup",
+        "items_per_s",
+        "peak_bytes",
+        "graphs",
+        "breaks",
+        "violations",
+    )
+    parts = ("median", "p95", "mean", "std")
+    writer.writerow([*plain, *figures, "diff", *(f"latency_ms_{part}" for part in parts), "marks"])
+    for row in rows:
+        latency = [getattr(row.latency_ms, part) if row.latency_ms else None for part in parts]
+        values = [getattr(row, name) for name in (*plain, *figures, "diff")]
+        writer.writerow([*values, *latency, "; ".join(row.marks)])
+    return out.getvalue()
+
+
+def passed(rows: Sequence[Row]) -> bool:
+    """No row failed, and no numbers are wrong; not of no rows at all."""
+    return bool(rows) and not any(_is_bad(row) for row in rows)
+
+
+def _is_bad(row: Row) -> bool:
+    return row.status == "failed" or row.diff in ("failed", "error")
+
+
+def report(rows: Sequence[Row], changes: Sequence[Change] = ()) -> str:
+    """The table of each program, what is doubtful in it, what changed, and the verdict."""
+    lines = [line for _, of_one in groupby(rows, key=lambda row: row.program) for line in _program(list(of_one))]
+    lines += _changes(changes)
+    return "\n".join([*lines, _verdict(rows)])
+
+
+def _program(rows: list[Row]) -> Iterator[str]:
+    first = next((row for row in rows if row.machine), rows[0])
+    machine = first.machine
+    how = ["training step" if first.kind == "training" else "forward"]
+    how += [f"batch {first.batch}"] if first.batch else []
+    how += [first.dtype] if first.dtype else []
+    if machine:
+        how += [machine.device, f"{count(machine.threads, 'thread')} of {machine.processors}", f"torch {machine.torch}"]
+    yield f"{first.program}   {', '.join(how)}"
+    table = [HEADS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[at]) for line in table) for at in range(len(HEADS))]
+    for line in table:
+        name, *figures = line
+        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))]
+        yield f"  {'  '.join(cells)}".rstrip()
+    for row in rows:
+        yield from (f"  ✘ {row.backend} failed: {row.reason}" for _ in range(row.status == "failed"))
+        yield from (f"  ✘ {row.backend}: {row.diff_note}" for _ in range(row.diff in ("failed", "error")))
+        yield from (f"  ⚠ {row.backend}: {mark}" for mark in row.marks)
+    yield ""
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    latency = row.latency_ms
+    return (
+        row.backend,
+        _seconds(row.cold_compile_s),
+        _seconds(row.warm_compile_s),
+        milliseconds(latency.median) if latency else NOTHING,
+        milliseconds(latency.p95) if latency else NOTHING,
+        f"{row.speedup:.2f} x" if row.speedup else NOTHING,
+        rounded_bytes(row.peak_bytes) if row.peak_bytes is not None else NOTHING,
+        *(NOTHING if figure is None else f"{figure:,}" for figure in (row.graphs, row.breaks, row.violations)),
+        "failed"
+        if row.status == "failed"
+        else "reference"
+        if row.backend == EAGER
+        else NUMBERS.get(row.diff or "", NOTHING),
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f} s"
+
+
+def milliseconds(value: float) -> str:
+    """Three digits, in the unit that shows them."""
+    if value >= 1000:
+        return f"{value / 1000:.3g} s"
+    return f"{value:.3g} ms" if value >= 1 else f"{value * 1000:.3g} µs"
+
+
+def spread(latency: Latency) -> str:
+    return f"{milliseconds(latency.median)} ± {milliseconds(latency.std)}"
+
+
+def _changes(changes: Sequence[Change]) -> Iterator[str]:
+    if not changes:
+        return
+    yield "since then:"
+    for change in changes:
+        assert change.now.latency_ms is not None and change.before.latency_ms is not None
+        was, now = (milliseconds(row.latency_ms.median) for row in (change.before, change.now) if row.latency_ms)
+        sign = {"faster": "✔", "slower": "✘", "same": "="}[change.direction]
+        said = "no difference beyond the noise" if change.direction == "same" else change.direction
+        also = f"   also changed: {', '.join(change.what)}" if change.what else ""
+        yield f"  {sign} {change.now.program} {change.now.backend}: {was} → {now}   {said} (p {change.p:.2g}){also}"
+    yield ""
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    failed = sum(row.status == "failed" for row in rows)
+    wrong = sum(row.status != "failed" and _is_bad(row) for row in rows)
+    if not rows:
+        return "✘ nothing was measured"
+    if failed or wrong:
+        said = [f"{failed} failed"] * bool(failed) + [f"{wrong} with numbers that do not agree"] * bool(wrong)
+        return f"✘ of {count(len(rows), 'row')}, {' and '.join(said)}"
+    return f"✔ PASS   {count(len(rows), 'row')}"
