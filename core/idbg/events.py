@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.bench.records import Row, Task
 from idbg.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.records import (
     Failure,
@@ -205,6 +206,28 @@ class ErrorsMapped(Event, frozen=True, kw_only=True, tag="errors_mapped"):
     failure: Failure | None = None
 
 
+class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
+    """So many rows will be measured, in processes of their own."""
+
+    subjects: int
+
+
+class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started"):
+    program: str
+    backend: str
+    task: Task
+
+
+class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
+    row: Row
+
+
+class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
+    """With a failure it was cancelled, or the database could not be written."""
+
+    failure: Failure | None = None
+
+
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     """A sentence for the user that changes no state."""
 
@@ -235,6 +258,10 @@ SessionEvent = (
     | ReproStarted
     | ReproEnded
     | ErrorsMapped
+    | BenchStarted
+    | BenchTaskStarted
+    | RowMeasured
+    | BenchEnded
     | Noted
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from idbg import events
+from idbg.bench.records import Row
 from idbg.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.events import SessionEvent
 from idbg.records import (
@@ -101,9 +102,12 @@ class Run:
 
 @dataclass
 class History:
-    """Every run of a session, and the worker that made them."""
+    """Every run of a session, and the worker that made them; the benchmark rows, and what is measured now."""
 
     runs: dict[int, Run] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    task: events.BenchTaskStarted | None = None
+    rows_left: int = 0
     worker: events.WorkerStarted | None = None
 
     @property
@@ -115,8 +119,22 @@ class History:
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):
             self.worker = event
+        elif isinstance(event, events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.BenchEnded):
+            self._apply_bench(event)
         elif (run := self.runs.get(getattr(event, "run", 0))) is not None:
             run.apply(event)
+
+    def _apply_bench(self, event: SessionEvent) -> None:
+        match event:
+            case events.BenchStarted():
+                self.rows_left = event.subjects
+            case events.BenchTaskStarted():
+                self.task = event
+            case events.RowMeasured():
+                self.rows.append(event.row)
+                self.rows_left -= 1
+            case _:
+                self.task, self.rows_left = None, 0
 
 
 def fold(log: Iterable[SessionEvent]) -> History:

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 import idbg
 from idbg import accelerator, events, store
 from idbg.accelerator import Accelerator
+from idbg.bench.job import BenchJob
+from idbg.bench.records import Subject
 from idbg.diff import Comparison
 from idbg.errors import AcceleratorError, BadInput
 from idbg.events import SessionEvent
@@ -80,8 +82,8 @@ class Session:
         self.program, self.target, self.folder, self._feed = program, target, folder, feed
         self._rules_file = RulesFile(self._rules_file_changed, self._rules_file_refused)
         self._changed = threading.Condition()
-        self._in_hand: Request | None = None
-        self._queue: list[Request] = []
+        self._in_hand: Request | BenchJob | None = None
+        self._queue: list[Request | BenchJob] = []
         self._stopping = False  # the job in hand was cancelled; asking again means: kill it
         self._closed = False
         self._refused = False  # the last edit
@@ -134,7 +136,9 @@ class Session:
                 run=self._runs, program=self.program, target=self.target, folder="", comparison=comparison
             )
             self._queue = [job for job in self._queue if not isinstance(job, Compile)] + [request]
-            if isinstance(self._in_hand, Compile) and not self._stopping:
+            if isinstance(self._in_hand, BenchJob):
+                self._in_hand.stop()
+            elif isinstance(self._in_hand, Compile) and not self._stopping:
                 self._stopping = True
                 worker.cancel()
             self._next()
@@ -145,7 +149,9 @@ class Session:
         worker = self._live()
         with self._changed:
             self._queue.clear()
-            if self._in_hand is not None:
+            if isinstance(self._in_hand, BenchJob):
+                self._in_hand.stop()
+            elif self._in_hand is not None:
                 self._stopping = True
                 worker.cancel()
 
@@ -190,11 +196,22 @@ class Session:
             self._queue.append(MapErrors(run=self._runs, name=name, index=index))
             self._next()
 
+    def bench(self, subjects: list[Subject], database: Path | None = None) -> None:
+        """Measure each in processes of its own when nothing else is done; see RowMeasured. Rows go to the database."""
+        self._live()
+        with self._changed:
+            self._queue.append(BenchJob(subjects, database, self._take))
+            self._next()
+
     def close(self) -> None:
         """End the worker and all that it started, and the log. Idempotent."""
         with self._changed:
             self._closed = True
             self._queue.clear()
+            bench = self._in_hand
+        if isinstance(bench, BenchJob):
+            bench.stop()
+            bench.join()
         self._rules_file.stop()
         if self._worker is not None:
             self._worker.close()
@@ -236,6 +253,10 @@ class Session:
         if self._in_hand is not None or not self._queue or self._worker is None or self._closed:
             return
         request = self._queue.pop(0)
+        if isinstance(request, BenchJob):
+            self._in_hand = request
+            request.start()
+            return
         if isinstance(request, Compile):
             self._feed.emit(
                 events.RunStarted(
@@ -268,7 +289,7 @@ class Session:
                 if run is not None and run.comparison and (event.failure or not run.diff):
                     self._feed.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
             self._feed.emit(event)
-            if isinstance(event, events.RunEnded | events.ReproEnded | events.ErrorsMapped):
+            if isinstance(event, events.RunEnded | events.ReproEnded | events.ErrorsMapped | events.BenchEnded):
                 self._in_hand, self._stopping = None, False
                 self._next()
                 self._changed.notify_all()

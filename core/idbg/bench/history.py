@@ -19,10 +19,10 @@ create table if not exists suites (
 );
 create table if not exists rows (
     id integer primary key, suite integer not null references suites, at real not null,
-    program text not null, program_hash text not null, backend text not null, device text not null,
+    file text not null, program_hash text not null, backend text not null, device text not null,
     dtype text not null, batch integer, row text not null
 );
-create index if not exists rows_of on rows (program, backend, device, dtype, batch, at);
+create index if not exists rows_of on rows (file, backend, device, dtype, batch, at);
 """
 _decode_row = msgspec.json.Decoder(Row).decode
 _decode_plan = msgspec.json.Decoder(list[Subject]).decode
@@ -74,10 +74,10 @@ class History:
         return cursor.lastrowid
 
     def add(self, suite: int, row: Row) -> None:
-        values = (suite, row.at, row.program, row.program_hash, *row.key[1:], msgspec.json.encode(row).decode())
+        values = (suite, row.at, row.file, row.program_hash, *row.key[1:], msgspec.json.encode(row).decode())
         with self._told(), self._connection as connection:
             connection.execute(
-                "insert into rows (suite, at, program, program_hash, backend, device, dtype, batch, row)"
+                "insert into rows (suite, at, file, program_hash, backend, device, dtype, batch, row)"
                 " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 values,
             )
@@ -97,14 +97,12 @@ class History:
 
     def before(self, row: Row, suite: int) -> Row | None:
         """The last good measurement of the same from an earlier suite."""
-        wanted = (
-            "program = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
-        )
+        wanted = "file = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
         return next((found for found in self._rows(wanted, (*row.key, suite)) if found.latency_ms), None)
 
-    def of_program(self, program: str) -> list[Row]:
+    def of_program(self, file: str) -> list[Row]:
         """All of its rows, the oldest first."""
-        return self._rows("program = ? order by id", (program,))
+        return self._rows("file = ? order by id", (file,))
 
     def _rows(self, wanted: str, values: tuple[object, ...]) -> list[Row]:
         with self._told():

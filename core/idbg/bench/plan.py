@@ -68,7 +68,12 @@ def programs(
         if name not in known:
             raise BadInput(f"there is no model {name!r}", hint=f"there are: {', '.join(known) or 'none'}")
     chosen = [known[name] for name in wanted] if wanted else list(known.values())
-    return found + [parse_program(str(path), cwd=cwd) for path in chosen]
+    return found + [parse_program(_short(path, cwd), cwd=cwd) for path in chosen]
+
+
+def _short(path: Path, cwd: str) -> str:
+    full = path.resolve()
+    return str(full.relative_to(cwd) if full.is_relative_to(cwd) else full)
 
 
 def subjects(programs: Sequence[Program], backends: Sequence[Backend], like: Subject) -> list[Subject]:

@@ -3,7 +3,7 @@
 import selectors
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,15 +19,19 @@ POLL_SECONDS = 0.2
 _DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
-def measured(subject: Subject, task: Task, cache: Path, seconds: float) -> Answer:
-    """The task's answer, from a fresh process whose compilers cache in `cache` alone."""
+def measured(
+    subject: Subject, task: Task, cache: Path, seconds: float, stopped: Callable[[], bool] = lambda: False
+) -> Answer:
+    """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it."""
     child = Child((*COMMAND, task, msgspec.json.encode(subject).decode()), _environment(cache))
     printed = bytearray()
     try:
-        lines = _lines(child, printed, time.monotonic() + seconds)
+        lines = _lines(child, printed, time.monotonic() + seconds, stopped)
     finally:
         child.end()
         child.close()
+    if stopped():
+        return Failed(Failure(kind="cancelled", message="cancelled"))
     if lines is None:
         return _failed(f"{task}: it took longer than {seconds:g} s, and was stopped", "give it more (--timeout)")
     if not lines:
@@ -38,7 +42,7 @@ def measured(subject: Subject, task: Task, cache: Path, seconds: float) -> Answe
     return _DECODER.decode(lines[0])
 
 
-def _lines(child: Child, printed: bytearray, deadline: float) -> list[bytes] | None:
+def _lines(child: Child, printed: bytearray, deadline: float, stopped: Callable[[], bool]) -> list[bytes] | None:
     """What it answered until it ended; None where it did not end in time."""
 
     def keep(chunk: bytes) -> None:
@@ -49,7 +53,7 @@ def _lines(child: Child, printed: bytearray, deadline: float) -> list[bytes] | N
         for fd in (child.stdout, child.stderr):
             selector.register(fd, selectors.EVENT_READ, partial(child.drain, fd, keep))
         while not child.exited():
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or stopped():
                 return None
             for key, _ in selector.select(POLL_SECONDS):
                 key.data()

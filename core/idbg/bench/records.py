@@ -128,8 +128,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     was loaded. `items_per_s` counts the batch. `marks` say what makes a figure doubtful.
     """
 
-    program: str
+    program: str  # as it was named; `file` is the same wherever one stands
     backend: str
+    file: str = ""
     status: Status = "ok"
     reason: str = ""
     kind: Pass = "forward"
@@ -156,4 +157,4 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[str, str, str, str, int | None]:
         """What makes two rows measurements of the same."""
-        return self.program, self.backend, self.device, self.dtype, self.batch
+        return self.file, self.backend, self.device, self.dtype, self.batch

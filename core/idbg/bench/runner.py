@@ -1,11 +1,12 @@
 """Which rows come of these programs and backends, measured one after another?"""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,33 +14,50 @@ from msgspec.structs import replace
 
 from idbg.bench.process import measured
 from idbg.bench.records import EAGER, SECONDS, Answer, Checked, Failed, Machine, Measured, Row, Subject, Task
+from idbg.records import Program
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
 BUSY = 0.1  # of the processors, that others used meanwhile
 
 Told = Callable[[Subject, Task], None]
+Stopped = Callable[[], bool]
 
 
-def rows(subjects: list[Subject], *, seconds: float = SECONDS, told: Told = lambda *_: None) -> Iterator[Row]:
-    """Each subject's row as soon as it is measured. A row's speed-up is over the eager row of its program."""
-    eager: dict[tuple[object, ...], Row] = {}
+def rows(
+    subjects: list[Subject],
+    *,
+    seconds: float = SECONDS,
+    told: Told = lambda *_: None,
+    stopped: Stopped = lambda: False,
+    known: Iterable[Row] = (),
+) -> Iterator[Row]:
+    """Each subject's row as soon as it is measured, until it is `stopped`: a row that was begun is not given then.
+
+    A row's speed-up is over the eager row of its program, of these or of the `known` ones.
+    """
+    eager = {_same(row): row for row in known if row.backend == EAGER}
     for subject in subjects:
-        row = _row(subject, seconds, told)
-        same = row.program, row.device, row.dtype, row.batch
+        row = _row(subject, seconds, told, stopped)
+        if stopped():
+            return
         if subject.backend.name == EAGER:
-            eager[same] = row
-        yield _with_speedup(row, eager.get(same))
+            eager[_same(row)] = row
+        yield _with_speedup(row, eager.get(_same(row)))
 
 
-def _row(subject: Subject, seconds: float, told: Told) -> Row:
+def _same(row: Row) -> tuple[object, ...]:
+    return row.file, row.device, row.dtype, row.batch
+
+
+def _row(subject: Subject, seconds: float, told: Told, stopped: Stopped) -> Row:
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     answers: dict[Task, Answer] = {}
     try:
         tasks: tuple[Task, ...] = ("warm",) if subject.backend.name == EAGER else ("cold", "warm", "check")
         for task in tasks:
             told(subject, task)
-            answers[task] = measured(subject, task, caches, seconds)
+            answers[task] = measured(subject, task, caches, seconds, stopped)
             if isinstance(answers[task], Failed):
                 break
     finally:
@@ -52,6 +70,7 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
     row = Row(
         program=subject.program.label,
         backend=str(subject.backend),
+        file=file_of(subject.program),
         device=subject.device,
         dtype=subject.dtype,
         batch=subject.batch,
@@ -120,6 +139,12 @@ def _with_speedup(row: Row, eager: Row | None) -> Row:
     if row.backend == EAGER or not mine or not theirs or not mine.median:
         return row
     return replace(row, speedup=theirs.median / mine.median)
+
+
+def file_of(program: Program) -> str:
+    """What names the program wherever one stands, with its arguments."""
+    path = program.label if program.module else os.path.abspath(os.path.join(program.cwd, program.label))
+    return " ".join((path, *program.argv))
 
 
 def _hash(subject: Subject) -> str:

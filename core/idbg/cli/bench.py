@@ -10,6 +10,7 @@ from idbg.bench import plan
 from idbg.bench.change import Change, change
 from idbg.bench.history import History, Suite, default_path
 from idbg.bench.records import RUNS, SECONDS, Backend, Row, Subject, Task
+from idbg.bench.runner import file_of
 from idbg.bench.runner import rows as measured_rows
 from idbg.cli import FAILED, printing
 from idbg.errors import BadInput, OutputError
@@ -82,7 +83,7 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> i
     else:
         raise BadInput("no program is named", hint="name files, --model NAME, or --all")
     older = _older(history, args.compare, suite) if args.compare else {}
-    rows += _measured(subjects, suite, history, args.timeout)
+    rows += _measured(subjects, rows, suite, history, args.timeout)
     history.end(suite)
     changes = [_change(row, older, history, suite) for row in rows] if args.compare else []
     _report(rows, [found for found in changes if found], args, notes=history.notes)
@@ -123,8 +124,8 @@ def _unfinished(history: History) -> tuple[int, list[Subject], list[Row]]:
     if suite is None:
         raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
     good = [row for row in history.rows(suite.id) if row.status == "ok"]
-    done = {(row.program, row.backend) for row in good}
-    left = [each for each in suite.plan if (each.program.label, str(each.backend)) not in done]
+    done = {(row.file, row.backend) for row in good}
+    left = [each for each in suite.plan if (file_of(each.program), str(each.backend)) not in done]
     return suite.id, left, good
 
 
@@ -154,12 +155,12 @@ def _change(row: Row, older: dict[tuple[object, ...], Row], history: History, su
     return change(row, before) if before else None
 
 
-def _measured(subjects: list[Subject], suite: int, history: History, seconds: float) -> list[Row]:
+def _measured(subjects: list[Subject], known: list[Row], suite: int, history: History, seconds: float) -> list[Row]:
     """Each row is in the database before the next begins; an interrupt leaves them there."""
     found: list[Row] = []
     with signals_raise():
         try:
-            for row in measured_rows(subjects, seconds=seconds, told=_progress):
+            for row in measured_rows(subjects, seconds=seconds, told=_progress, known=known):
                 found.append(row)
                 history.add(suite, row)
         except BaseException:

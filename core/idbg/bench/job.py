@@ -1,0 +1,84 @@
+"""How does a session measure in the background, until it is done or told to stop?"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from idbg import events
+from idbg.bench.records import Row, Subject, Task
+from idbg.errors import IdbgError
+from idbg.events import SessionEvent
+from idbg.records import Failure
+
+if TYPE_CHECKING:
+    from idbg.bench.history import History
+
+
+class BenchJob:
+    """Measures the subjects on a thread of its own; `emit` hears of each row, and last of the end.
+
+    Rows are kept in the database before they are told; where that cannot be, the end says so and the rows are told.
+    """
+
+    def __init__(self, subjects: list[Subject], database: Path | None, emit: Callable[[SessionEvent], None]) -> None:
+        self._subjects, self._database, self._emit = subjects, database, emit
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="idbg-bench", daemon=True)
+
+    def start(self) -> None:
+        self._emit(events.BenchStarted(subjects=len(self._subjects)))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def join(self) -> None:
+        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            failure = self._measured()
+        # Broad on purpose: the thread's border. A session that waits for its end must have it.
+        except Exception as error:
+            failure = Failure(kind="idbg", type=type(error).__name__, message=f"the benchmark stopped: {error}")
+        cancelled = Failure(kind="cancelled", message="cancelled") if self._stop.is_set() else None
+        self._emit(events.BenchEnded(failure=cancelled or failure))
+
+    def _measured(self) -> Failure | None:
+        """Why not all rows are kept; None where they are."""
+        # not before it is asked for: the first paint would wait for sqlite3
+        from idbg.bench.history import History, default_path
+        from idbg.bench.runner import rows
+
+        history: History | None = None
+        failure: Failure | None = None
+        suite = 0
+        try:
+            history = History(self._database or default_path())
+            for note in history.notes:
+                self._emit(events.Noted(level="warning", text=note))
+            suite = history.begin(self._subjects)
+        except IdbgError as error:
+            failure = error.failure()
+        for row in rows(self._subjects, told=self._told, stopped=self._stop.is_set):
+            if history is not None and failure is None:
+                failure = _kept(history, suite, row)
+            self._emit(events.RowMeasured(row=row))
+        if history is not None:
+            if not self._stop.is_set() and failure is None:
+                history.end(suite)
+            history.close()
+        return failure
+
+    def _told(self, subject: Subject, task: Task) -> None:
+        self._emit(events.BenchTaskStarted(program=subject.program.label, backend=str(subject.backend), task=task))
+
+
+def _kept(history: "History", suite: int, row: Row) -> Failure | None:
+    try:
+        history.add(suite, row)
+    except IdbgError as error:
+        return error.failure()
+    return None
