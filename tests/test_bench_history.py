@@ -1,0 +1,111 @@
+"""Rows are kept by whoever measures, at once with others, and a database that is broken loses nothing."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from idbg.bench import history as history_module
+from idbg.bench.history import History
+from idbg.bench.records import Backend, Latency, Row, Subject
+from idbg.errors import OutputError
+from idbg.records import Program
+
+SUBJECT = Subject(program=Program("a.py"), backend=Backend("eager"))
+
+
+def row(file: str = "/a.py", backend: str = "eager", median: float = 1.0, **others: object) -> Row:
+    latency = Latency.of([median] * 5, block=1, warmup=10, settled=True) if median else None
+    return Row(program="a.py", file=file, backend=backend, latency_ms=latency, **others)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "of" / "mine" / "bench.sqlite")
+
+
+def test_what_is_kept_comes_back_as_it_was(history: History) -> None:
+    suite = history.begin([SUBJECT], "nightly")
+    kept = row(cold_compile_s=3.5, marks=("noisy",), diff="passed")
+    history.add(suite, kept)
+    again = History(history.path)
+    assert again.rows(suite) == [kept]
+    (found,) = again.suites()
+    assert (found.name, found.plan, found.done) == ("nightly", [SUBJECT], False)
+    again.end(suite)
+    assert history.suites()[0].done
+
+
+def test_the_one_before_is_of_the_same_program_backend_and_size(history: History) -> None:
+    first, second = history.begin([SUBJECT]), history.begin([SUBJECT])
+    history.add(first, row(median=2.0))
+    history.add(first, row(median=0.0, status="failed"))
+    history.add(first, row(backend="inductor", median=3.0))
+    history.add(first, row(batch=8, median=4.0))
+    history.add(first, row(file="/b/a.py", median=5.0))
+    history.add(second, row(median=9.0))
+    before = history.before(row(), second)
+    assert before is not None and before.latency_ms is not None and before.latency_ms.median == 2.0
+    assert history.before(row(batch=7), second) is None
+    assert [each.latency_ms and each.latency_ms.median for each in history.of_program("/b/a.py")] == [5.0]
+
+
+def test_several_may_write_at_once(history: History) -> None:
+    def write() -> None:
+        mine = History(history.path)
+        suite = mine.begin([SUBJECT])
+        for _ in range(20):
+            mine.add(suite, row())
+        mine.close()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(history.suites()) == 4
+    assert sum(len(history.rows(suite.id)) for suite in history.suites()) == 80
+
+
+@pytest.mark.parametrize("damage", ["not a database", "torn"])
+def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "bench.sqlite"
+    if damage == "torn":
+        whole = History(path)
+        suite = whole.begin([SUBJECT])
+        for _ in range(200):
+            whole.add(suite, row())
+        whole.close()
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.seek(size // 2)
+            file.write(b"\xff" * (size // 2))
+    else:
+        path.write_bytes(b"this was never a database" * 100)
+    before = path.read_bytes()
+    anew = History(path)
+    (note,) = anew.notes
+    (aside,) = tmp_path.glob("bench.sqlite.broken-*")
+    assert str(aside) in note and aside.read_bytes() == before
+    assert anew.suites() == [] and anew.begin([SUBJECT]) == 1
+
+
+def test_a_database_that_another_holds_is_said_so_in_a_sentence(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "WAIT_SECONDS", 0.1)
+    impatient = History(history.path)
+    other = sqlite3.connect(history.path)
+    other.execute("begin exclusive")
+    with pytest.raises(OutputError, match=r"cannot use the database .*bench.sqlite: database is locked") as caught:
+        impatient.begin([SUBJECT])
+    assert "--database FILE" in caught.value.hint
+    other.close()
+    assert not list(history.path.parent.glob("*.broken-*"))
+
+
+def test_a_folder_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot use the database"):
+        History(tmp_path / "file" / "bench.sqlite")
