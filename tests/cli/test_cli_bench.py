@@ -57,14 +57,27 @@ def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
 @pytest.mark.slow
 def test_a_program_is_measured_on_each_backend(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "model.py").write_text(GOOD)
-    options = ("--backend", "mock", "--backend", "eager", "--batch", "6", "--json", "--csv", "rows.csv")
+    (folder / "rules.toml").write_text('name = "by 16"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n')
+    options = (
+        "--accelerator",
+        "rules.toml",
+        "--backend",
+        "mock",
+        "--backend",
+        "eager",
+        "--batch",
+        "6",
+        "--json",
+        "--csv",
+        "rows.csv",
+    )
     assert bench("model.py", *options) == 0
     found = rows(capsys)
     assert list(found) == ["eager", "mock"]
     eager, mock = found["eager"], found["mock"]
     assert eager["cold_compile_s"] is None and eager["speedup"] is None and eager["diff"] is None
     assert mock["diff"] == "passed" and mock["graphs"] == 1 and mock["breaks"] == 0
-    assert isinstance(mock["violations"], int) and mock["violations"] > 0  # 5 is no multiple of 4
+    assert isinstance(mock["violations"], int) and mock["violations"] > 0  # 5 is no multiple of 16
     assert all(isinstance(mock[name], float) and mock[name] > 0 for name in ("cold_compile_s", "warm_compile_s"))
     latency, slower = eager["latency_ms"], mock["latency_ms"]
     assert isinstance(latency, dict) and isinstance(slower, dict) and len(latency["samples"]) == 5

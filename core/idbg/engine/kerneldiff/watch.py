@@ -27,7 +27,7 @@ from idbg.engine.kerneldiff.compare import compare_tensors
 from idbg.engine.kerneldiff.judge import Judged, Size, judged
 from idbg.engine.kerneldiff.references import Both, References, Unknown
 from idbg.engine.kerneldiff.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
-from idbg.records import GraphId
+from idbg.records import GraphId, OutputCode
 
 _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_divide|argmax|argmin|bucketize)(\..*)?")
 
@@ -62,6 +62,14 @@ class Seen:
     ran: bool = False
 
 
+def output_code(graph: compat_diff.InductorGraph) -> OutputCode:
+    """The wrapper of a graph whose frame is still being compiled. Raises ValueError where it cannot be read."""
+    capture, frame = current(), compat.current_frame()
+    name = capture.frame(frame).frame if capture else frame
+    text = Path(graph.module.__file__).read_text()
+    return read_output_code(text, frame=name, part=graph.part, handles=graph.handles)
+
+
 class Watch:
     """One graph's wrapper and what its launches wrote in its first call."""
 
@@ -71,13 +79,11 @@ class Watch:
         self.k = k
         self.count = count
         self.called = 0  # 1 for the first graph that was called, and so on; 0 before
-        capture, frame = current(), compat.current_frame()
-        self.frame = capture.frame(frame).frame if capture else frame
+        self.code = output_code(graph)
+        self.frame = self.code.frame
         self.nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
         self.function: FunctionType = getattr(graph.module.call, "__func__", graph.module.call)
         self.original = self.function.__code__
-        path = graph.module.__file__
-        self.code = read_output_code(Path(path).read_text(), frame=self.frame, part=graph.part, handles=graph.handles)
         buffers = {buffer.name: buffer for buffer in graph.buffers}
         self.changes = _changes(graph, self.nodes)
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, self.changes)

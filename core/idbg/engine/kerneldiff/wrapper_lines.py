@@ -10,10 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from idbg.records import OutputCode
+from idbg.records import KernelCall, OutputCode
 
 ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
+AROUND = "__idbg_around__"  # what `routed` code calls
 
+NO_CALL = "the output code has no Python function `call`"
 _VIEW = re.compile(r"reinterpret_tensor|alloc_from_pool|as_strided")
 _LAUNCH = re.compile(r"(extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|triton_\w+)\b.*|.*\.run")
 
@@ -65,11 +67,46 @@ def read_wrapper(code: OutputCode, tensors: Collection[str], changed: Mapping[st
     functions = (node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef))
     function = next((found for found in functions if found.name == "call"), None)
     if function is None:
-        raise ValueError("the output code has no Python function `call`")
+        raise ValueError(NO_CALL)
     reader = _Reader(code, Wrapper(function), frozenset(tensors), changed)
     argument = ast.Name(function.args.args[-1].arg, ast.Load())
     function.body = [_hook(ENTER, [argument], function.body[0]), *reader.body(function.body)]
     return reader.wrapper
+
+
+def routed(code: OutputCode) -> tuple[ast.Module, list[Launch]]:
+    """The functions of the wrapper that launch kernels, a branch's or a loop's too, with each launch made by way of
+    `AROUND(number, function, *arguments)`; and the launches by number. What they read is not found out.
+
+    Raises ValueError where there is no function `call`.
+    """
+    listed = _listed(code)
+    functions = [node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef)]
+    if not any(function.name == "call" for function in functions):
+        raise ValueError(NO_CALL)
+    launches: list[Launch] = []
+    found = []
+    for function in functions:
+        before = len(launches)
+        for statement, value in _calls(function):
+            line = next((line for line in _lines(statement) if line in listed), None)
+            if line is None and not _LAUNCH.fullmatch(_called(value)):
+                continue
+            name, call = listed[line] if line else (_called(value).removesuffix(".run"), None)
+            handle, nodes = (call.handle, call.nodes) if call else ("", ())
+            value.args = [ast.Constant(len(launches)), value.func, *value.args]
+            value.func = ast.Name(AROUND, ast.Load())
+            launches.append(Launch(name, handle, value.lineno, nodes, ()))
+        if len(launches) > before:
+            found.append(function)
+    return ast.fix_missing_locations(ast.Module(list[ast.stmt](found), [])), launches
+
+
+def _calls(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.Call]]:
+    """The statements that are a call, or name what one returns."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Call):
+            yield node, node.value
 
 
 class _Reader:
@@ -84,7 +121,7 @@ class _Reader:
         self.wrapper = wrapper
         self.tensors = tensors
         self.changed = changed
-        self.calls = {call.line: (kernel.name, call) for kernel in code.kernels for call in kernel.calls}
+        self.calls = _listed(code)
         self.fresh: set[str] = set()
         self.allocated: set[str] = set()
         self.base = wrapper.bases
@@ -172,6 +209,11 @@ class _Reader:
     def mentioned(self, value: ast.expr) -> list[str]:
         names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
         return list(dict.fromkeys(name for name in names if name in self.tensors))
+
+
+def _listed(code: OutputCode) -> dict[int, tuple[str, KernelCall]]:
+    """Line -> the kernel's name and the call, of the calls that Inductor comments."""
+    return {call.line: (kernel.name, call) for kernel in code.kernels for call in kernel.calls}
 
 
 def _assigned(statement: ast.stmt) -> list[str]:
