@@ -1,5 +1,6 @@
 """A comparison in the worker: what is known is told before the next side may take the process with it."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -89,4 +90,4 @@ def test_a_side_that_exits_has_failed(tmp_path: Path) -> None:
 def test_nothing_is_told_twice(tmp_path: Path, asked: dict[str, float]) -> None:
     found, _ = told(tmp_path, TWO_SIDES, **asked)
     all_told = reports(found)
-    assert all(one != other for one, other in zip(all_told, all_told[1:], strict=False))
+    assert all(one != other for one, other in pairwise(all_told))
