@@ -1,7 +1,8 @@
 """How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them.
 
 Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache; `planted`
-(a program beside this file) was compared kernel by kernel too. Paths are cut to what is the same on every machine.
+(a program beside this file) was compared kernel by kernel too, and `benched` is that program, checked by mock and measured
+on four backends, of which one is wrong and one does not exist. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
@@ -11,6 +12,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from idbg.bench.plan import subjects
+from idbg.bench.records import Backend, Subject
 from idbg.diff import Comparison
 from idbg.program_args import parse_program
 from idbg.records import Target
@@ -18,20 +21,26 @@ from idbg.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention", "planted")
+NAMES = ("mlp_train", "resnet", "attention", "planted", "benched")
+MEASURED = ("eager", "inductor", "mock", "tvm")
+RUNS = 30
 
 
 def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
-        compared = name == "planted"
-        file = f"tests/recordings/{name}.py" if compared else f"examples/{name}.py"
+        compared, benched = name == "planted", name == "benched"
+        file = "tests/recordings/planted.py" if compared or benched else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
-        with Session(program, Target(), output=Path(folder)) as session:
+        with Session(program, Target("mock" if benched else "aot"), output=Path(folder)) as session:
             session.start()
             session.run(comparison=Comparison(per_kernel=True, runs=2) if compared else None)
             if compared:
                 session.map_errors('out["late"]', (1,))
+            if benched:
+                like = Subject(program=program, backend=Backend(""), runs=RUNS, rules=session.target.rules)
+                asked = subjects([program], [Backend(each) for each in MEASURED], like)
+                session.bench(asked, Path(folder, "rows.sqlite"))
             assert session.wait(600)
             text = (session.folder / "events.jsonl").read_text()
         for path, short in ((sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")):

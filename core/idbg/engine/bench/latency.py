@@ -62,10 +62,9 @@ def _do_bench() -> Callable[..., list[float]] | None:
 def settle(call: Call, most: float = WARMUP_SECONDS) -> tuple[list[float], bool]:
     """The times of calls until two windows of them agree, and whether they did before `most` seconds were over."""
     times: list[float] = []
-    began = time.perf_counter()
-    while time.perf_counter() - began < most:
-        times += [seconds(call) for _ in range(WINDOW)]
-        if len(times) > WINDOW:
+    while not times or sum(times) < most:
+        times.append(seconds(call))
+        if len(times) >= 2 * WINDOW and not len(times) % WINDOW:
             before, now = median(times[-2 * WINDOW : -WINDOW]), median(times[-WINDOW:])
             if abs(now - before) <= STILL * before:
                 return times, True

@@ -57,11 +57,3 @@ def batch_of(workload: Workload) -> int | None:
     leaves = tree_leaves((workload.args, dict(workload.kwargs)))
     sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return sizes[0] if sizes else None
-
-
-def dtype_of(workload: Workload) -> str:
-    """That of the first floating weight or input: "float32"; "" where there is none."""
-    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
-    weights = list(workload.model.parameters()) if isinstance(workload.model, Module) else []
-    floating = [leaf for leaf in (*weights, *leaves) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
-    return str(floating[0].dtype).removeprefix("torch.") if floating else ""

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol, cast
 
 from idbg.records import KernelCall, OutputCode
 
@@ -74,9 +75,10 @@ def read_wrapper(code: OutputCode, tensors: Collection[str], changed: Mapping[st
     return reader.wrapper
 
 
-def routed(code: OutputCode) -> tuple[ast.Module, list[Launch]]:
-    """The functions of the wrapper that launch kernels, a branch's or a loop's too, with each launch made by way of
-    `AROUND(number, function, *arguments)`; and the launches by number. What they read is not found out.
+def routed(code: OutputCode, first: int = 0) -> tuple[ast.Module, list[Launch]]:
+    """The wrapper's functions, those of branches and loops too, with each launch made by way of
+    `AROUND(number, function, *arguments)`; and the launches in the order of their numbers, which begin at `first`. What
+    they read is not found out.
 
     Raises ValueError where there is no function `call`.
     """
@@ -85,28 +87,37 @@ def routed(code: OutputCode) -> tuple[ast.Module, list[Launch]]:
     if not any(function.name == "call" for function in functions):
         raise ValueError(NO_CALL)
     launches: list[Launch] = []
-    found = []
-    for function in functions:
-        before = len(launches)
-        for statement, value in _calls(function):
-            line = next((line for line in _lines(statement) if line in listed), None)
-            if line is None and not _LAUNCH.fullmatch(_called(value)):
-                continue
-            name, call = listed[line] if line else (_called(value).removesuffix(".run"), None)
-            handle, nodes = (call.handle, call.nodes) if call else ("", ())
-            value.args = [ast.Constant(len(launches)), value.func, *value.args]
+    for statement in sorted(_calls(functions), key=lambda statement: statement.lineno):
+        if (launch := _launch(statement, listed)) is not None:
+            value = statement.value
+            value.args = [ast.Constant(first + len(launches)), value.func, *value.args]
             value.func = ast.Name(AROUND, ast.Load())
-            launches.append(Launch(name, handle, value.lineno, nodes, ()))
-        if len(launches) > before:
-            found.append(function)
-    return ast.fix_missing_locations(ast.Module(list[ast.stmt](found), [])), launches
+            launches.append(launch)
+    return ast.fix_missing_locations(ast.Module(list[ast.stmt](functions), [])), launches
 
 
-def _calls(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.Call]]:
-    """The statements that are a call, or name what one returns."""
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Call):
-            yield node, node.value
+class _CallStatement(Protocol):
+    """A statement that is a call, or names what one returns."""
+
+    lineno: int
+    end_lineno: int | None
+    value: ast.Call
+
+
+def _calls(functions: Iterable[ast.FunctionDef]) -> Iterator[_CallStatement]:
+    for function in functions:
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Call):
+                yield cast("_CallStatement", node)
+
+
+def _launch(statement: _CallStatement, listed: Mapping[int, tuple[str, KernelCall]]) -> Launch | None:
+    called = _called(statement.value)
+    for line in _lines(statement):
+        if line in listed:
+            name, call = listed[line]
+            return Launch(name, call.handle, line, call.nodes, ())
+    return Launch(called.removesuffix(".run"), "", statement.lineno, (), ()) if _LAUNCH.fullmatch(called) else None
 
 
 class _Reader:
@@ -232,7 +243,7 @@ def _called(value: ast.expr) -> str:
     return ast.unparse(value.func) if isinstance(value, ast.Call) else ""
 
 
-def _lines(statement: ast.stmt) -> range:
+def _lines(statement: ast.stmt | _CallStatement) -> range:
     return range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
 
 

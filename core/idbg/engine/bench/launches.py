@@ -1,0 +1,135 @@
+"""What happens at each launch of a kernel that Inductor compiled? Whatever a function of ours does there."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import cast
+
+import torch
+
+from idbg.engine import compat_diff
+from idbg.engine.kerneldiff.watch import output_code
+from idbg.engine.kerneldiff.wrapper_lines import AROUND, Launch, routed
+from idbg.records import Kernel
+
+Around = Callable[..., object]
+"""Called with a launch's number, the function and its arguments in place of the function; gives what it returns."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A place that launches a kernel: `kernel` is None where Inductor's code neither defines nor lists it."""
+
+    frame: str
+    graph: compat_diff.InductorGraph
+    launch: Launch
+    kernel: Kernel | None
+
+    @property
+    def kind(self) -> str:
+        return self.kernel.language if self.kernel else self.launch.name.partition("_")[0] if self.generated else "extern"
+
+    @property
+    def generated(self) -> bool:
+        return self.launch.name.startswith(("cpp_", "triton_"))
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of a wrapper with its own bytecode, and with that which goes through AROUND."""
+
+    function: FunctionType
+    own: CodeType
+    routed: CodeType
+
+
+class Launches:
+    """The launches of all graphs that were compiled since it began, by number. `problem`: why some are not there."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        self.all: list[Launched] = []
+        self._functions: list[_Function] = []
+
+    def compiled(self, graph: compat_diff.InductorGraph) -> None:
+        if graph.is_cpp_wrapper:
+            self.problem = "kernels cannot be timed under a C++ wrapper (Inductor's option cpp_wrapper)"
+            return
+        if any(graph.module is known.graph.module for known in self.all):
+            return
+        try:
+            code = output_code(graph)
+            module, launches = routed(code, len(self.all))
+        except ValueError as error:
+            self.problem = f"a wrapper of Inductor's could not be read: {error}"
+            return
+        kernels = {kernel.name: kernel for kernel in code.kernels}
+        self.all += [Launched(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
+        namespace = vars(graph.module)
+        for const in compile(module, graph.module.__file__, "exec").co_consts:
+            if isinstance(const, CodeType) and AROUND in const.co_names:
+                found = graph.module.call if const.co_name == "call" else namespace[const.co_name]
+                function = cast("FunctionType", getattr(found, "__func__", found))
+                self._functions.append(_Function(function, function.__code__, const))
+
+    @contextmanager
+    def through(self, around: Around) -> Iterator[None]:
+        """While it lasts, every launch goes through this function."""
+        for each in self._functions:
+            each.function.__globals__[AROUND] = around
+            each.function.__code__ = each.routed
+        try:
+            yield
+        finally:
+            for each in self._functions:
+                each.function.__code__ = each.own
+                each.function.__globals__.pop(AROUND, None)
+
+
+@contextmanager
+def launches() -> Iterator[Launches]:
+    """While it lasts, whatever Inductor compiles is compiled anew, and its launches are found."""
+    found = Launches()
+    with compat_diff.inductor_graphs(found.compiled):
+        yield found
+
+
+class Clock:
+    """Times each launch of one run: by CUDA events those of the numbers in `on_gpu`, by the processor's clock the rest."""
+
+    def __init__(self, on_gpu: Collection[int] = ()) -> None:
+        self._on_gpu = frozenset(on_gpu)
+        self._taken: list[tuple[int, float]] = []
+        self._pairs: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
+        self._spare: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+
+    def __call__(self, number: int, call: Callable[..., object], /, *args: object, **kwargs: object) -> object:
+        if number in self._on_gpu:
+            return self._by_events(number, call, *args, **kwargs)
+        began = time.perf_counter_ns()
+        result = call(*args, **kwargs)
+        self._taken.append((number, (time.perf_counter_ns() - began) / 1e3))
+        return result
+
+    def _by_events(self, number: int, call: Callable[..., object], /, *args: object, **kwargs: object) -> object:
+        begin, end = self._spare.pop() if self._spare else _events()
+        begin.record()
+        result = call(*args, **kwargs)
+        end.record()
+        self._pairs.append((number, begin, end))
+        return result
+
+    def read(self) -> list[tuple[int, float]]:
+        """(number, microseconds) of the launches since it was last read."""
+        if self._pairs:
+            torch.cuda.synchronize()
+        taken = self._taken + [(number, 1e3 * begin.elapsed_time(end)) for number, begin, end in self._pairs]
+        self._spare += [(begin, end) for _, begin, end in self._pairs]
+        self._taken, self._pairs = [], []
+        return taken
+
+
+def _events() -> tuple[torch.cuda.Event, torch.cuda.Event]:
+    return torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -1,0 +1,86 @@
+"""Latency, memory and sizes are those of the program that was asked for."""
+
+import time
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from idbg.engine.bench import memory, sizes
+from idbg.engine.bench.busy import Busy
+from idbg.engine.bench.latency import latency, resolution, settle
+from idbg.engine.program import Workload
+from idbg.errors import BadInput
+
+
+def test_a_call_takes_as_long_as_it_takes() -> None:
+    found = latency(lambda: time.sleep(0.01), 12)
+    assert len(found.samples) == 12 and found.block == 1
+    assert 10 <= found.median <= 20 and found.median <= found.p95
+
+
+def test_what_is_too_short_for_the_timer_is_timed_in_blocks() -> None:
+    found = latency(lambda: None, 20)
+    assert found.block > 1 and found.median < 0.01
+    assert found.median * found.block >= 10 * 1e3 * resolution()
+
+
+def test_the_warm_up_ends_when_the_times_stand_still() -> None:
+    calls = 0
+
+    def slow_at_first() -> None:
+        nonlocal calls
+        calls += 1
+        time.sleep(max(0.03 - 0.002 * calls, 0.01))
+
+    times, settled = settle(slow_at_first)
+    assert settled and len(times) >= 15 and max(times[-5:]) < 0.02
+    times, settled = settle(lambda: time.sleep(0.01), most=0.015)
+    assert not settled and len(times) == 2
+
+
+def test_the_peak_is_of_what_was_allocated_on_the_way() -> None:
+    before = memory.resident()
+
+    def call() -> int:
+        return int(torch.ones(64 << 20, dtype=torch.uint8).max())
+
+    found = memory.peak_bytes(call, before)
+    if found is None:
+        pytest.skip("this system does not tell of peaks")
+    assert 60 <= found / 2**20 <= 200
+
+
+def test_others_are_not_we() -> None:
+    busy = Busy()
+    until = time.perf_counter() + 0.5
+    while time.perf_counter() < until:
+        pass
+    others = busy.others()
+    assert others is None or others <= 1.0
+
+
+def model() -> Workload:
+    return Workload(nn.Linear(4, 2), (torch.ones(3, 4), torch.arange(3)), {"scale": torch.ones(2)})
+
+
+def test_a_batch_is_repeated_or_cut_where_it_is_as_long_as_the_first_input() -> None:
+    more = sizes.in_batches_of(model(), 5)
+    x, ids = more.args
+    assert isinstance(x, Tensor) and isinstance(ids, Tensor)
+    assert x.shape == (5, 4) and ids.tolist() == [0, 1, 2, 0, 1] and more.kwargs["scale"].shape == (2,)
+    assert sizes.batch_of(more) == 5
+    assert sizes.batch_of(sizes.in_batches_of(model(), 2)) == 2
+    with pytest.raises(BadInput, match="no input of the program has a batch"):
+        sizes.in_batches_of(Workload(abs, (3,)), 2)
+
+
+def test_weights_and_floating_inputs_are_cast() -> None:
+    found = sizes.in_dtype(model(), "bf16")
+    x, ids = found.args
+    assert isinstance(x, Tensor) and isinstance(ids, Tensor) and isinstance(found.model, nn.Linear)
+    assert found.model.weight.dtype == x.dtype == torch.bfloat16 and ids.dtype == torch.int64
+    with pytest.raises(BadInput, match="there is no dtype 'bf17'"):
+        sizes.in_dtype(model(), "bf17")
+    with pytest.raises(BadInput, match="a function"):
+        sizes.in_dtype(Workload(torch.relu, (torch.ones(2),)), "bf16")
