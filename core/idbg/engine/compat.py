@@ -47,6 +47,14 @@ def cuda_in_use() -> bool:
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
+def keep_gpu_busy(seconds: float) -> None:
+    """The GPU does nothing on the current stream for this long, or somewhat longer: what is launched meanwhile waits.
+
+    In cycles of its clock, of which no GPU has more than 2.5 billion a second.
+    """
+    torch.cuda._sleep(int(2.5e9 * seconds))
+
+
 def current_frame() -> str:
     """The compile id ("0/0") of the frame that is being compiled on this thread; "" outside of a compile."""
     compile_id = torch._guards.CompileContext.current_compile_id()

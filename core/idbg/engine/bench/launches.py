@@ -29,11 +29,10 @@ class Launched:
 
     @property
     def kind(self) -> str:
-        return self.kernel.language if self.kernel else self.launch.name.partition("_")[0] if self.generated else "extern"
-
-    @property
-    def generated(self) -> bool:
-        return self.launch.name.startswith(("cpp_", "triton_"))
+        """ "cpp", "triton", "extern"."""
+        if self.kernel is not None:
+            return self.kernel.language
+        return next((kind for kind in ("cpp", "triton") if self.launch.name.startswith(f"{kind}_")), "extern")
 
 
 @dataclass(frozen=True)
@@ -100,13 +99,13 @@ class Clock:
     """Times each launch of one run: by CUDA events those of the numbers in `on_gpu`, by the processor's clock the rest."""
 
     def __init__(self, on_gpu: Collection[int] = ()) -> None:
-        self._on_gpu = frozenset(on_gpu)
+        self.on_gpu = set(on_gpu)
         self._taken: list[tuple[int, float]] = []
         self._pairs: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
-        self._spare: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._spare: dict[int, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {number: [] for number in on_gpu}
 
     def __call__(self, number: int, call: Callable[..., object], /, *args: object, **kwargs: object) -> object:
-        if number in self._on_gpu:
+        if number in self.on_gpu:
             return self._by_events(number, call, *args, **kwargs)
         began = time.perf_counter_ns()
         result = call(*args, **kwargs)
@@ -114,7 +113,8 @@ class Clock:
         return result
 
     def _by_events(self, number: int, call: Callable[..., object], /, *args: object, **kwargs: object) -> object:
-        begin, end = self._spare.pop() if self._spare else _events()
+        spare = self._spare[number]  # an event is of one device, and so is a launch
+        begin, end = spare.pop() if spare else _events()
         begin.record()
         result = call(*args, **kwargs)
         end.record()
@@ -126,7 +126,8 @@ class Clock:
         if self._pairs:
             torch.cuda.synchronize()
         taken = self._taken + [(number, 1e3 * begin.elapsed_time(end)) for number, begin, end in self._pairs]
-        self._spare += [(begin, end) for _, begin, end in self._pairs]
+        for number, begin, end in self._pairs:
+            self._spare[number].append((begin, end))
         self._taken, self._pairs = [], []
         return taken
 

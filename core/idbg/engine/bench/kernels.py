@@ -1,0 +1,170 @@
+"""How long does each kernel of a compiled model take, and what of the whole is none of them?"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.utils._pytree import tree_leaves
+
+from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
+from idbg.engine import compat
+from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
+from idbg.engine.bench.launches import Clock, Launches, launches
+from idbg.engine.bench.peaks import peaks
+from idbg.engine.bench.work import Look, Work
+from idbg.engine.program import Model
+from idbg.engine.world import torch_compile_as_it_is
+from idbg.errors import BadInput
+
+RUNS = 50
+LEAST = 5
+MOST_SECONDS = 30.0  # of timed runs; the warm-up has its own
+HEAD_START = 1.5  # of the time that a call takes the processor
+
+Call = Callable[[], object]
+
+
+def time_kernels(
+    model: Model,
+    args: tuple[object, ...] = (),
+    kwargs: Mapping[str, object] | None = None,
+    *,
+    loss: Model | None = None,
+    compile: Callable[[Model], Model] | None = None,
+    runs: int = RUNS,
+    most: float = MOST_SECONDS,
+    cache: Path | None = None,
+) -> KernelTimes:
+    """Time every launch in `runs` forwards of the compiled model, or training steps where there is a loss: fewer where
+    they take longer than `most` seconds. `compile` is torch.compile unless given. `cache` is where the machine's peaks
+    are kept.
+
+    CUDA graphs are off while the kernels are timed. The model's gradients are dropped, and what it draws and counts
+    goes on; the caller restores it. Raises BadInput where no kernel of Inductor's runs.
+    """
+    if runs < 1:
+        raise BadInput(f"kernels cannot be timed in {runs} runs", hint="runs is 1 or more")
+    torch._dynamo.reset()
+    with torch_compile_as_it_is(), launches() as found:
+        call = _call(model, (compile or torch.compile)(model), args, dict(kwargs or {}), loss)
+        warm, _ = settle(call, min(most, WARMUP_SECONDS))
+        seen = _seen(found, call)
+        wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
+        measured = _Measured(found, call, seen)
+        for _ in range(wanted):
+            measured.run()
+        device = next((work.device for work in seen.values() if work.device), torch.device("cpu"))
+        return measured.times(peaks(device, cache), training=loss is not None)
+
+
+def _call(
+    model: Model, compiled: Model, args: tuple[object, ...], kwargs: dict[str, Any], loss: Model | None
+) -> Call:
+    """One forward without gradients; with a loss, one training step."""
+
+    def forward() -> object:
+        with torch.no_grad():
+            return compiled(*args, **kwargs)
+
+    if loss is None:
+        return forward
+    given = [*tree_leaves((args, kwargs)), *(model.parameters() if isinstance(model, Module) else ())]
+    wanting = [leaf for leaf in given if isinstance(leaf, Tensor) and leaf.is_leaf and leaf.requires_grad]
+
+    def step() -> object:
+        found = loss(compiled(*args, **kwargs))
+        found.backward()
+        for leaf in wanting:  # or the second step would add to the first's
+            leaf.grad = None
+        return found
+
+    return step
+
+
+def _seen(found: Launches, call: Call) -> dict[int, Work]:
+    """What one run's launches work on, by number. Raises BadInput where there are none."""
+    look = Look(found.all)
+    with found.through(look):
+        call()
+    if not look.seen:
+        raise BadInput(
+            found.problem or "no kernel of Inductor's ran, so there are none to time",
+            hint="use a backend that lowers by Inductor, without CUDA graphs and C++ wrappers",
+        )
+    return look.seen
+
+
+class _Measured:
+    """Runs with the timing of kernels and without, in turn."""
+
+    def __init__(self, found: Launches, call: Call, seen: dict[int, Work]) -> None:
+        self.found, self.call, self.seen = found, call, seen
+        self.clock = Clock([number for number, work in seen.items() if work.device])
+        self.plain: list[float] = []
+        self.hooked: list[float] = []
+        self.samples: dict[int, list[float]] = defaultdict(list)
+
+    def run(self) -> None:
+        self.plain.append(1e6 * seconds(self.call))
+        with self.found.through(self.clock):
+            self.hooked.append(1e6 * seconds(self.call))
+            taken = self.clock.read()
+            if self.clock.on_gpu:
+                # or the time between two events would be the processor's, where it is behind the GPU
+                compat.keep_gpu_busy(HEAD_START * self.hooked[-1] / 1e6)
+                self.call()
+                synchronize()
+                taken = self.clock.read()
+        by_number: dict[int, list[float]] = defaultdict(list)
+        for number, microseconds in taken:
+            by_number[number].append(microseconds)
+        for number, each in by_number.items():
+            self.samples[number].append(fmean(each))
+
+    def times(self, machine: Peaks, *, training: bool) -> KernelTimes:
+        total = median(self.plain)
+        return KernelTimes(
+            kernels=tuple(self._kernels(total, machine)),
+            samples_us=tuple(self.plain),
+            hooked_samples_us=tuple(self.hooked),
+            peaks=machine,
+            kind="training" if training else "forward",
+            untimed=tuple(self._untimed()),
+        )
+
+    def _kernels(self, total: float, machine: Peaks) -> Iterator[KernelTime]:
+        main = "cuda" if self.clock.on_gpu else "cpu"
+        for number, work in self.seen.items():
+            if not (samples := self.samples[number]):
+                continue
+            launched = self.found.all[number]
+            known = machine if (work.device.type if work.device else "cpu") == main else None
+            yield KernelTime(
+                frame=launched.frame,
+                part=launched.graph.part,
+                name=launched.launch.name,
+                kind=launched.kind,
+                handle=launched.launch.handle,
+                line=launched.launch.line,
+                nodes=launched.launch.nodes,
+                device=str(work.device or "cpu"),
+                dtype=work.dtype,
+                launches=work.launches,
+                samples_us=tuple(samples),
+                share=median(samples) * work.launches / total,
+                bytes=work.bytes and work.bytes // work.launches,
+                flops=work.flops and work.flops // work.launches,
+                peak_bytes_per_s=known and known.copy_bytes_per_s,
+                peak_flops_per_s=known and known.matmul_flops_per_s.get(work.dtype),
+                empty_us=known and known.launch_us.get(launched.kind),
+            )
+
+    def _untimed(self) -> Iterator[str]:
+        for number, launched in enumerate(self.found.all):
+            if number not in self.samples:
+                yield launched.launch.handle or launched.launch.name

@@ -1,0 +1,124 @@
+"""What work does a launch do, by the tensors that it is called with?"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+from idbg.engine import compat
+from idbg.engine.bench.launches import Launched
+from idbg.sizes import stored_bytes
+
+_PARAMETERS = re.compile(r"(?:\bkernel|def \w+)\s*\(([^)]*)\)")
+_IN_PLACE = re.compile(r"in_out_ptr\d*$")
+
+
+@dataclass
+class Work:
+    """What was seen of one place's launches in one run. `bytes` and `flops` are of all of them; None: not known."""
+
+    launches: int = 0
+    bytes: int | None = 0
+    flops: int | None = 0
+    device: torch.device | None = None
+    dtype: str = ""
+
+
+@dataclass
+class Look:
+    """Looks at each launch as it is made: to be what they go through, once they are all compiled."""
+
+    all: Sequence[Launched]
+    seen: dict[int, Work] = field(default_factory=dict)  # in the order of the first launches
+
+    def __call__(self, number: int, call: Callable[..., object], /, *args: object, **kwargs: object) -> object:
+        launched, work = self.all[number], self.seen.setdefault(number, Work())
+        if launched.kind == "extern":
+            with FlopCounterMode(display=False) as counter:
+                result = call(*args, **kwargs)
+            size, flops = _extern_bytes(call, args, kwargs, result), int(counter.get_total_flops()) or None
+        else:
+            result = call(*args, **kwargs)
+            size, flops = _kernel_bytes(launched, args), self._flops_of_nodes(launched)
+        work.launches += 1
+        work.bytes, work.flops = _sum(work.bytes, size), _sum(work.flops, flops)
+        tensors = list(_tensors((args, kwargs, result)))
+        work.device = work.device or next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+        work.dtype = work.dtype or next((_name(tensor) for tensor in tensors if tensor.is_floating_point()), "")
+        return result
+
+    def _flops_of_nodes(self, launched: Launched) -> int | None:
+        """Those of a product that is in this kernel and in no other launch: an extern call's epilogue names it too."""
+        graph = launched.graph
+        listed = Counter(
+            name for other in self.all if other.graph is graph for name in dict.fromkeys(other.launch.nodes)
+        )
+        nodes = {node.name: node for node in graph.gm.graph.nodes}
+        own = [nodes[name] for name in launched.launch.nodes if listed[name] == 1 and name in nodes]
+        return sum(_flops(node) for node in own) or None
+
+
+def _flops(node: Node) -> int:
+    """As torch counts them; 0 of what it does not count."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target._overloadpacket not in flop_registry:
+        return 0
+    args, kwargs = map_arg((node.args, node.kwargs), lambda source: source.meta.get("val"))
+    count = flop_registry[target._overloadpacket](*args, **kwargs, out_val=node.meta.get("val"))
+    return cast("int | None", compat.concrete(count)) or 0
+
+
+def _kernel_bytes(launched: Launched, args: Iterable[object]) -> int | None:
+    """A generated kernel's: its source names what it changes in place, which is read and written."""
+    found = _PARAMETERS.search(launched.kernel.source) if launched.kernel else None
+    names = [re.split(r"[\s*&]+", part.partition(":")[0].strip())[-1] for part in found[1].split(",")] if found else []
+    total: int | None = 0
+    for at, argument in enumerate(args):
+        if isinstance(argument, Tensor):
+            times = 2 if at < len(names) and _IN_PLACE.match(names[at]) else 1
+            total = _sum(total, _bytes(argument), times)
+    return total
+
+
+def _extern_bytes(
+    call: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], result: object
+) -> int | None:
+    """What it is given, once each; what it returns or writes to, by its schema and `out`, once more."""
+    given = dict(kwargs)
+    written = [given.pop("out", None), *(args[at] for at in compat.written(call) if at < len(args))]
+    read = {_place(tensor): tensor for tensor in _tensors((args, given))}
+    made = {_place(tensor): tensor for tensor in _tensors(written)}
+    held = {tensor.data_ptr() for tensor in (*read.values(), *made.values())}
+    made |= {_place(tensor): tensor for tensor in _tensors(result) if tensor.data_ptr() not in held}
+    total: int | None = 0
+    for tensor in (*read.values(), *made.values()):
+        total = _sum(total, _bytes(tensor))
+    return total
+
+
+def _tensors(tree: object) -> Iterator[Tensor]:
+    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
+
+
+def _place(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.data_ptr(), tensor.shape, tensor.dtype
+
+
+def _bytes(tensor: Tensor) -> int | None:
+    return stored_bytes(compat.tensor_meta(tensor))
+
+
+def _name(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _sum(total: int | None, more: int | None, times: int = 1) -> int | None:
+    return None if total is None or more is None else total + times * more
