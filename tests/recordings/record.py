@@ -7,6 +7,7 @@ on four backends, of which one is wrong and one does not exist. Paths are cut to
 """
 
 import os
+import platform
 import sys
 import sysconfig
 import tempfile
@@ -43,8 +44,10 @@ def record(name: str) -> None:
                 session.bench(asked, Path(folder, "rows.sqlite"))
             assert session.wait(600)
             text = (session.folder / "events.jsonl").read_text()
-        for path, short in ((sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")):
-            text = text.replace(path, short)
+        host = f'"host":"{platform.node()}"', '"host":"here"'
+        paths = (sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")
+        for there, short in (*paths, host):
+            text = text.replace(there, short)
         (HERE / f"{name}.jsonl").write_text(text)
 
 

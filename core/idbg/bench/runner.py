@@ -93,7 +93,7 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
                     diff_note=answer.diff_note,
                 )
             case Failed():
-                row = replace(row, status="failed", reason=_reason(task, answer))
+                row = replace(row, status="failed", reason=_reason(answer))
     return row
 
 
@@ -128,10 +128,10 @@ def _marks(answer: Measured) -> Iterator[str]:
         yield f"other processes used {100 * others:.0f} % of the processors"
 
 
-def _reason(task: Task, failed: Failed) -> str:
-    what = failed.failure.message.strip().partition("\n")[0]
-    kind = f"{failed.failure.type}: " if failed.failure.type and failed.failure.type not in what else ""
-    return f"{kind}{what}"
+def _reason(failed: Failed) -> str:
+    failure = failed.failure
+    what = failure.message.strip().partition("\n")[0]
+    return f"{failure.type}: {what}" if failure.kind in ("user", "torch") and failure.type not in what else what
 
 
 def _with_speedup(row: Row, eager: Row | None) -> Row:

@@ -175,10 +175,10 @@ def _progress(subject: Subject, task: Task) -> None:
 
 
 def _report(rows: list[Row], changes: list[Change], args: argparse.Namespace, notes: list[str]) -> None:
+    with printing():
+        print(report.to_json(rows, changes, notes) if args.json else report.report(rows, changes))
     if args.csv:
         try:
             Path(args.csv).write_text(report.to_csv(rows))
         except OSError as error:
             raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="give another file") from error
-    with printing():
-        print(report.to_json(rows, changes, notes) if args.json else report.report(rows, changes))
