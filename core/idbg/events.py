@@ -19,8 +19,10 @@ from idbg.records import (
     Graph,
     GraphBreak,
     Links,
+    Lowered,
     NodeId,
     OutputCode,
+    Part,
     Program,
     Target,
     Verdict,
@@ -206,6 +208,17 @@ class ErrorsMapped(Event, frozen=True, kw_only=True, tag="errors_mapped"):
     failure: Failure | None = None
 
 
+class KernelLowered(Event, frozen=True, kw_only=True, tag="kernel_lowered"):
+    """What a kernel of a run was lowered to; `lowered` is None where that could not be had."""
+
+    run: int
+    frame: str
+    part: Part
+    name: str
+    lowered: Lowered | None = None
+    failure: Failure | None = None
+
+
 class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
     """So many rows will be measured, in processes of their own."""
 
@@ -258,6 +271,7 @@ SessionEvent = (
     | ReproStarted
     | ReproEnded
     | ErrorsMapped
+    | KernelLowered
     | BenchStarted
     | BenchTaskStarted
     | RowMeasured

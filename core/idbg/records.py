@@ -202,6 +202,34 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(name for call in self.calls for name in call.nodes))
 
 
+class LoweredText(msgspec.Struct, frozen=True):
+    """A kernel as one of the compilers below Inductor has it: "TTIR", "PTX", "SASS", "assembly"."""
+
+    name: str
+    language: str
+    text: str
+
+
+class Resources(msgspec.Struct, frozen=True):
+    """What a Triton kernel takes of a GPU: registers and spills of a thread, shared memory of a block.
+
+    `occupancy` is the part of a multiprocessor's threads that can run at once.
+    """
+
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    warps: int | None = None
+    occupancy: float | None = None
+
+
+class Lowered(msgspec.Struct, frozen=True):
+    """What a kernel was lowered to, from the highest to the lowest; `resources` is None of a kernel on a CPU."""
+
+    texts: tuple[LoweredText, ...]
+    resources: Resources | None = None
+
+
 class OutputCode(msgspec.Struct, frozen=True):
     """Inductor's output for one graph: the wrapper's text and the kernels found in it."""
 

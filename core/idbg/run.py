@@ -18,6 +18,7 @@ from idbg.records import (
     GraphId,
     Kernel,
     Links,
+    Lowered,
     OutputCode,
     Part,
     Program,
@@ -49,6 +50,7 @@ class Run:
     side: str = ""  # the one that goes on
     diff: DiffReport | None = None
     maps: dict[str, ErrorMap] = field(default_factory=dict)  # the last of each output
+    lowered: dict[tuple[str, Part, str], Lowered] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     phase: str = ""
     seconds: float = 0.0
@@ -94,6 +96,8 @@ class Run:
                 self.diff = event.report
             case events.ErrorsMapped(map=ErrorMap() as found):
                 self.maps[found.name] = found
+            case events.KernelLowered(lowered=Lowered() as lowered):
+                self.lowered[event.frame, event.part, event.name] = lowered
             case events.RunEnded():
                 self.verdict, self.seconds, self.failure = event.verdict, event.seconds, event.failure
             case _:

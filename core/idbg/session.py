@@ -19,14 +19,14 @@ from idbg.errors import AcceleratorError, BadInput
 from idbg.events import SessionEvent
 from idbg.feed import Feed, Listener
 from idbg.overtime import Overtime, unfinished
-from idbg.records import NodeId, Program, Target
+from idbg.records import Kernel, NodeId, Program, Target
 from idbg.rule_warnings import warnings
 from idbg.rules_file import RulesFile, rules_for
 from idbg.run import History
 from idbg.store import Store
 from idbg.worker.child import COMMAND
-from idbg.worker.client import Worker
-from idbg.worker.protocol import Compile, MapErrors, Request, WriteRepro
+from idbg.worker.client import Ended, Worker
+from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
 
 
 class Session:
@@ -196,6 +196,13 @@ class Session:
             self._queue.append(MapErrors(run=self._runs, name=name, index=index))
             self._next()
 
+    def lower(self, kernel: Kernel) -> None:
+        """Find what a kernel of the last run was lowered to, TTIR to SASS or assembly; see KernelLowered."""
+        self._live()
+        with self._changed:
+            self._queue.append(LowerKernel(run=self._runs, kernel=kernel))
+            self._next()
+
     def bench(self, subjects: list[Subject], database: Path | None = None) -> None:
         """Measure each in processes of its own when nothing else is done; see RowMeasured. Rows go to the database."""
         self._live()
@@ -289,7 +296,7 @@ class Session:
                 if run is not None and run.comparison and (event.failure or not run.diff):
                     self._feed.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
             self._feed.emit(event)
-            if isinstance(event, events.RunEnded | events.ReproEnded | events.ErrorsMapped | events.BenchEnded):
+            if isinstance(event, Ended | events.BenchEnded):
                 self._in_hand, self._stopping = None, False
                 self._next()
                 self._changed.notify_all()

@@ -22,7 +22,7 @@ from idbg.events import SessionEvent
 from idbg.records import Failure
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import Output, Stream
-from idbg.worker.protocol import Compile, Request, WriteRepro
+from idbg.worker.protocol import Compile, LowerKernel, Request, WriteRepro
 
 GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
 LEAVE_SECONDS = 0.3  # for an idle child to end by itself
@@ -30,7 +30,7 @@ DYING_SECONDS = 5.0  # for a child that closed its pipes to exit: a GPU's memory
 EXIT_POLL_SECONDS = 0.02
 POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a pipe that a grandchild holds open
 
-Ended = events.RunEnded | events.ReproEnded | events.ErrorsMapped
+Ended = events.RunEnded | events.ReproEnded | events.ErrorsMapped | events.KernelLowered
 Order = Request | Literal["start", "cancel", "close"]
 
 
@@ -292,6 +292,11 @@ class Worker:
             self._finish(events.RunEnded(run=run, verdict="failed", seconds=seconds, failure=failure))
         elif isinstance(self._job, WriteRepro):
             self._finish(events.ReproEnded(run=run, path="", seconds=seconds, failure=failure))
+        elif isinstance(self._job, LowerKernel):
+            kernel = self._job.kernel
+            self._finish(
+                events.KernelLowered(run=run, frame=kernel.frame, part=kernel.part, name=kernel.name, failure=failure)
+            )
         else:
             self._finish(events.ErrorsMapped(run=run, failure=failure))
 

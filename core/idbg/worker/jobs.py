@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from idbg import accelerator, events
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.failures import failure_of, innermost, is_refusal
+from idbg.engine.lowered import lowered
 from idbg.engine.program import Programs
 from idbg.engine.repro import compile_repro, violation_repro
 from idbg.engine.target import check_target
@@ -17,7 +20,7 @@ from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Verdict, Violation
 from idbg.worker.comparing import Comparing
-from idbg.worker.protocol import Compile, MapErrors, Request, WriteRepro
+from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
 
 REPRO_SECONDS = 300
 OUTPUT_KEPT = 20_000  # characters of what a repro printed
@@ -43,6 +46,8 @@ class Jobs:
                 return self.write_repro(request)
             case MapErrors():
                 return self.map_errors(request)
+            case LowerKernel():
+                return self.lower(request)
 
     def compile(self, request: Compile) -> RunEnded:
         """Compile and run the program once. Whatever goes wrong in it is told in the event."""
@@ -114,6 +119,18 @@ class Jobs:
         except (IdbgError, RuntimeError, KeyboardInterrupt) as error:
             failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="torch", message=str(error))
             return events.ErrorsMapped(run=request.run, failure=failure)
+
+    def lower(self, request: LowerKernel) -> events.KernelLowered:
+        """What a kernel of the last run was lowered to."""
+        kernel = request.kernel
+        told = events.KernelLowered(run=request.run, frame=kernel.frame, part=kernel.part, name=kernel.name)
+        try:
+            if self.last is None or self.last.run != request.run:
+                raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask")
+            return replace(told, lowered=lowered(kernel))
+        except (IdbgError, OSError, KeyboardInterrupt) as error:
+            failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="idbg", message=str(error))
+            return replace(told, failure=failure)
 
     def _write(self, request: WriteRepro) -> Path:
         if self.last is None or self.request is None or self.last.run != request.run:

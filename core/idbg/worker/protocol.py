@@ -3,14 +3,14 @@
 Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two
 descriptors on its command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and
 stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with
-`RunEnded`, `ReproEnded` or `ErrorsMapped`. SIGINT to the child's process group cancels the request in hand (it ends
-with a failure of kind "cancelled"); end of file on the request pipe ends the child.
+`RunEnded`, `ReproEnded`, `ErrorsMapped` or `KernelLowered`. SIGINT to the child's process group cancels the request in
+hand (it ends with a failure of kind "cancelled"); end of file on the request pipe ends the child.
 """
 
 import msgspec
 
 from idbg.diff import Comparison
-from idbg.records import NodeId, Program, Target
+from idbg.records import Kernel, NodeId, Program, Target
 
 
 class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
@@ -44,7 +44,15 @@ class MapErrors(msgspec.Struct, frozen=True, tag_field="type", tag="map_errors")
     folder: str = ""
 
 
-Request = Compile | WriteRepro | MapErrors
+class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kernel"):
+    """Tell what a kernel of the last run was lowered to."""
+
+    run: int
+    kernel: Kernel
+    folder: str = ""
+
+
+Request = Compile | WriteRepro | MapErrors | LowerKernel
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

@@ -1,0 +1,107 @@
+"""What did the compilers make of a kernel: TTIR to SASS of a Triton kernel, the assembly of a C++ one?"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from math import ceil
+from pathlib import Path
+
+from idbg.engine import compat_lowered
+from idbg.engine.compat_lowered import Launched
+from idbg.errors import BadInput
+from idbg.records import Kernel, Lowered, LoweredText, Resources
+
+TEXTS = {".ttir": "TTIR", ".ttgir": "TTGIR", ".llir": "LLVM IR", ".ptx": "PTX"}
+CUBIN = ".cubin"
+SECONDS = 60  # for a disassembler
+WARP, REGISTERS_OF_A_WARP, BLOCKS = 32, 256, 32  # threads; registers are given in such lots; blocks of a multiprocessor
+RESERVED = 1024  # bytes of shared memory that CUDA takes for itself, of each block
+_FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
+
+
+def lowered(kernel: Kernel) -> Lowered:
+    """Raises BadInput where the kernel is not in this process, or there is nothing below its source."""
+    made = _made(kernel)
+    if (launch := compat_lowered.launched(made)) is not None:
+        return Lowered(tuple(_stages(launch)), _resources(launch))
+    library = compat_lowered.shared_library(made)
+    if library is None:
+        raise BadInput(f"{kernel.name} was not compiled here", hint="run the program again, then ask for its code")
+    return Lowered((LoweredText("assembly", "asm", _assembly(library)),))
+
+
+def _made(kernel: Kernel) -> object:
+    """What the wrapper calls. Kernels of several graphs have the same names: the source tells them apart."""
+    modules = [module for module in compat_lowered.wrapper_modules() if hasattr(module, kernel.name)]
+    if not modules:
+        raise BadInput(
+            f"the worker no longer holds {kernel.name}, or it is an extern call", hint="run the program again"
+        )
+    own = (module for module in modules if module.__file__ and kernel.source in Path(module.__file__).read_text())
+    return getattr(next(own, modules[0]), kernel.name)
+
+
+# Triton
+
+
+def _stages(launch: Launched) -> Iterator[LoweredText]:
+    folder = launch.folder
+    files = sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
+    for suffix, name in TEXTS.items():
+        yield from (LoweredText(name, suffix[1:], file.read_text()) for file in files if file.suffix == suffix)
+    yield from (LoweredText("SASS", "sass", _sass(file)) for file in files if file.suffix == CUBIN)
+
+
+def _sass(cubin: Path) -> str:
+    triton = find_spec("triton")
+    roots = list(triton.submodule_search_locations or ()) if triton else []
+    bundled = [Path(root) / "backends" / "nvidia" / "bin" / "nvdisasm" for root in roots]
+    tool = next((str(path) for path in bundled if path.is_file()), None) or shutil.which("nvdisasm")
+    return _told([tool, "-c", str(cubin)]) if tool else "there is no nvdisasm: install the CUDA toolkit"
+
+
+def _resources(launch: Launched) -> Resources:
+    registers, shared, warps = launch.registers, launch.shared_bytes, launch.warps
+    occupancy = None
+    if registers and warps and shared is not None:
+        occupancy = occupied(registers, shared, warps, **compat_lowered.limits(launch.device))
+    return Resources(registers, launch.spills, shared, warps, occupancy)
+
+
+def occupied(registers: int, shared: int, warps: int, *, of_registers: int, of_threads: int, of_shared: int) -> float:
+    """The part of a multiprocessor's threads that can run at once, as CUDA's occupancy calculator counts them."""
+    a_warp = ceil(registers * WARP / REGISTERS_OF_A_WARP) * REGISTERS_OF_A_WARP
+    by_registers = of_registers // a_warp // warps
+    by_threads = of_threads // (WARP * warps)
+    blocks = min(by_registers, by_threads, of_shared // (shared + RESERVED), BLOCKS)
+    return blocks * warps * WARP / of_threads
+
+
+# C++
+
+
+def _assembly(library: Path) -> str:
+    """The kernel's functions (those of its parallel loops too) out of the library."""
+    if shutil.which("objdump") is None:
+        return "there is no objdump: install binutils"
+    text = _told(["objdump", "-d", "-C", "--no-show-raw-insn", str(library)])
+    parts = [part for part in text.split("\n\n") if _is_kernel(part)]
+    return "\n\n".join(part.strip("\n") for part in parts) or text
+
+
+def _is_kernel(part: str) -> bool:
+    first = part.strip("\n").partition("\n")[0]
+    found = _FUNCTION.match(first)
+    return found is not None and found[1].startswith("kernel") and "@plt" not in found[1]
+
+
+def _told(command: list[str]) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]} failed: {error}"
+    return done.stdout if done.returncode == 0 else f"{command[0]} failed: {done.stderr.strip()}"
