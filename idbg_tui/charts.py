@@ -1,5 +1,6 @@
 """How are series of numbers drawn in cells? By plotext, in the theme's own styles."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,6 +11,7 @@ import plotext
 from idbg_tui.signs import MARKS
 from idbg_tui.widgets.lines import Row
 
+_AXIS = re.compile("[│┤]")
 _PLAIN = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─": "-", "│": "|"})
 
 
@@ -22,9 +24,9 @@ class Series:
     style: str
 
 
-def log_chart(series: Sequence[Series], width: int, height: int, *, least: float) -> list[Row]:
-    """Points over a logarithmic y; what is below `least` is drawn at `least`."""
-    lows = [max(y, least) for one in series for _, y in one.points]
+def log_chart(series: Sequence[Series], width: int, height: int, *, least: float, most: float) -> list[Row]:
+    """Points over a logarithmic y; what is below `least` or above `most` is drawn there."""
+    lows = [max(min(y, most), least) for one in series for _, y in one.points]
     xs = [x for one in series for x, _ in one.points]
     if not lows:
         return []
@@ -34,7 +36,7 @@ def log_chart(series: Sequence[Series], width: int, height: int, *, least: float
     figure.plot_size(width, height)
     for one in series:
         if one.points:
-            heights = [log10(max(y, least)) for _, y in one.points]
+            heights = [log10(max(min(y, most), least)) for _, y in one.points]
             figure.draw(figure.signal([x for x, _ in one.points], heights, marker=one.mark))
     ruler = figure.ruler("y")
     ruler.lim(low - 0.2, high + 0.2)
@@ -50,7 +52,8 @@ def log_chart(series: Sequence[Series], width: int, height: int, *, least: float
 
 def _styled(line: str, styles: dict[str, str]) -> Iterator[tuple[str, str]]:
     plain = MARKS["guide"] == "|"
-    inside = line.find("│")  # marks are letters too: those of the axis are not points
+    axis = _AXIS.search(line)
+    inside = axis.start() if axis else len(line)  # marks are letters too: those of the axis are not points
     for begins, cells in groupby(
         enumerate(line), lambda cell: styles.get(cell[1], "dim") if cell[0] > inside else "dim"
     ):

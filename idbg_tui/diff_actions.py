@@ -18,8 +18,14 @@ from idbg_tui.listing import Entry, Listing, sentences
 from idbg_tui.messages import DiffAsked, Flash
 from idbg_tui.signs import MARKS
 
-CHART_KEY = "c"
+CHART_KEY = "t"
 Kind = Literal["outputs", "kernels"]
+
+
+class TextListing(Listing):
+    """Why a side failed, in full."""
+
+    HINTS = ("y Y copy", "esc closes")
 
 
 class TensorListing(Listing):
@@ -55,6 +61,10 @@ class DiffActions(CostActions):
         if message.what == "chart":
             self._open("The error from kernel to kernel", CHART_KEY, self._chart)
             return
+        if message.what == "failure":
+            failed = f"{message.name or 'The program'} failed"
+            self._push(TextListing(failed, "", lambda width: self._failure(message.name, width)))
+            return
         diff = self._tensor(message.name)
         if diff is None:
             return
@@ -68,7 +78,15 @@ class DiffActions(CostActions):
         report = self.state.compared and self.state.compared.diff
         if not report:
             return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
-        return diff_chart.entries(report, width)
+        return diff_chart.entries(report, width, self.size.height)
+
+    def _failure(self, side: str, width: int) -> Sequence[Entry]:
+        """All that is known of why a side failed; "" is the program, of the run in hand."""
+        compared, run = self.state.compared, self.state.run
+        report = compared.diff if compared else None
+        failures = {one.name: one.failure for one in report.sides} if report else {}
+        found = failures.get(side) or (report.failure if report and run is compared else run and run.failure)
+        return diff_view.failure_entries(found, width) if found else []
 
     def _entries(self, width: int) -> Sequence[Entry]:
         diff = self._tensor(self._looked_into)

@@ -1,24 +1,28 @@
 """How does the error grow from kernel to kernel?"""
 
 from collections.abc import Iterator
+from functools import cache
 
 from idbg.diff import DiffReport, KernelError
 from idbg.records import NodeId
 from idbg_tui import diff_list
 from idbg_tui.charts import Series, log_chart
+from idbg_tui.diff_list import Heads
 from idbg_tui.listing import Entry, sentences
 from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.widgets.lines import Row
 
-_HEIGHT = 16
+_LOWEST, _HIGHEST = 8, 16  # rows of the chart
 _LEAST = 1e-10  # relative errors below this are drawn at it: float64's own noise
+_MOST = 1e3  # and those above at this, NaN and infinities too
 
 
-def entries(report: DiffReport, width: int) -> list[Entry]:
-    """The chart, its legend, and the figures that it was drawn from."""
+def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
+    """What was found, the chart in about half of the screen's rows, its legend, and the figures that it is of."""
     seen = [(place, one) for place, one in enumerate(report.kernels, 1) if one.error is not None]
     if not seen:
-        return list(sentences("no kernel was observed: D compares every kernel of the compiled code", width, "dim"))
+        why = f"{diff_list.kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
+        return list(sentences(why, width, "dim"))
     good, bad, eager = MARKS["dot"], VERDICT_SIGNS["failed"], MARKS["separator"]
     series = [
         Series(
@@ -27,21 +31,33 @@ def entries(report: DiffReport, width: int) -> list[Entry]:
         Series([(place, one.error or 0.0) for place, one in seen if not one.bad], good, "accent"),
         Series([(place, one.error or 0.0) for place, one in seen if one.bad], bad, "reject"),
     ]
-    found = [Entry(lambda _, row=row: row) for row in log_chart(series, max(width, 40), _HEIGHT, least=_LEAST)]  # type: ignore[misc]
-    legend = f"relative RMSE of each kernel, in the order of launches: {good} kernel   {eager} eager   {bad} bad"
+    found = list(_found(report, [one for _, one in seen], width))
+    height = max(_LOWEST, min(_HIGHEST, screen // 2 - 2))
+    chart = log_chart(series, max(width, 40), height, least=_LEAST, most=_MOST)
+    found += [Entry(lambda _, row=row: row) for row in chart]  # type: ignore[misc]
+    legend = f"relative RMSE, launch by launch:   {good} kernel   {eager} eager   {bad} bad"
     found += sentences(legend, width, "dim")
     found += sentences("", width)
-    names = diff_list.names_width(report.kernels, width)
-    found.append(Entry(lambda width: diff_list.heads(True, width, names)))
-    return found + list(_rows(report, names))
-
-
-def _rows(report: DiffReport, names: int) -> Iterator[Entry]:
+    columns = cache(lambda width: diff_list.kernel_columns(report.kernels, width))
+    found.append(Entry(lambda width: diff_list.heads(Heads(True, diff_list.narrowed(report)), columns(width))))
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 
         def draw(width: int, one: KernelError = one, culprit: bool = culprit) -> Row:
-            return diff_list.kernel_row(one, width, names, culprit)
+            return diff_list.kernel_row(one, columns(width), culprit)
 
-        node = one.node or next(iter(one.nodes), "")
-        yield Entry(draw, NodeId(one.graph, node) if one.graph and node else None, here=culprit)
+        found.append(Entry(draw, _node(one)))
+    return found
+
+
+def _found(report: DiffReport, seen: list[KernelError], width: int) -> Iterator[Entry]:
+    """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
+    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    shown = bad or max(seen, key=lambda one: one.error or 0.0)
+    first, *more = sentences(diff_list.kernels_said(report), width, "reject" if bad else "")
+    return iter([Entry(first.draw, _node(shown), here=True), *more])
+
+
+def _node(one: KernelError) -> NodeId | None:
+    node = one.node or next(iter(one.nodes), "")
+    return NodeId(one.graph, node) if one.graph and node else None

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from math import ceil, log10
 
+from msgspec.structs import replace
+
 from idbg.diff import LARGEST, ErrorMap
 from idbg_tui.diff_list import figure
 from idbg_tui.listing import Entry, sentences
@@ -18,6 +20,7 @@ _DECADES = len(RAMP)  # what the ramp spans, down from the largest error
 
 def entries(found: ErrorMap, width: int, *, colours: bool = True) -> list[Entry]:
     """What slice it is, the cells, and what their colours stand for."""
+    found = _narrowed(found, width)
     rows, columns = found.shape
     high = ceil(log10(most)) if (most := _most(found)) else 0
     block = f"{ceil(rows / len(found.cells))} {MARKS['times']} {ceil(columns / len(found.cells[0]))}"
@@ -26,8 +29,15 @@ def entries(found: ErrorMap, width: int, *, colours: bool = True) -> list[Entry]
     head = list(sentences(said, width, "strong"))
     if not any(any(cells) for cells in found.cells):
         return [*head, *sentences("every element of this slice is equal", width, "dim")]
-    legend = _legend(high, colours)
+    legend = _legend(found, high, colours)
     return [*head, *(_halves(found, high) if colours else _plain(found, high)), Entry(lambda _: legend)]
+
+
+def _narrowed(found: ErrorMap, width: int) -> ErrorMap:
+    """The map in at most `width` cells: the largest of neighbours stands for them."""
+    step = ceil(len(found.cells[0]) / max(1, width - 2))
+    cells = tuple(tuple(max(row[at : at + step]) for at in range(0, len(row), step)) for row in found.cells)
+    return replace(found, cells=cells)
 
 
 def _most(found: ErrorMap) -> float:
@@ -62,7 +72,11 @@ def _plain(found: ErrorMap, high: int) -> Iterator[Entry]:
         yield Entry(lambda _, row=row: row)  # type: ignore[misc]
 
 
-def _legend(high: int, colours: bool) -> Row:
+def _legend(found: ErrorMap, high: int, colours: bool) -> Row:
     low = high - _DECADES
     steps: Row = [("▀", f"{colour} on {colour}") for colour in RAMP] if colours else [("".join(LEVELS), "")]
-    return [(f" to {figure(10.0 ** (low + 1))} ", "dim"), *steps, (f" to {figure(10.0**high)}", "dim")]
+    ramp: Row = [(f" to {figure(10.0 ** (low + 1))} ", "dim"), *steps, (f" to {figure(10.0**high)}", "dim")]
+    if not any(cell >= LARGEST for cells in found.cells for cell in cells):
+        return ramp
+    sign = ("▀", f"{_NONFINITE} on {_NONFINITE}") if colours else ("!", "")
+    return [*(ramp if _most(found) else ()), (" ", ""), sign, (" NaN or infinity on one side", "dim")]

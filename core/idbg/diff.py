@@ -170,6 +170,11 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""  # and the post-grad node that it holds
     diff: TensorDiff | None = None  # of the worst output
 
+    @property
+    def by_halves(self) -> bool:
+        """Whether it is a node, found by halves: that search looks at Dynamo's graphs, which have no kernels."""
+        return self.graph is not None and self.graph.stage == "dynamo"
+
 
 class SideResult(msgspec.Struct, frozen=True):
     """One side of the comparison: how it went, in seconds of wall time (with compiling)."""

@@ -2,12 +2,14 @@
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.diff import KernelError, TensorDiff
 from idbg.records import NodeId
 from idbg_tui import diff_list
+from idbg_tui.diff_columns import Columns
 from idbg_tui.diff_list import Heads, Item, Told
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen
@@ -26,12 +28,28 @@ class DiffLines(FindableLines):
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: list[Item] = []
+        self.items: list[Item] = []  # of `_found`, each sentence on as many rows as it takes
         self.culprit: KernelError | None = None
         self.empty = ""
+        self._found: list[Item] = []
+        self._columns: dict[int, tuple[Columns, Columns]] = {}  # by width: of outputs, of kernels
 
     def show_items(self, found: list[Item], culprit: KernelError | None, empty: str) -> None:
-        self.items, self.culprit, self.empty = found, culprit, empty
+        self._found, self.culprit, self.empty = found, culprit, empty
+        self._lay()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self._lay()
+
+    def _lay(self) -> None:
+        """Lay the items out as rows; the cursor stays on its item."""
+        here = self.items[self.cursor] if self.cursor < len(self.items) else None
+        width = self.line_width
+        self._columns.clear()
+        self.items = [row for one in self._found for row in (one.rows(width) if isinstance(one, Told) else [one])]
+        if here is not None and not isinstance(here, Told | Heads):
+            self.cursor = next((row for row, one in enumerate(self.items) if one == here), self.cursor)
         self.rows_changed()
 
     @property
@@ -44,19 +62,27 @@ class DiffLines(FindableLines):
         return self.lit(self._row(self.items[index], width))
 
     def _row(self, item: Item, width: int) -> Row:
-        names = diff_list.names_width(self.items, width)
+        if width not in self._columns:
+            self._columns[width] = (
+                diff_list.tensor_columns(self.items, width),
+                diff_list.kernel_columns(self.items, width),
+            )
+        tensors, kernels = self._columns[width]
         match item:
             case Told():
-                return [(clip(f" {item.text}" if item.style == "strong" else item.text, width), item.style)]
+                return [(clip(item.text, width), item.style)]
             case Heads():
-                return diff_list.heads(item.kernels, width, names)
+                return diff_list.heads(item, kernels if item.kernels else tensors)
             case TensorDiff():
-                return diff_list.tensor_row(item, width, names)
+                return diff_list.tensor_row(item, tensors)
             case KernelError():
-                return diff_list.kernel_row(item, width, names, item is self.culprit)
+                return diff_list.kernel_row(item, kernels, item is self.culprit)
 
     def searched(self, index: int) -> str:
         return "".join(text for text, _ in self._row(self.items[index], _WHOLE)) if self.items else ""
+
+    def action_forget(self) -> None:
+        self.post_message(SearchLine.Sought("", done=True))
 
 
 class KernelDiffPane(FindingPane):
@@ -65,11 +91,14 @@ class KernelDiffPane(FindingPane):
     NUMBER = 5
     LABEL = "KernelDiff"
     SHORT = "Diff"
-    HINTS = (("enter", "look into"), ("d", "compare"), ("D", "per kernel"), ("o", "order"), ("f", "failed only"))
+    HINTS = (
+        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart")),
+        *(("/", "filter"), ("o", "order"), ("f", "failed")),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "order", show=False),
         Binding("f", "failed", show=False),
-        Binding("c", "look('chart')", show=False),
+        Binding("t", "look('chart')", show=False),
         Binding("y", "copy", show=False),
         Binding("Y", "copy_all", show=False),
     ]
@@ -78,7 +107,9 @@ class KernelDiffPane(FindingPane):
         super().__init__(id=id)
         self.lines = DiffLines()
         self._seen: tuple[object, ...] = ()
-        self._worst_first = self._failed_only = False
+        self._order = diff_list.ORDERS[0]
+        self._failed_only = False
+        self._query = ""
         self._state: State | None = None
 
     def compose(self) -> ComposeResult:
@@ -88,7 +119,7 @@ class KernelDiffPane(FindingPane):
     def show(self, state: State) -> None:
         compared = state.compared
         report = compared.diff if compared else None
-        seen = (report, state.versions.run, self._worst_first, self._failed_only)
+        seen = (report, state.versions.run, self._order, self._failed_only, self._query)
         if seen == self._seen or not self.is_mounted:
             return
         self._state = state
@@ -97,7 +128,7 @@ class KernelDiffPane(FindingPane):
             self.mark = ""
             self.lines.show_items([], None, _why_empty(state))
             return
-        found = diff_list.items(report, worst_first=self._worst_first, failed_only=self._failed_only)
+        found = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
         if (now := _since(state)) is not None:
             found.insert(0, now)
         first = report.first_bad_kernel
@@ -115,6 +146,8 @@ class KernelDiffPane(FindingPane):
                 await self.run_action("app.pane(2)")
             case TensorDiff():
                 self.post_message(DiffAsked("tensor", item.name))
+            case Told(failed=str(side)):
+                self.post_message(DiffAsked("failure", side))
             case _:
                 self.post_message(Flash("enter on an output looks into it, on a kernel goes to its source"))
 
@@ -133,8 +166,9 @@ class KernelDiffPane(FindingPane):
         self.post_message(DiffAsked(what))
 
     def action_order(self) -> None:
-        self._worst_first = not self._worst_first
-        self._again(f"in order: {diff_list.ORDERS[self._worst_first]}")
+        orders = diff_list.ORDERS
+        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
+        self._again(f"in order: {self._order}")
 
     def action_failed(self) -> None:
         self._failed_only = not self._failed_only
@@ -143,7 +177,22 @@ class KernelDiffPane(FindingPane):
     def _again(self, said: str) -> None:
         if self._state is not None:
             self.show(self._state)
-        self.post_message(Flash(said))
+        if said:
+            self.post_message(Flash(said))
+
+    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+        """List only what has the text; the cursor goes to the first of it."""
+        event.prevent_default()  # other panes find, where this one filters
+        event.stop()
+        self._query = event.text
+        entered = event.text and event.done
+        self._again(f"only outputs and kernels with {event.text}; esc shows all" if entered else "")
+        self.lines.find(event.text, self.lines.cursor)
+        first = (row for row, item in enumerate(self.lines.items) if isinstance(item, TensorDiff | KernelError))
+        if event.text:
+            self.lines.place_cursor(next(first, 0))
+        if event.done:
+            self.lines.focus()
 
     def action_copy(self) -> None:
         if not self.lines.items:
@@ -176,5 +225,6 @@ def _since(state: State) -> Told | None:
     if run.comparison is not None and run.verdict is None:
         return Told(f" comparing again: {run.side or 'starting'}; this is run {compared.number}", "accent")
     if run.failure is not None and run.comparison is not None:
-        return Told(f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}", "reject")
+        said = f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}"
+        return Told(said, "reject", failed="")
     return Told(f" this is run {compared.number}; run {run.number} was not compared: d compares", "dim")

@@ -10,6 +10,7 @@ import torch
 from idbg.diff import DECADES, TensorDiff
 from idbg.engine.kerneldiff import native
 from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.errors import BadInput
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2)
 INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)
@@ -296,6 +297,34 @@ def test_what_cannot_be_compared_is_a_finding():
     assert compare_tensors(one.requires_grad_(), torch.ones(2, 3)).passed
 
 
+def test_views_that_torch_negates_or_conjugates_when_it_reads_them_are_read_so(way: str):
+    x = torch.randn(4096, generator=torch.Generator().manual_seed(0))
+    for view in (torch._neg_view(x), torch.complex(x, x).conj().imag, torch.complex(x[:1], x[:1]).conj().imag):
+        assert view.is_neg()
+        right = -x[: view.numel()]
+        for one, other in ((view, right), (right, view)):
+            assert compare_tensors(one, other).max_abs == 0
+            assert not compare_tensors(one, -other.resolve_neg()).passed
+            assert relative_rmse(one, -other.resolve_neg()) == pytest.approx(2)
+    assert compare_sides(right, right, torch._neg_view(-right.double())).passed
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, -math.inf])
+def test_a_tolerance_that_is_none_is_refused(wrong: float):
+    one = torch.ones(3)
+    for name in ("atol", "rtol", "allowed_mismatch_percent"):
+        with pytest.raises(BadInput, match=f"{name} is {wrong}"):
+            compare_tensors(one, one, **{name: wrong})
+    assert compare_tensors(one, one * 9, atol=math.inf).passed
+
+
+def test_what_is_no_tensor_is_refused():
+    with pytest.raises(BadInput, match="a list is not a tensor"):
+        compare_tensors(torch.ones(1), [1.0])  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="a NoneType is not a tensor"):
+        compare_tensors(None, torch.ones(1))  # type: ignore[arg-type]
+
+
 def test_without_full_only_the_verdict_is_measured(way: str):
     reference, test = noisy((30, 40), torch.float32, 2)
     found = compare_tensors(reference, test, full=False)
@@ -351,6 +380,49 @@ def test_a_fault_is_caught_and_named(fault, rule: str, dtype: torch.dtype, way: 
     assert rule in compare_sides(eager, test, exact, full=False).failed_by
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("size", [0.03, 1e-3])
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        ("row", (slice(5, 6), slice(None))),
+        ("column", (slice(None), slice(69, 70))),
+        ("tile", (slice(16, 32), slice(32, 48))),
+    ],
+)
+def test_a_lost_block_of_small_values_is_caught(kind: str, where, size: float, dtype: torch.dtype, way: str):
+    exact = torch.randn(96, 70, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    exact[where] *= size
+    eager = exact.to(dtype)
+    test = eager.clone()
+    assert compare_sides(eager, test, exact).passed
+    test[where] = 0
+    for laid in (lambda side: side, lambda side: side.t().contiguous().t()):
+        found = compare_sides(laid(eager), laid(test), laid(exact))
+        assert kind in found.failed_by
+        (block,) = (block for block in found.blocks if block.kind == kind)
+        assert block.ratio is not None and block.ratio > 1
+        rows, columns = (range(side)[part] for side, part in zip(exact.shape, where, strict=True))
+        assert (block.rows, block.columns) == ((rows[0], rows[-1] + 1), (columns[0], columns[-1] + 1))
+
+
+def test_a_small_block_in_which_eager_is_right_by_luck_passes():
+    """Of clean gradients of resnet18 in bfloat16: noise everywhere, and once eager has none."""
+    random = torch.Generator().manual_seed(0)
+    exact, noise, other = torch.randn(3, 256, 64, generator=random, dtype=torch.float64)
+    exact[9] *= 0.1
+    noise[9] *= 0.01
+    eager, test = (exact + 0.1 * noise).bfloat16(), (exact + 0.1 * other).bfloat16()
+    found = compare_sides(eager, test, exact)
+    assert found.passed, found.failed_by
+    exact = exact[0, :].clone()
+    exact[7] = 1e-3  # one element is a column by itself: of one, eager is often exact
+    eager = exact.bfloat16()
+    test = eager.clone()
+    test[7] = 2e-3
+    assert compare_sides(eager, test, exact).passed
+
+
 def test_one_changed_element_in_16_million_is_caught(way: str):
     random = torch.Generator().manual_seed(0)
     exact = torch.randn(4096, 4096, generator=random, dtype=torch.float64)
@@ -387,6 +459,65 @@ def test_a_wrong_scalar_is_caught(way: str):
     for dtype, factor in ((torch.float32, 1.001), (torch.bfloat16, 1.25)):
         eager = exact.to(dtype)
         assert "rmse" in compare_sides(eager, (eager.double() * factor).to(dtype), exact).failed_by
+
+
+def scalar(value: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.tensor(value, dtype=dtype)
+
+
+def test_a_scalar_of_which_eager_is_a_little_wrong_may_not_be_5_percent_wrong():
+    low = torch.bfloat16
+    for eager, test, exact in ((-39.25, -41.25, -39.36), (2.3125, 2.4375, 2.3026)):
+        assert "rmse" in compare_sides(scalar(eager, low), scalar(test, low), scalar(exact)).failed_by
+    loss = scalar(6.79)
+    for worse, passed in ((0.0051, True), (0.05 * 6.79, False)):  # a clean resnet18 under autocast; a wrong one
+        eager, test = (loss + 0.0012).float(), (loss + worse).float()
+        assert compare_sides(eager, test, loss).passed is passed
+    few = torch.tensor([0.3, -0.2, 0.1, 0.4], dtype=torch.float64)
+    eager, test = (few * 1.02).float(), (few * 1.11).float()
+    assert not compare_sides(eager, test, few).passed
+    assert compare_sides(eager, test, few, gradient=True).passed
+
+
+# Where eager itself is far from float64
+
+
+def branched() -> tuple[torch.Tensor, torch.Tensor]:
+    """Eager in float32 and float64, of rounding that decides."""
+    x = torch.randn(8, 8, generator=torch.Generator().manual_seed(0))
+    eager, exact = ((side * 1e8 + 1) - side * 1e8 for side in (x, x.double()))
+    return eager, exact
+
+
+def test_where_eager_itself_is_far_from_float64_the_tolerances_decide():
+    eager, exact = branched()
+    assert compare_sides(eager, eager.clone(), exact).passed
+    found = compare_sides(eager, torch.zeros(8, 8), exact)
+    assert found.failed_by == ("tolerance",)
+    assert found.note.startswith("eager itself is ") and found.note.endswith(" % from float64: judged by tolerance")
+    assert compare_sides(eager, exact.float(), exact).passed  # as float64 has it
+    taken = compare_sides(torch.ones(4), torch.full((4,), 0.5), torch.zeros(4, dtype=torch.float64))
+    assert taken.failed_by == ("tolerance",) and "not 0, as float64 is" in taken.note
+    assert not compare_sides(eager, eager * 1.01, exact).passed
+    assert compare_sides(eager, eager * 1.01, exact, gradient=True).passed
+
+
+def test_a_sum_that_cancels_is_no_further_from_float64_than_eagers():
+    random = torch.Generator().manual_seed(0)
+    exact = 1e-17 * torch.randn(64, generator=random, dtype=torch.float64)
+    eager, test = (1e-3 * torch.randn(2, 64, generator=random)).bfloat16()
+    found = compare_sides(eager, test, exact)
+    assert found.passed and not found.note
+    assert "rmse" in compare_sides(eager, 100 * test, exact).failed_by
+
+
+def test_zeros_are_wrong_however_noisy_eager_is():
+    """Clean training runs in bfloat16 come to 0.5 of float64's RMS, on both sides."""
+    random = torch.Generator().manual_seed(0)
+    exact, noise, other = torch.randn(3, 30, 40, generator=random, dtype=torch.float64)
+    eager, test = (exact + 0.5 * noise).bfloat16(), (exact + 0.5 * other).bfloat16()
+    assert compare_sides(eager, test, exact).passed
+    assert "rmse" in compare_sides(eager, torch.zeros_like(test), exact).failed_by
 
 
 def test_an_overflow_that_eager_or_float64_has_too_is_no_fault(way: str):

@@ -12,6 +12,7 @@ from torch.fx import GraphModule
 
 from idbg.diff import DiffReport, TensorDiff
 from idbg.engine.backends import backend
+from idbg.engine.kerneldiff.agreement import How, compared
 from idbg.engine.kerneldiff.api import KernelDiff, quick_check
 from idbg.errors import BadInput
 from idbg.reports.diff import to_json
@@ -242,6 +243,23 @@ def test_a_wrong_gradient_is_caught_by_name() -> None:
     assert {diff.name for diff in report.outputs} == {"out", "loss"} and all(diff.passed for diff in report.outputs)
 
 
+def test_what_cancels_is_held_against_the_rest_of_its_module() -> None:
+    """A bias before a batch norm, and a running mean of next to nothing: what both sides hold there is rounding."""
+    rounding = torch.randn(4, 64, generator=torch.Generator().manual_seed(0))
+    large = torch.ones(64)
+    sides = [
+        {"grad(0.bias)": 1e-3 * noise.bfloat16(), "grad(0.weight)": large.bfloat16()}
+        | {"1.running_mean (after)": 5e-5 * more, "1.running_var (after)": large}
+        for noise, more in (rounding[:2], rounding[2:])
+    ]
+    exact = {"grad(0.bias)": 1e-17 * rounding[0], "1.running_mean (after)": 1e-5 * rounding[0]}
+    truth = {name: exact.get(name, large).double() for name in sides[0]}
+    assert all(diff.passed for diff in compared(*sides, truth, How()))
+    sides[1]["1.running_mean (after)"] += 0.01
+    failed = {diff.name: diff.failed_by for diff in compared(*sides, truth, How()) if not diff.passed}
+    assert failed == {"1.running_mean (after)": ("tolerance",)}
+
+
 def test_a_buffer_that_the_test_leaves_alone_is_caught() -> None:
     def forgetful(gm: GraphModule, inputs: Outputs) -> Callable[..., Any]:
         def run(*args: Tensor) -> Any:
@@ -390,6 +408,23 @@ def test_the_first_bad_node_of_a_backend_without_kernels_is_found_by_halves(tmp_
     assert (found.graph.stage, found.file) == ("dynamo", __file__)
     assert "matmul" in found.node and (found.error or 0) > 1e-4 > (found.input_error or 0)
     assert "by halves" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"k": 0.5}, "k is 0.5"),
+        ({"k": torch.nan}, "k is nan"),
+        ({"k": torch.inf}, "k is inf"),
+        ({"atol": -1e-3}, "atol is -0.001"),
+        ({"rtol": torch.nan}, "rtol is nan"),
+        ({"tolerances": {"out": (0.1, torch.nan)}}, "the rtol of out is nan"),
+        ({"tolerances": {"out": 0.1}}, "the tolerances of out are 0.1"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_before_anything_runs(options: Any, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        KernelDiff(lambda x: pytest.fail("it ran"), torch.ones(2), test=plain, **options).compare()
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

@@ -192,7 +192,7 @@ def _value(value: object) -> str:
 def _kernels(report: DiffReport) -> Iterator[str]:
     if not report.kernels:
         return
-    launches = [kernel for kernel in report.kernels if not _by_halves(kernel)]
+    launches = [kernel for kernel in report.kernels if not kernel.by_halves]
     unseen = [kernel for kernel in launches if not kernel.observed]
     bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
     yield ""
@@ -208,20 +208,15 @@ def _kernels(report: DiffReport) -> Iterator[str]:
     yield from _unseen(unseen)
 
 
-def _by_halves(kernel: KernelError) -> bool:
-    """Whether it is a node that the search by halves found: that looks at Dynamo's graphs, which have no kernels."""
-    return kernel.graph is not None and kernel.graph.stage == "dynamo"
-
-
 def _bad(kernel: KernelError) -> Iterator[str]:
     where = place(kernel.file, kernel.line)
-    what = "node (found by halves)" if _by_halves(kernel) else "kernel"
+    what = "node (found by halves)" if kernel.by_halves else "kernel"
     yield f"  {SIGNS['failed']} the first bad {what}: {kernel.name}{f' ({where})' if where else ''}"
     error = "not measured" if kernel.error is None else f"{kernel.error:.3g}"
     given = "not measured" if kernel.input_error is None else f"{kernel.input_error:.3g}"
-    computes = "" if _by_halves(kernel) else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
+    computes = "" if kernel.by_halves else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
     yield f"      relative error {error}, of its inputs {given}{computes}"
-    if kernel.reason and not _by_halves(kernel):
+    if kernel.reason and not kernel.by_halves:
         yield f"      {_line(kernel.reason)}"
 
 

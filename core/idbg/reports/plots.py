@@ -7,7 +7,12 @@ from idbg.errors import BadInput, OutputError
 
 
 def save_error_map(found: ErrorMap, path: Path) -> None:
-    """Write the map as a PNG, on a logarithmic scale. Raises BadInput without matplotlib, OutputError if it cannot."""
+    """Write the map as a PNG, on a logarithmic scale.
+
+    Raises BadInput where nothing differs or without matplotlib, OutputError if the file cannot be written.
+    """
+    if not any(any(row) for row in found.cells):
+        raise BadInput("every element of this slice is equal: there is no error to draw", hint="take another slice")
     try:
         from matplotlib.colors import LogNorm
         from matplotlib.figure import Figure

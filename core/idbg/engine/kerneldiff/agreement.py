@@ -20,7 +20,8 @@ _FLOAT32_MAX: Final = torch.finfo(torch.float32).max
 # leave 180 ulps.
 _ULPS, _NARROW_ULPS = 16.0, 4.0
 _CANCELLED_ULPS = 1000.0
-_WORSE_THAN_EAGER: Final = frozenset({"rmse", "maximum", "row", "column", "tile"})
+_TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
+_GRADIENT: Final = "grad("
 _SHOWN = 40  # characters of a value in a note
 
 
@@ -74,7 +75,7 @@ def _beside_siblings(diff: TensorDiff, float64: Leaves) -> TensorDiff:
     if diff.passed or owner is None or diff.baseline is None or diff.test is None:
         return diff
     dtype = getattr(torch, diff.test.dtype)
-    if not _WORSE_THAN_EAGER.issuperset(diff.failed_by) or not dtype.is_floating_point:
+    if not _TOO_MUCH.issuperset(diff.failed_by) or not dtype.is_floating_point:
         return diff
     siblings = {name: value for name, value in float64.items() if _owner(name) == owner}
     sizes = {name: _rms(value) for name, value in siblings.items() if isinstance(value, Tensor) and value.numel()}
@@ -93,8 +94,8 @@ def _negligible(size: float, largest: float, eps: float) -> float:
 
 def _owner(name: str) -> tuple[str, str] | None:
     """Whether it is a gradient or state, and the module that it belongs to; None of an output."""
-    kind = "gradient" if name.startswith("grad(") else "state" if name.endswith(AFTER) else ""
-    path = name.removeprefix("grad(").removesuffix(")").removesuffix(AFTER)
+    kind = "gradient" if name.startswith(_GRADIENT) else "state" if name.endswith(AFTER) else ""
+    path = name.removeprefix(_GRADIENT).removesuffix(")").removesuffix(AFTER)
     if not kind or path.startswith(("args[", "kwargs[")):
         return None
     return kind, path.rpartition(".")[0] or "the model"
@@ -142,7 +143,7 @@ def _tensors(name: str, reference: Tensor, test: Tensor, float64: Tensor | None,
         atol, rtol = how.tolerances[name]
         return compare_tensors(reference, test, atol=atol, rtol=rtol, name=name)
     if float64 is not None and float64.shape == reference.shape:
-        return compare_sides(reference, test, float64, k=how.k, name=name)
+        return compare_sides(reference, test, float64, k=how.k, name=name, gradient=name.startswith(_GRADIENT))
     return compare_tensors(reference, test, atol=how.atol, rtol=how.rtol, name=name)
 
 

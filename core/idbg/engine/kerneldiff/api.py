@@ -3,11 +3,13 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from math import inf
 from typing import Any, cast, get_args
 
 import torch
 
 from idbg.diff import DiffReport, Mode
+from idbg.engine.kerneldiff.compare import tolerance
 from idbg.engine.kerneldiff.comparison import FLOAT64, Backend, Comparison
 from idbg.engine.kerneldiff.kept import Kept
 from idbg.engine.kerneldiff.subject import Subject
@@ -86,6 +88,7 @@ class KernelDiff:
             raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
         if self.runs < 1:
             raise BadInput(f"the test cannot run {self.runs} times", hint="runs is 1 or more")
+        self._check_numbers()
         if self.test in FLOAT64:
             raise BadInput("float64 cannot be the test side", hint='give it as the reference: reference="float64"')
         for side in (self.reference, self.test):
@@ -93,6 +96,20 @@ class KernelDiff:
                 raise BadInput(
                     "a model was given where a backend belongs", hint="compare two models with compare_tensors"
                 )
+
+    def _check_numbers(self) -> None:
+        if not 1 <= self.k < inf:
+            raise BadInput(
+                f"k is {self.k}", hint="k is 1 or more: the test may be as far from float64 as the reference is"
+            )
+        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
+            if value is not None:
+                tolerance(name, value)
+        for name, own in (self.tolerances or {}).items():
+            if not isinstance(own, (tuple, list)) or len(own) != 2:
+                raise BadInput(f"the tolerances of {name} are {own!r}", hint="give its (atol, rtol)")
+            for kind, value in zip(("atol", "rtol"), own, strict=True):
+                tolerance(f"the {kind} of {name}", value)
 
 
 def quick_check(model: Model, inputs: object = ()) -> bool:

@@ -14,14 +14,15 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.diff import FailedBy, TensorDiff, Value, Worst
+from idbg.diff import Block, FailedBy, TensorDiff, Value, Worst
 from idbg.engine.kerneldiff import figures as at
 from idbg.engine.kerneldiff import native, specials, sums
-from idbg.engine.kerneldiff.figures import Figures, Rule
+from idbg.engine.kerneldiff.figures import Figures, Grid, Rule, grid_of
 from idbg.engine.kerneldiff.pair import Pair, dense, pair, unreadable
-from idbg.engine.kerneldiff.pieces import Matrix, is_exact
+from idbg.engine.kerneldiff.pieces import Matrix, Piece, is_exact, pieces
 from idbg.engine.kerneldiff.specials import Specials
 from idbg.engine.kerneldiff.verdict import Allowance, Judged, judge, worst_blocks
+from idbg.errors import BadInput
 
 # torch.testing's: dtype -> (rtol, atol); what is not here is compared exactly
 TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
@@ -36,14 +37,40 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
 _EXACT = (0.0, 0.0)
 
 
-class Pass(msgspec.Struct, frozen=True):
-    """One pass over a pair, and over what it met that is not finite."""
+Sides = tuple[Matrix, Matrix, Matrix | None]
 
+
+class Pass(msgspec.Struct, frozen=True):
+    """One pass over a pair, or over three, and over what it met that is not finite."""
+
+    sides: Sides
     figures: Figures
     specials: Specials
 
     def __getitem__(self, place: int) -> float:
         return self.figures.header[place]
+
+    def size(self, block: Block) -> float:
+        """The RMS of float64 over a block, where it and the test are finite."""
+        grid = grid_of(block.rows[1] - block.rows[0], block.columns[1] - block.columns[0])
+        test, exact = (_cut(side, block, grid) for side in self.sides[1:] if side is not None)
+        squares, count = 0.0, 0
+        for piece in pieces(grid):
+            values = exact.at(piece)
+            finite = values.isfinite() & test.at(piece).to(values.dtype).isfinite()
+            squares += float(values.where(finite, 0).abs().square_().sum())
+            count += int(finite.sum())
+        return sqrt(squares / max(count, 1))
+
+
+def _cut(side: Matrix, block: Block, grid: Grid) -> Matrix:
+    """A block of a side, as a matrix of its own; copied only where its rows lie at no single stride."""
+    (top, bottom), (left, right) = block.rows, block.columns
+    if side.view is None:
+        found = side.at(Piece(top, bottom - top, left, right - left))
+    else:
+        found = side.view[top:bottom, left:right]
+    return Matrix(found, grid, side.dtype, side.device)
 
 
 def compare_tensors(
@@ -62,8 +89,16 @@ def compare_tensors(
 
     Tolerances not given are torch.testing's for the dtypes (0 for integers). NaN on one side and infinities on one side
     are mismatches; NaN on both is one without `equal_nan`. Without `full` only the figures of the verdict are measured.
-    Nothing is raised for what cannot be compared: the result says so.
+    Nothing is raised for tensors that cannot be compared: the result says so. Raises BadInput for what is no tensor,
+    tolerance or percentage.
     """
+    if not (isinstance(reference, Tensor) and isinstance(test, Tensor)):
+        given = test if isinstance(reference, Tensor) else reference
+        hint = "compare tensors one by one; KernelDiff compares what models return"
+        raise BadInput(f"a {type(given).__name__} is not a tensor", hint=hint)
+    if not 0 <= allowed_mismatch_percent <= 100:
+        hint = "it is a percentage, from 0 to 100"
+        raise BadInput(f"allowed_mismatch_percent is {allowed_mismatch_percent}", hint=hint)
     two = pair(reference, test)
     rule = _rule(two.reference.dtype, two.test.dtype, atol, rtol)
     if not two.readable or two.test.numel() == 0:
@@ -78,13 +113,21 @@ def compare_tensors(
 
 
 def compare_sides(
-    eager: Tensor, test: Tensor, float64: Tensor, *, k: float = 3.0, full: bool = True, name: str = ""
+    eager: Tensor,
+    test: Tensor,
+    float64: Tensor,
+    *,
+    k: float = 3.0,
+    full: bool = True,
+    name: str = "",
+    gradient: bool = False,
 ) -> TensorDiff:
     """Fails where the test is worse than eager by more than verdict.py allows, both held against `float64`.
 
     NaN and infinities fail where the test has neither what eager nor what float64 has there. Integers must be eager's,
     but for `k` times as many as eager itself has wrong. Tensors in float64 are judged by tolerance: float64 knows no
-    better than eager. `baseline` and `blocks` are against float64, all else is against eager.
+    better than eager. So are those that eager itself has far from float64, but for a `gradient`, which may be noise.
+    `baseline` and `blocks` are against float64, all else is against eager.
     """
     two = pair(eager, test)
     if float64.shape != test.shape or unreadable(float64):
@@ -95,16 +138,17 @@ def compare_sides(
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
     third = dense(float64)
     done = _pass(two, third, rule, full, equal_nan=True)
-    allowance = _allowance(two.dtype, k)
-    judged = judge(done.figures, allowance, done.specials.finite_float64, done.specials.left_out)
-    failed = two.failed_by + _odd(done)
+    odd, allowance = done.specials, _allowance(two.dtype, k, gradient)
+    judged = judge(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
+    failed, note = two.failed_by + _odd(done), ""
     if is_exact(two.dtype):
         failed += _judged_exact(two, third, k)
-    elif two.dtype.itemsize < (16 if two.dtype.is_complex else 8):
-        failed += judged.failed_by
-    else:
+    elif (note := judged.far) or two.dtype.itemsize >= (16 if two.dtype.is_complex else 8):
         failed += compare_tensors(eager, test, full=False).failed_by
-    return _described(two, done, rule, tuple(dict.fromkeys(failed)), name, judged)
+    else:
+        failed += judged.failed_by
+    found = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, judged)
+    return replace(found, note=", ".join(filter(None, (found.note, note)))) if note else found
 
 
 def relative_rmse(reference: Tensor, test: Tensor) -> float:
@@ -137,14 +181,21 @@ def _rule(one: torch.dtype, other: torch.dtype, atol: float | None, rtol: float 
     """The loosest of the two dtypes' tolerances where none are given."""
     of = TOLERANCES.get(one, _EXACT), TOLERANCES.get(other, _EXACT)
     return Rule(
-        max(default[1] for default in of) if atol is None else atol,
-        max(default[0] for default in of) if rtol is None else rtol,
+        max(default[1] for default in of) if atol is None else tolerance("atol", atol),
+        max(default[0] for default in of) if rtol is None else tolerance("rtol", rtol),
     )
 
 
-def _allowance(dtype: torch.dtype, k: float) -> Allowance:
+def tolerance(name: str, value: float) -> float:
+    """The value, if it can be a tolerance. Raises BadInput: a NaN would pass everything."""
+    if not value >= 0:
+        raise BadInput(f"{name} is {value}", hint="a tolerance is 0 or more, or infinite")
+    return value
+
+
+def _allowance(dtype: torch.dtype, k: float, gradient: bool) -> Allowance:
     info = torch.finfo(torch.float64 if is_exact(dtype) else dtype)
-    return Allowance(k, info.eps, info.tiny)
+    return Allowance(k, info.eps, info.tiny, gradient)
 
 
 def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> Pass:
@@ -155,10 +206,12 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
     sides = Matrix(two.reference, grid, dtype, device), Matrix(two.test, grid, dtype, device), third
     figures = _figures(two, rule, sides, full)
     met = figures.header[at.SPECIALS] > 0
-    return Pass(figures, specials.find(grid, sides, equal_nan) if met else Specials(grid.elements, grid.elements))
+    return Pass(
+        sides, figures, specials.find(grid, sides, equal_nan) if met else Specials(grid.elements, grid.elements)
+    )
 
 
-def _figures(two: Pair, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], full: bool) -> Figures:
+def _figures(two: Pair, rule: Rule, sides: Sides, full: bool) -> Figures:
     """By the fastest of the three ways that there is for them."""
     if two.test.is_cuda and (cuda := _cuda()) is not None and cuda.can_read(sides):
         figures: Figures = cuda.measure(two.grid, rule, sides, full=full)
@@ -188,44 +241,48 @@ def _described(
 ) -> TensorDiff:
     """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
     odd, figures, header = done.specials, done.figures, done.figures.header
-    full, pairwise, elements, count = (
-        figures.full,
-        figures.full or not figures.three,
-        two.grid.elements,
-        odd.finite or 1,
-    )
-    mismatches = int(header[at.MISMATCHES]) + odd.differing
+    full, count, elements = figures.full, odd.finite or 1, two.grid.elements
     if judged is not None:
         blocks = judged.blocks
     else:
         blocks = worst_blocks(figures, odd.left_out) if full else ()
-    return TensorDiff(
+    found = TensorDiff(
         name=name,
         passed=not failed,
         failed_by=failed,
         reference=two.metas[0],
         test=two.metas[1],
         elements=elements,
-        max_abs=_unless(odd, header[at.MAX_ABS]) if pairwise else None,
-        mean_abs=header[at.SUM_ABS] / count if full else None,
-        max_rel=_unless(odd, header[at.MAX_REL]) if full else None,
-        mean_rel=header[at.SUM_REL] / count if full else None,
-        max_scaled=_unless(odd, header[at.MAX_SCALED]) if full else None,
-        rmse=sqrt(header[at.SUM_SQUARES] / count) if pairwise else None,
-        cosine=_cosine(header) if full else None,
-        mismatches=mismatches if pairwise else None,
-        mismatch_percent=100 * mismatches / elements if pairwise else None,
-        worst=_worst(two, done) if pairwise else None,
         nan=odd.nan,
         posinf=odd.posinf,
         neginf=odd.neginf,
-        max_ulp=int(header[at.MAX_ULP]) if full and two.dtype.is_floating_point else None,
-        histogram=_histogram(header, odd.differing) if full else (),
         blocks=blocks,
         atol=rule.atol,
         rtol=rule.rtol,
         baseline=None if judged is None else judged.baseline,
         note=two.note,
+    )
+    if full or not figures.three:
+        mismatches = int(header[at.MISMATCHES]) + odd.differing
+        found = replace(
+            found,
+            max_abs=_unless(odd, header[at.MAX_ABS]),
+            rmse=sqrt(header[at.SUM_SQUARES] / count),
+            mismatches=mismatches,
+            mismatch_percent=100 * mismatches / elements,
+            worst=_worst(two, done),
+        )
+    if not full:
+        return found
+    return replace(
+        found,
+        mean_abs=header[at.SUM_ABS] / count,
+        max_rel=_unless(odd, header[at.MAX_REL]),
+        mean_rel=header[at.SUM_REL] / count,
+        max_scaled=_unless(odd, header[at.MAX_SCALED]),
+        cosine=_cosine(header),
+        max_ulp=int(header[at.MAX_ULP]) if two.dtype.is_floating_point else None,
+        histogram=_histogram(header, odd.differing),
     )
 
 

@@ -29,9 +29,10 @@ Backend = str | Callable[..., Any]
 
 FLOAT64 = ("float64", "fp64")
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
-# Further apart than this in relative RMSE, eager and float64 have not drawn the same numbers: rounding stays an order
-# below, also bfloat16's through a deep model; another dropout mask is above.
-_OTHER_NUMBERS = 0.05
+# Further apart than this in relative RMSE, eager and float64 have not drawn the same numbers. Rounding in bfloat16
+# through a deep model was seen to come to 0.37 (mobilenet_v2 under autocast). Nothing is lost where other numbers are
+# nearer than that: eager is then as far from float64 as the test is.
+_OTHER_NUMBERS = 0.5
 
 
 class Comparison:

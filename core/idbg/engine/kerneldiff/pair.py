@@ -86,12 +86,17 @@ _INTEGERS = {torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64} 
 
 
 def dense(value: Tensor) -> Tensor:
-    """Strided and not quantized: what is neither is copied."""
+    """Strided and not quantized, with its numbers in memory as they are: a view that torch negates or conjugates when
+    it is read is copied, and so is what is neither.
+    """
     if value.requires_grad:
         value = value.detach()
     if value.is_quantized:
         return value.dequantize()
-    return value if value.layout == torch.strided else value.to_dense()
+    value = value if value.layout == torch.strided else value.to_dense()
+    if value.is_neg():
+        value = value.resolve_neg()
+    return value.resolve_conj() if value.is_complex() else value
 
 
 def _promoted(one: torch.dtype, other: torch.dtype) -> torch.dtype:
