@@ -68,7 +68,7 @@ def test_several_may_write_at_once(history: History) -> None:
     assert sum(len(history.rows(suite.id)) for suite in history.suites()) == 80
 
 
-@pytest.mark.parametrize("damage", ["not a database", "torn"])
+@pytest.mark.parametrize("damage", ["not a database", "torn", "of another program"])
 def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "bench.sqlite"
     if damage == "torn":
@@ -81,6 +81,10 @@ def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: st
         with path.open("r+b") as file:
             file.seek(size // 2)
             file.write(b"\xff" * (size // 2))
+    elif damage == "of another program":
+        other = sqlite3.connect(path)
+        other.execute("create table rows (song text)")
+        other.close()
     else:
         path.write_bytes(b"this was never a database" * 100)
     before = path.read_bytes()

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.bench.kernels import KernelTimes
 from idbg.bench.records import Row, Task
 from idbg.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.records import (
@@ -235,6 +236,15 @@ class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
     row: Row
 
 
+class KernelsTimed(Event, frozen=True, kw_only=True, tag="kernels_timed"):
+    """How long each kernel of the program takes on a backend; or why that is not known."""
+
+    program: str
+    backend: str
+    times: KernelTimes | None = None
+    failure: Failure | None = None
+
+
 class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
     """With a failure it was cancelled, or the database could not be written."""
 
@@ -275,6 +285,7 @@ SessionEvent = (
     | BenchStarted
     | BenchTaskStarted
     | RowMeasured
+    | KernelsTimed
     | BenchEnded
     | Noted
 )

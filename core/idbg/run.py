@@ -104,6 +104,9 @@ class Run:
                 pass
 
 
+BENCH = events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed | events.BenchEnded
+
+
 @dataclass
 class History:
     """Every run of a session, and the worker that made them; the benchmark rows, and what is measured now."""
@@ -112,6 +115,7 @@ class History:
     rows: list[Row] = field(default_factory=list)
     task: events.BenchTaskStarted | None = None
     rows_left: int = 0
+    kernels: events.KernelsTimed | None = None  # the last
     worker: events.WorkerStarted | None = None
 
     @property
@@ -123,7 +127,7 @@ class History:
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):
             self.worker = event
-        elif isinstance(event, events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.BenchEnded):
+        elif isinstance(event, BENCH):
             self._apply_bench(event)
         elif (run := self.runs.get(getattr(event, "run", 0))) is not None:
             run.apply(event)
@@ -134,6 +138,8 @@ class History:
                 self.rows_left = event.subjects
             case events.BenchTaskStarted():
                 self.task = event
+            case events.KernelsTimed():
+                self.kernels = event
             case events.RowMeasured():
                 self.rows.append(event.row)
                 self.rows_left -= 1

@@ -210,6 +210,13 @@ class Session:
             self._queue.append(BenchJob(subjects, database, self._take))
             self._next()
 
+    def time_kernels(self, subject: Subject) -> None:
+        """Time each kernel of the program on one backend, in a process of its own; see KernelsTimed."""
+        self._live()
+        with self._changed:
+            self._queue.append(BenchJob([subject], None, self._take, kernels=True))
+            self._next()
+
     def close(self) -> None:
         """End the worker and all that it started, and the log. Idempotent."""
         with self._changed:

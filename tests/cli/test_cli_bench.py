@@ -71,8 +71,11 @@ def test_a_program_is_measured_on_each_backend(folder: Path, capsys: pytest.Capt
         "--csv",
         "rows.csv",
     )
-    assert bench("model.py", *options) == 0
-    found = rows(capsys)
+    assert bench("model.py", *options, "--kernels") == 0
+    told = json.loads(capsys.readouterr().out)
+    found = {row["backend"]: row for row in told["rows"]}
+    (kernels,) = told["kernels"]
+    assert kernels["backend"] == "mock" and "no kernel of Inductor's ran" in kernels["reason"]
     assert list(found) == ["eager", "mock"]
     eager, mock = found["eager"], found["mock"]
     assert eager["cold_compile_s"] is None and eager["speedup"] is None and eager["diff"] is None

@@ -13,6 +13,7 @@ from idbg.bench.records import Row, Subject
 from idbg.errors import OutputError
 
 WAIT_SECONDS = 10.0  # for another process to let go of the database
+VERSION = 1
 _SCHEMA = """
 create table if not exists suites (
     id integer primary key, at real not null, name text not null, plan text not null, done integer not null default 0
@@ -131,10 +132,17 @@ class History:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS)
     try:
-        connection.execute("pragma journal_mode = wal")
-        connection.executescript(_SCHEMA)
+        # before anything is written: what is moved aside is as it was
         if (problem := connection.execute("pragma quick_check").fetchone()[0]) != "ok":
             raise sqlite3.DatabaseError(problem)
+        # in one statement: another process may be making it
+        version, tables = connection.execute(
+            "select (select user_version from pragma_user_version), (select count(*) from sqlite_master)"
+        ).fetchone()
+        if tables and version != VERSION:
+            raise sqlite3.DatabaseError("it is another version's, or another program's")
+        connection.execute("pragma journal_mode = wal")
+        connection.executescript(f"pragma user_version = {VERSION}; {_SCHEMA}")
     except sqlite3.Error:
         connection.close()
         raise

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from idbg import events
-from idbg.bench.records import Row, Subject, Task
+from idbg.bench.records import Row, Subject, Task, Timed
 from idbg.errors import IdbgError
 from idbg.events import SessionEvent
 from idbg.records import Failure
@@ -16,13 +18,21 @@ if TYPE_CHECKING:
 
 
 class BenchJob:
-    """Measures the subjects on a thread of its own; `emit` hears of each row, and last of the end.
+    """Measures the subjects on a thread of its own; `emit` hears of each row, and last of the end. With `kernels` it
+    times each of their kernels instead.
 
     Rows are kept in the database before they are told; where that cannot be, the end says so and the rows are told.
     """
 
-    def __init__(self, subjects: list[Subject], database: Path | None, emit: Callable[[SessionEvent], None]) -> None:
-        self._subjects, self._database, self._emit = subjects, database, emit
+    def __init__(
+        self,
+        subjects: list[Subject],
+        database: Path | None,
+        emit: Callable[[SessionEvent], None],
+        *,
+        kernels: bool = False,
+    ) -> None:
+        self._subjects, self._database, self._emit, self._kernels = subjects, database, emit, kernels
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="idbg-bench", daemon=True)
 
@@ -39,12 +49,27 @@ class BenchJob:
 
     def _run(self) -> None:
         try:
-            failure = self._measured()
+            failure = self._timed() if self._kernels else self._measured()
         # Broad on purpose: the thread's border. A session that waits for its end must have it.
         except Exception as error:
             failure = Failure(kind="idbg", type=type(error).__name__, message=f"the benchmark stopped: {error}")
         cancelled = Failure(kind="cancelled", message="cancelled") if self._stop.is_set() else None
         self._emit(events.BenchEnded(failure=cancelled or failure))
+
+    def _timed(self) -> Failure | None:
+        from idbg.bench.runner import kernel_times
+
+        for subject in self._subjects:
+            self._told(subject, "kernels")
+            found = kernel_times(subject, stopped=self._stop.is_set)
+            if self._stop.is_set():
+                break
+            told = events.KernelsTimed(program=subject.program.label, backend=str(subject.backend))
+            if isinstance(found, Timed):
+                self._emit(replace(told, times=found.times))
+            else:
+                self._emit(replace(told, failure=found.failure))
+        return None
 
     def _measured(self) -> Failure | None:
         """Why not all rows are kept; None where they are."""

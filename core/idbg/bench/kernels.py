@@ -1,4 +1,4 @@
-"""What does each kernel of a compiled program cost, and what bounds it? As data; a figure that was not measured is None."""
+"""What does each kernel of a compiled program cost, and what bounds it, as data? What was not measured is None."""
 
 from collections.abc import Sequence
 from statistics import median, quantiles
@@ -6,18 +6,22 @@ from typing import Literal
 
 import msgspec
 
-from idbg.bench.records import Pass
 from idbg.records import Part
+
+Pass = Literal["forward", "training"]
+"""A training step is forward, loss and backward: where the program has a loss."""
 
 Bound = Literal["memory", "compute", "launch", "unknown"]
 
 LAUNCHES = 3.0  # up to so many empty launches' time a kernel is launch-bound
+BEYOND = 1.05  # of a copy's bandwidth: no memory gives so much
 MUCH = 0.5  # of a copy's bandwidth: less says nothing of a kernel whose arithmetic is not counted
 
 
 class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine was measured to do: a copy (bytes read and written), a square matmul by dtype ("float32"), and
-    launches with next to no work by the kind of kernel. `threads` is 0 on a GPU.
+    launches with next to no work by the kind of kernel. `threads` is 0 on a GPU. `others` is the part of the processors
+    that other processes used meanwhile.
     """
 
     device: str
@@ -27,6 +31,7 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     copy_bytes_per_s: float | None = None
     matmul_flops_per_s: dict[str, float] = {}
     launch_us: dict[str, float] = {}
+    others: float | None = None
 
 
 class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +115,8 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
             case "launch":
                 return f"launch-bound: {self.of_empty:.1f} x an empty launch"
             case "memory":
-                return f"memory-bound: {memory}"
+                beyond = ", from a cache or not all read" if (self.of_memory or 0) > BEYOND else ""
+                return f"memory-bound: {memory}{beyond}"
             case "compute":
                 return f"compute-bound: {100 * (self.of_compute or 0):.0f} % of a matmul's FLOP/s"
             case "unknown":
@@ -121,7 +127,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The kernels of one call of a program, in the order of their first launches; `kind` says what a call is.
 
     Runs with and without the timing of kernels alternated: `hooked_samples_us` and `samples_us` are whole calls.
-    `untimed`: launches ("name:3") that were compiled and did not run.
+    `untimed`: launches ("name:3") that were compiled and did not run. `problem`: why those of a graph were not found.
     """
 
     kernels: tuple[KernelTime, ...]
@@ -130,6 +136,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     peaks: Peaks
     kind: Pass = "forward"
     untimed: tuple[str, ...] = ()
+    problem: str = ""
 
     @property
     def runs(self) -> int:
@@ -151,7 +158,9 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sum_us(self) -> float:
-        return sum(kernel.run_us for kernel in self.kernels)
+        """Of all launches in one run: the median of the runs' own sums, as noise strikes not all at once."""
+        taken = [[sample * kernel.launches for sample in kernel.samples_us] for kernel in self.kernels]
+        return median(sum(run) for run in zip(*taken, strict=False)) if taken else 0.0
 
     @property
     def missed_us(self) -> float:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.bench.kernels import KernelTimes, Pass
 from idbg.diff import Outcome
 from idbg.records import Failure, Program
 
@@ -15,9 +16,7 @@ SECONDS = 600.0
 
 EAGER = "eager"
 Status = Literal["ok", "failed"]
-Task = Literal["cold", "warm", "check"]
-Pass = Literal["forward", "training"]
-"""A training step is forward, loss and backward: where the program has a loss."""
+Task = Literal["cold", "warm", "check", "kernels"]
 
 
 class Backend(msgspec.Struct, frozen=True):
@@ -114,11 +113,15 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
     diff_note: str = ""
 
 
+class Timed(msgspec.Struct, frozen=True, tag_field="type", tag="timed"):
+    times: KernelTimes
+
+
 class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="failed"):
     failure: Failure
 
 
-Answer = Measured | Checked | Failed
+Answer = Measured | Checked | Timed | Failed
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bench.process import measured
-from idbg.bench.records import EAGER, SECONDS, Answer, Checked, Failed, Machine, Measured, Row, Subject, Task
+from idbg.bench.records import EAGER, SECONDS, Answer, Checked, Failed, Machine, Measured, Row, Subject, Task, Timed
 from idbg.records import Program
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
@@ -48,6 +48,17 @@ def rows(
 
 def _same(row: Row) -> tuple[object, ...]:
     return row.file, row.device, row.dtype, row.batch
+
+
+def kernel_times(subject: Subject, *, seconds: float = SECONDS, stopped: Stopped = lambda: False) -> Timed | Failed:
+    """The time of each of the program's kernels, from one process."""
+    caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
+    try:
+        answer = measured(subject, "kernels", caches, seconds, stopped)
+    finally:
+        shutil.rmtree(caches, ignore_errors=True)
+    assert isinstance(answer, Timed | Failed)
+    return answer
 
 
 def _row(subject: Subject, seconds: float, told: Told, stopped: Stopped) -> Row:
@@ -93,7 +104,7 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
                     diff_note=answer.diff_note,
                 )
             case Failed():
-                row = replace(row, status="failed", reason=_reason(answer))
+                row = replace(row, status="failed", reason=reason(answer))
     return row
 
 
@@ -128,7 +139,8 @@ def _marks(answer: Measured) -> Iterator[str]:
         yield f"other processes used {100 * others:.0f} % of the processors"
 
 
-def _reason(failed: Failed) -> str:
+def reason(failed: Failed) -> str:
+    """The failure in a line."""
     failure = failed.failure
     what = failure.message.strip().partition("\n")[0]
     return f"{failure.type}: {what}" if failure.kind in ("user", "torch") and failure.type not in what else what

@@ -3,14 +3,15 @@
 import argparse
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from idbg import settings
 from idbg.bench import plan
 from idbg.bench.change import Change, change
 from idbg.bench.history import History, Suite, default_path
-from idbg.bench.records import RUNS, SECONDS, Backend, Row, Subject, Task
-from idbg.bench.runner import file_of
+from idbg.bench.records import EAGER, RUNS, SECONDS, Backend, Failed, Row, Subject, Task, Timed
+from idbg.bench.runner import file_of, kernel_times, reason
 from idbg.bench.runner import rows as measured_rows
 from idbg.cli import FAILED, printing
 from idbg.errors import BadInput, OutputError
@@ -18,6 +19,7 @@ from idbg.one_run import signals_raise
 from idbg.program_args import check_device
 from idbg.records import Program, Target
 from idbg.reports import bench as report
+from idbg.reports import kernels as kernel_report
 from idbg.rules_file import rules_for
 
 HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
@@ -50,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--threads", metavar="N", type=int, default=0, help="of torch on a CPU (as torch has it)")
     how.add_argument("--timeout", metavar="S", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})")
     how.add_argument("--accelerator", metavar="A", help="the rules whose violations are counted (mock)")
+    how.add_argument("--kernels", action="store_true", help="also the time of each kernel, and what bounds it")
     kept = parser.add_argument_group("history")
     kept.add_argument(
         "--compare", metavar="SUITE", nargs="?", const=LAST, help="say what changed since the last suite, or this one"
@@ -86,7 +89,8 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> i
     rows += _measured(subjects, rows, suite, history, args.timeout)
     history.end(suite)
     changes = [_change(row, older, history, suite) for row in rows] if args.compare else []
-    _report(rows, [found for found in changes if found], args, notes=history.notes)
+    kernels = _kernels(subjects, args.timeout) if args.kernels else []
+    _report(rows, [found for found in changes if found], kernels, args, notes=history.notes)
     return 0 if report.passed(rows) else FAILED
 
 
@@ -162,7 +166,7 @@ def _measured(subjects: list[Subject], known: list[Row], suite: int, history: Hi
         try:
             for row in measured_rows(subjects, seconds=seconds, told=_progress, known=known):
                 found.append(row)
-                history.add(suite, row)
+                _keep(history, suite, row)
         except BaseException:
             if len(found) < len(subjects):
                 print(f"idbg: {len(found)} of {len(subjects)} rows are kept; --resume goes on", file=sys.stderr)
@@ -170,13 +174,56 @@ def _measured(subjects: list[Subject], known: list[Row], suite: int, history: Hi
     return found
 
 
+def _told(name: str, found: Timed | Failed) -> str:
+    if isinstance(found, Timed):
+        return kernel_report.report(found.times, name)
+    return f"{name}: no kernel was timed: {reason(found)}"
+
+
+def _plain(subject: Subject, found: Timed | Failed) -> dict[str, object]:
+    timed = kernel_report.plain(found.times) if isinstance(found, Timed) else {"reason": reason(found)}
+    return {"program": subject.program.label, "backend": str(subject.backend), **timed}
+
+
 def _progress(subject: Subject, task: Task) -> None:
     print(f"… {subject.program.label} {subject.backend}: {task}", file=sys.stderr)
 
 
-def _report(rows: list[Row], changes: list[Change], args: argparse.Namespace, notes: list[str]) -> None:
+def _keep(history: History, suite: int, row: Row) -> None:
+    """What the database cannot take is written elsewhere: it took minutes to measure."""
+    try:
+        history.add(suite, row)
+    except OutputError as error:
+        with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
+            file.write(report.to_json([row]))
+        print(f"idbg: {error.message}; the row is in {file.name}", file=sys.stderr)
+
+
+def _kernels(subjects: list[Subject], seconds: float) -> list[tuple[Subject, Timed | Failed]]:
+    """Those of each backend but eager, which has none."""
+    found = []
+    with signals_raise():
+        for subject in subjects:
+            if subject.backend.name != EAGER:
+                _progress(subject, "kernels")
+                found.append((subject, kernel_times(subject, seconds=seconds)))
+    return found
+
+
+def _report(
+    rows: list[Row],
+    changes: list[Change],
+    kernels: list[tuple[Subject, Timed | Failed]],
+    args: argparse.Namespace,
+    notes: list[str],
+) -> None:
     with printing():
-        print(report.to_json(rows, changes, notes) if args.json else report.report(rows, changes))
+        if args.json:
+            print(report.to_json(rows, changes, notes, [_plain(*timed) for timed in kernels]))
+        else:
+            for subject, found in kernels:
+                print(_told(f"{subject.program.label} {subject.backend}", found), end="\n\n")
+            print(report.report(rows, changes))
     if args.csv:
         try:
             Path(args.csv).write_text(report.to_csv(rows))

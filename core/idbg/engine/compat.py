@@ -52,7 +52,7 @@ def keep_gpu_busy(seconds: float) -> None:
 
     In cycles of its clock, of which no GPU has more than 2.5 billion a second.
     """
-    torch.cuda._sleep(int(2.5e9 * seconds))
+    torch.cuda._sleep(int(2.5e9 * seconds))  # type: ignore[no-untyped-call]
 
 
 def current_frame() -> str:

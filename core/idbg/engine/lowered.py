@@ -13,7 +13,7 @@ from idbg.engine.compat_lowered import Launched
 from idbg.errors import BadInput
 from idbg.records import Kernel, Lowered, LoweredText, Resources
 
-TEXTS = {".ttir": "TTIR", ".ttgir": "TTGIR", ".llir": "LLVM IR", ".ptx": "PTX"}
+TEXTS = {".ttir": ("TTIR", "mlir"), ".ttgir": ("TTGIR", "mlir"), ".llir": ("LLVM IR", "llvm"), ".ptx": ("PTX", "ptx")}
 CUBIN = ".cubin"
 SECONDS = 60  # for a disassembler
 WARP, REGISTERS_OF_A_WARP, BLOCKS = 32, 256, 32  # threads; registers are given in such lots; blocks of a multiprocessor
@@ -49,8 +49,8 @@ def _made(kernel: Kernel) -> object:
 def _stages(launch: Launched) -> Iterator[LoweredText]:
     folder = launch.folder
     files = sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
-    for suffix, name in TEXTS.items():
-        yield from (LoweredText(name, suffix[1:], file.read_text()) for file in files if file.suffix == suffix)
+    for suffix, (name, language) in TEXTS.items():
+        yield from (LoweredText(name, language, file.read_text()) for file in files if file.suffix == suffix)
     yield from (LoweredText("SASS", "sass", _sass(file)) for file in files if file.suffix == CUBIN)
 
 

@@ -18,7 +18,9 @@ HEADS = ("backend", "cold", "warm", "median", "p95", "speed-up", "peak", "graphs
 NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared"}
 
 
-def to_json(rows: Sequence[Row], changes: Sequence[Change] = (), notes: Sequence[str] = ()) -> str:
+def to_json(
+    rows: Sequence[Row], changes: Sequence[Change] = (), notes: Sequence[str] = (), kernels: Sequence[object] = ()
+) -> str:
     """Strict JSON, as docs/json-schema.md has it."""
     found = {
         "schema": SCHEMA,
@@ -38,6 +40,7 @@ def to_json(rows: Sequence[Row], changes: Sequence[Change] = (), notes: Sequence
             }
             for change in changes
         ],
+        "kernels": list(kernels),
         "notes": list(notes),
     }
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()

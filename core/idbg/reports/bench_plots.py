@@ -17,6 +17,9 @@ from idbg.reports.bench import milliseconds
 
 SCHEMA = "idbg.bench-chart/1"
 NOT_MEASURED = "not measured"
+_MOST = 3.0  # times the largest value
+_NAMED = 4
+_DAY = 86400.0  # seconds: matplotlib counts days
 Unit = Literal["ms", "s", "x"]
 
 
@@ -43,6 +46,19 @@ class Chart(msgspec.Struct, frozen=True):
     @property
     def over_time(self) -> bool:
         return any(figure.at is not None for figure in self.figures)
+
+    @property
+    def reach(self) -> float:
+        """How far its axis goes: to the end of the longest spread, unless the values could not be told apart then."""
+        longest = max([one.value or 0.0 for one in self.figures], default=0.0) or 1.0
+        return min(max([longest, *(one.high or 0.0 for one in self.figures)]), _MOST * longest)
+
+    @property
+    def beyond(self) -> str:
+        """Whose spread goes further than the axis, and how far."""
+        far = [f"{one.name} {said(one.high, self.unit)}" for one in self.figures if (one.high or 0.0) > self.reach]
+        more = f" and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
+        return f"p95 beyond the chart: {', '.join(far[:_NAMED])}{more}" if far else ""
 
 
 # ---------------------------------------------------------------- what they show
@@ -144,7 +160,7 @@ def said(value: float | None, unit: Unit) -> str:
 
 def date(at: float) -> datetime:
     """Here, by the clock of this machine."""
-    return datetime.fromtimestamp(at)  # noqa: DTZ006  (what a person reads)
+    return datetime.fromtimestamp(at)
 
 
 # ---------------------------------------------------------------- files
@@ -173,7 +189,7 @@ def save(chart: Chart, path: Path) -> None:
         from matplotlib.figure import Figure as Picture
     except ImportError as error:
         raise BadInput("pictures need matplotlib", hint='install it: pip install "idbg[plots]"') from error
-    measured = [(one, one.value) for one in chart.figures if one.value is not None]
+    measured = [(one, one.value or 0.0) for one in chart.figures if one.value is not None or not chart.over_time]
     bars = 1.5 if chart.over_time else 0.4
     picture = Picture(figsize=(9, min(max(2.5, 1.0 + bars * len(measured)), 6)), layout="constrained")
     axes = picture.add_subplot()
@@ -182,7 +198,7 @@ def save(chart: Chart, path: Path) -> None:
         for name, line in groupby(measured, key=lambda one: one[0].name):
             points = list(line)
             axes.errorbar(
-                [date(one.at or 0.0) for one, _ in points],
+                [(one.at or 0.0) / _DAY for one, _ in points],
                 [value for _, value in points],
                 yerr=_errors(points),
                 label=name,
@@ -190,15 +206,18 @@ def save(chart: Chart, path: Path) -> None:
                 capsize=3,
             )
         axes.set_ylabel(_head(chart))
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.04 * chart.reach)
+        axes.set_xlabel(chart.beyond)
         axes.legend()
+        axes.xaxis_date(datetime.now().astimezone().tzinfo)
         picture.autofmt_xdate()
     else:
-        names = [f"{one.name}  {said(value, chart.unit)}" for one, value in measured]
+        names = [f"{one.name}  {said(one.value, chart.unit)}" for one, _ in measured]
         errors = _errors(measured) if any(one.low is not None for one, _ in measured) else None
         axes.barh(names, [value for _, value in measured], xerr=errors, height=0.6, capsize=3)
         axes.invert_yaxis()
-        axes.set_xlabel(_head(chart))
+        axes.set_xlim(0, 1.04 * chart.reach)
+        axes.set_xlabel(f"{_head(chart)}   {chart.beyond}")
     try:
         picture.savefig(path, dpi=120)
     except OSError as error:

@@ -4,29 +4,24 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import Module
-from torch.utils._pytree import tree_leaves
 
 from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
 from idbg.engine import compat
+from idbg.engine.bench.call import Call, call_of
 from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
 from idbg.engine.bench.launches import Clock, Launches, launches
 from idbg.engine.bench.peaks import peaks
 from idbg.engine.bench.work import Look, Work
-from idbg.engine.program import Model
+from idbg.engine.program import Model, Workload
 from idbg.engine.world import torch_compile_as_it_is
 from idbg.errors import BadInput
 
 RUNS = 50
 LEAST = 5
 MOST_SECONDS = 30.0  # of timed runs; the warm-up has its own
-HEAD_START = 1.5  # of the time that a call takes the processor
-
-Call = Callable[[], object]
+HEAD_START, MOST_HEAD_START = 1.5, 0.1  # of the time that a call takes; seconds
 
 
 def time_kernels(
@@ -35,14 +30,15 @@ def time_kernels(
     kwargs: Mapping[str, object] | None = None,
     *,
     loss: Model | None = None,
+    grad: bool = False,
     compile: Callable[[Model], Model] | None = None,
     runs: int = RUNS,
     most: float = MOST_SECONDS,
     cache: Path | None = None,
 ) -> KernelTimes:
     """Time every launch in `runs` forwards of the compiled model, or training steps where there is a loss: fewer where
-    they take longer than `most` seconds. `compile` is torch.compile unless given. `cache` is where the machine's peaks
-    are kept.
+    they take longer than `most` seconds. With `grad` a forward is that of a training step. `compile` is torch.compile
+    unless given. `cache` is where the machine's peaks are kept.
 
     CUDA graphs are off while the kernels are timed. The model's gradients are dropped, and what it draws and counts
     goes on; the caller restores it. Raises BadInput where no kernel of Inductor's runs.
@@ -51,39 +47,18 @@ def time_kernels(
         raise BadInput(f"kernels cannot be timed in {runs} runs", hint="runs is 1 or more")
     torch._dynamo.reset()
     with torch_compile_as_it_is(), launches() as found:
-        call = _call(model, (compile or torch.compile)(model), args, dict(kwargs or {}), loss)
+        workload = Workload(model, args, dict(kwargs or {}), loss, grad)
+        call = call_of(workload, (compile or torch.compile)(model))
+        call()  # which compiles, and is no part of the warm-up's time
         warm, _ = settle(call, min(most, WARMUP_SECONDS))
         seen = _seen(found, call)
         wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
         measured = _Measured(found, call, seen)
         for _ in range(wanted):
             measured.run()
+    with torch_compile_as_it_is():
         device = next((work.device for work in seen.values() if work.device), torch.device("cpu"))
         return measured.times(peaks(device, cache), training=loss is not None)
-
-
-def _call(
-    model: Model, compiled: Model, args: tuple[object, ...], kwargs: dict[str, Any], loss: Model | None
-) -> Call:
-    """One forward without gradients; with a loss, one training step."""
-
-    def forward() -> object:
-        with torch.no_grad():
-            return compiled(*args, **kwargs)
-
-    if loss is None:
-        return forward
-    given = [*tree_leaves((args, kwargs)), *(model.parameters() if isinstance(model, Module) else ())]
-    wanting = [leaf for leaf in given if isinstance(leaf, Tensor) and leaf.is_leaf and leaf.requires_grad]
-
-    def step() -> object:
-        found = loss(compiled(*args, **kwargs))
-        found.backward()
-        for leaf in wanting:  # or the second step would add to the first's
-            leaf.grad = None
-        return found
-
-    return step
 
 
 def _seen(found: Launches, call: Call) -> dict[int, Work]:
@@ -116,7 +91,7 @@ class _Measured:
             taken = self.clock.read()
             if self.clock.on_gpu:
                 # or the time between two events would be the processor's, where it is behind the GPU
-                compat.keep_gpu_busy(HEAD_START * self.hooked[-1] / 1e6)
+                compat.keep_gpu_busy(min(HEAD_START * self.hooked[-1] / 1e6, MOST_HEAD_START))
                 self.call()
                 synchronize()
                 taken = self.clock.read()
@@ -135,6 +110,7 @@ class _Measured:
             peaks=machine,
             kind="training" if training else "forward",
             untimed=tuple(self._untimed()),
+            problem=self.found.problem,
         )
 
     def _kernels(self, total: float, machine: Peaks) -> Iterator[KernelTime]:
@@ -143,7 +119,8 @@ class _Measured:
             if not (samples := self.samples[number]):
                 continue
             launched = self.found.all[number]
-            known = machine if (work.device.type if work.device else "cpu") == main else None
+            here = (work.device.type if work.device else "cpu") == main
+            known = machine if here else Peaks(device="", torch="")
             yield KernelTime(
                 frame=launched.frame,
                 part=launched.graph.part,
@@ -159,9 +136,9 @@ class _Measured:
                 share=median(samples) * work.launches / total,
                 bytes=work.bytes and work.bytes // work.launches,
                 flops=work.flops and work.flops // work.launches,
-                peak_bytes_per_s=known and known.copy_bytes_per_s,
-                peak_flops_per_s=known and known.matmul_flops_per_s.get(work.dtype),
-                empty_us=known and known.launch_us.get(launched.kind),
+                peak_bytes_per_s=known.copy_bytes_per_s,
+                peak_flops_per_s=known.matmul_flops_per_s.get(work.dtype),
+                empty_us=known.launch_us.get(launched.kind),
             )
 
     def _untimed(self) -> Iterator[str]:

@@ -96,7 +96,7 @@ def launches() -> Iterator[Launches]:
 
 
 class Clock:
-    """Times each launch of one run: by CUDA events those of the numbers in `on_gpu`, by the processor's clock the rest."""
+    """Times each launch: by CUDA events those of the numbers in `on_gpu`, by the processor's clock the others."""
 
     def __init__(self, on_gpu: Collection[int] = ()) -> None:
         self.on_gpu = set(on_gpu)
@@ -133,4 +133,5 @@ class Clock:
 
 
 def _events() -> tuple[torch.cuda.Event, torch.cuda.Event]:
-    return torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    return begin, end

@@ -3,24 +3,24 @@
 import dataclasses
 import os
 import platform
-from collections.abc import Callable
-from pathlib import Path
 
+import platformdirs
 import torch
 from msgspec.structs import replace
 from torch import Tensor
-from torch.nn import Module
 from torch.utils._pytree import tree_leaves
 
 import idbg
 from idbg import accelerator
 from idbg.accelerator import Accelerator
-from idbg.bench.records import EAGER, Answer, Backend, Checked, Failed, Machine, Measured, Subject, Task
+from idbg.bench.records import EAGER, Answer, Backend, Checked, Failed, Machine, Measured, Subject, Task, Timed
 from idbg.diff import DiffReport
 from idbg.engine import backends, compat
 from idbg.engine.backends import TargetBackend
 from idbg.engine.bench import memory, sizes
 from idbg.engine.bench.busy import Busy
+from idbg.engine.bench.call import Call, call_of, processor
+from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.failures import failure_of
@@ -36,8 +36,6 @@ from idbg.run import Run
 INDUCTOR = "inductor"
 NAMED = 3  # of the tensors that are wrong
 
-Call = Callable[[], object]
-
 
 class _Enough(BaseException):
     """The program's workload was measured: what comes after it in a script is not wanted."""
@@ -51,7 +49,7 @@ def answer(subject: Subject, task: Task) -> Answer:
     def use(workload: Workload, _: str) -> None:
         with torch_compile_as_it_is():
             sized = _sized(workload, subject)
-            found.append(_checked(sized, subject) if task == "check" else _measured(sized, subject, task, before))
+            found.append(_answered(sized, subject, task, before))
         raise _Enough
 
     target = Target(subject.backend.name, device=subject.device, options=subject.options)
@@ -68,6 +66,16 @@ def answer(subject: Subject, task: Task) -> Answer:
     raise AssertionError("a program without a workload raises")
 
 
+def _answered(workload: Workload, subject: Subject, task: Task, before: int | None) -> Answer:
+    match task:
+        case "check":
+            return _checked(workload, subject)
+        case "kernels":
+            return _timed(workload, subject)
+        case "cold" | "warm":
+            return _measured(workload, subject, task, before)
+
+
 def _sized(workload: Workload, subject: Subject) -> Workload:
     if subject.dtype:
         workload = sizes.in_dtype(workload, subject.dtype)
@@ -81,7 +89,7 @@ def _sized(workload: Workload, subject: Subject) -> Workload:
 
 def _measured(workload: Workload, subject: Subject, task: Task, before: int | None) -> Measured:
     machine, compiled = _machine(workload), _compiled(workload.model, subject.backend)
-    call = _call(workload, compiled)
+    call = call_of(workload, compiled)
     first = seconds(call)
     found = Measured(
         compile_s=None if subject.backend.name == EAGER else first,
@@ -119,37 +127,9 @@ def _target_backend(backend: Backend, rules: str) -> TargetBackend:
     return found.with_options(compat.mode_options(backend.mode or None, None))
 
 
-def _call(workload: Workload, compiled: Model) -> Call:
-    """One forward without gradients; of a program with a loss, one training step."""
-    args, kwargs, loss = workload.args, dict(workload.kwargs), workload.loss
-
-    def forward() -> object:
-        with torch.set_grad_enabled(workload.grad):
-            return compiled(*args, **kwargs)
-
-    if loss is None:
-        return forward
-    leaves = [leaf for leaf in _tensors(workload) if leaf.is_leaf and leaf.requires_grad]
-
-    def step() -> object:
-        found = loss(compiled(*args, **kwargs))
-        found.backward()
-        for leaf in leaves:  # or the second step would add to the first's
-            leaf.grad = None
-        return found
-
-    return step
-
-
 def _forward(workload: Workload, compiled: Model) -> Call:
     """The forward of a training step, by the code that was compiled for it."""
-    return _call(dataclasses.replace(workload, loss=None, grad=True), compiled)
-
-
-def _tensors(workload: Workload) -> list[Tensor]:
-    """Inputs, then weights."""
-    leaves = [leaf for leaf in tree_leaves((workload.args, dict(workload.kwargs))) if isinstance(leaf, Tensor)]
-    return [*leaves, *workload.model.parameters()] if isinstance(workload.model, Module) else leaves
+    return call_of(dataclasses.replace(workload, loss=None, grad=True), compiled)
 
 
 def _machine(workload: Workload) -> Machine:
@@ -158,7 +138,7 @@ def _machine(workload: Workload) -> Machine:
     )
     return Machine(
         host=platform.node(),
-        device=torch.cuda.get_device_name() if on_gpu else _processor(),
+        device=torch.cuda.get_device_name() if on_gpu else processor(),
         threads=torch.get_num_threads(),
         processors=os.cpu_count() or 1,
         torch=str(torch.__version__),
@@ -167,14 +147,19 @@ def _machine(workload: Workload) -> Machine:
     )
 
 
-def _processor() -> str:
-    """The CPU's name where Linux tells it."""
-    try:
-        rows = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    named = (row.partition(":")[2].strip() for row in rows if row.startswith("model name"))
-    return next(named, platform.machine())
+def _timed(workload: Workload, subject: Subject) -> Timed:
+    """Every launch of the compiled program's kernels."""
+    times = time_kernels(
+        workload.model,
+        workload.args,
+        workload.kwargs,
+        loss=workload.loss,
+        grad=workload.grad,
+        compile=lambda model: _compiled(model, subject.backend),
+        runs=subject.runs,
+        cache=platformdirs.user_cache_path("idbg"),
+    )
+    return Timed(times)
 
 
 # Is it right?

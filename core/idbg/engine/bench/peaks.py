@@ -1,10 +1,12 @@
 """How fast is this machine at most: a copy, a matmul, a launch? Measured once, and kept."""
 
+import contextlib
 import hashlib
 import os
-import platform
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
+from math import ceil
 from pathlib import Path
 from statistics import median
 
@@ -13,61 +15,83 @@ import platformdirs
 import torch
 
 from idbg.bench.kernels import Peaks
+from idbg.engine import compat
+from idbg.engine.bench.busy import Busy
+from idbg.engine.bench.call import processor
 from idbg.engine.bench.latency import seconds
 from idbg.engine.bench.launches import Clock, launches
 
 COPIED = 256 << 20  # bytes
+SHORT = 0.01  # seconds: shorter calls are timed in blocks that take so long
 TIMES = 5  # of which the best counts
-LARGEST = 8192  # side of a matmul
+SMALLEST, LARGEST = 256, 8192  # sides of a matmul
 LONG = 0.1  # seconds: a matmul that takes so long is large enough
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LAUNCHED = 100
+HOST_SECONDS = 3e-4  # a call of two launches takes the processor less
+BUSY = 0.1  # of the processors, that others used meanwhile
 
 _decode = msgspec.json.Decoder(Peaks).decode
 
 
 def peaks(device: torch.device, folder: Path | None = None) -> Peaks:
     """The device's, from the user's cache (or `folder`) where they were measured before."""
-    of = Peaks(
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
+    asked = unmeasured(device)
+    path = place(asked, folder)
+    try:
+        return _decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):  # there is none, or it is broken: measured anew
+        found = _measured(asked, device)
+    if found.copy_bytes_per_s and (found.others or 0) <= BUSY:  # or too low a peak would stay for good
+        _keep(found, path)
+    return found
+
+
+def unmeasured(device: torch.device) -> Peaks:
+    """Of which machine, and set how, the peaks would be."""
+    return Peaks(
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else processor(),
         torch=str(torch.__version__),
         threads=0 if device.type == "cuda" else torch.get_num_threads(),
         precision=torch.get_float32_matmul_precision(),
     )
-    name = hashlib.blake2b(msgspec.json.encode(of), digest_size=8).hexdigest()
-    path = (folder or platformdirs.user_cache_path("idbg")) / f"peaks-{name}.json"
-    try:
-        return _decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError):  # there is none, or it is broken: measured anew
-        found = _measured(of, device)
-    _keep(found, path)
-    return found
+
+
+def place(of: Peaks, folder: Path | None = None) -> Path:
+    """The file of these peaks, by what they are of."""
+    key = "|".join((of.device, of.torch, str(of.threads), of.precision))
+    name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
+    return (folder or platformdirs.user_cache_path("idbg")) / f"peaks-{name}.json"
 
 
 def _keep(found: Peaks, path: Path) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):  # no room, or not ours to write: measured anew the next time
         path.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(msgspec.json.encode(found))
         part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)  # no room, or not ours to write: measured anew the next time
 
 
-def _measured(of: Peaks, device: torch.device) -> Peaks:
+def _measured(asked: Peaks, device: torch.device) -> Peaks:
     with torch.no_grad():
+        empty = _empty_launches(device)  # first: it compiles
+        busy = Busy()
+        copied = _copy(device)
         products = {str(dtype).removeprefix("torch."): _matmul(device, dtype) for dtype in DTYPES}
-        return msgspec.structs.replace(
-            of,
-            copy_bytes_per_s=_copy(device),
-            matmul_flops_per_s={dtype: speed for dtype, speed in products.items() if speed is not None},
-            launch_us=_empty_launches(device),
-        )
+    return msgspec.structs.replace(
+        asked,
+        copy_bytes_per_s=copied,
+        matmul_flops_per_s={dtype: speed for dtype, speed in products.items() if speed is not None},
+        launch_us=empty,
+        others=None if device.type == "cuda" else busy.others(),
+    )
 
 
 def _best(call: Callable[[], object]) -> float:
+    """Seconds of the fastest of several blocks of calls: of many short ones, that waiting for a GPU does not count."""
     call()
-    return min(seconds(call) for _ in range(TIMES))
+    block = max(1, ceil(SHORT / seconds(call)))
+    return min(seconds(call, block) for _ in range(TIMES))
 
 
 def _copy(device: torch.device) -> float | None:
@@ -81,12 +105,12 @@ def _copy(device: torch.device) -> float | None:
 
 
 def _matmul(device: torch.device, dtype: torch.dtype) -> float | None:
-    """FLOP/s of the largest square product that does not take long; None where the dtype has none."""
-    side, best = 256, 0.0
+    """FLOP/s of the fastest square product that does not take long; None where the dtype has none."""
+    side, best = SMALLEST, 0.0
     while side <= LARGEST:
         try:
-            one = torch.ones(side, side, dtype=dtype, device=device)
-            took = _best(lambda one=one: one @ one)  # type: ignore[misc]
+            # random numbers: a GPU is faster on equal ones, which take it less power
+            took = _best(partial(torch.mm, *torch.randn(2, side, side, device=device).to(dtype)))
         except RuntimeError:  # no room, or no such kernel
             break
         best = max(best, 2 * side**3 / took)
@@ -104,19 +128,11 @@ def _empty_launches(device: torch.device) -> dict[str, float]:
         compiled(x)
         clock = Clock(range(len(found.all)) if device.type == "cuda" else ())
         with found.through(clock):
+            if device.type == "cuda":
+                compat.keep_gpu_busy(LAUNCHED * HOST_SECONDS)
             for _ in range(LAUNCHED):
                 compiled(x)
-    taken: dict[str, list[float]] = defaultdict(list)
-    for number, microseconds in clock.read():
-        taken[found.all[number].kind].append(microseconds)
+        taken: dict[str, list[float]] = defaultdict(list)
+        for number, microseconds in clock.read():
+            taken[found.all[number].kind].append(microseconds)
     return {kind: median(samples) for kind, samples in taken.items()}
-
-
-def _processor() -> str:
-    """The CPU's name where Linux tells it."""
-    try:
-        rows = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    named = (row.partition(":")[2].strip() for row in rows if row.startswith("model name"))
-    return next(named, platform.machine())

@@ -13,11 +13,18 @@ from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
+from idbg.analysis.flops import flops
 from idbg.engine import compat
 from idbg.engine.bench.launches import Launched
 from idbg.sizes import stored_bytes
 
+_PACKED = {
+    "mkl._mkl_linear.default": "aten.linear",
+    "mkldnn._linear_pointwise.default": "aten.linear",
+    "mkldnn._convolution_pointwise.default": "aten.conv2d",
+}
 _PARAMETERS = re.compile(r"(?:\bkernel|def \w+)\s*\(([^)]*)\)")
+_NAME = re.compile(r"[\s*&]+")  # the last word of "const float* in_ptr0"
 _IN_PLACE = re.compile(r"in_out_ptr\d*$")
 
 
@@ -44,12 +51,13 @@ class Look:
         if launched.kind == "extern":
             with FlopCounterMode(display=False) as counter:
                 result = call(*args, **kwargs)
-            size, flops = _extern_bytes(call, args, kwargs, result), int(counter.get_total_flops()) or None
+            size = _extern_bytes(call, args, kwargs, result)
+            count = int(counter.get_total_flops()) or _flops_of_op(call, (args, kwargs), result)
         else:
             result = call(*args, **kwargs)
-            size, flops = _kernel_bytes(launched, args), self._flops_of_nodes(launched)
+            size, count = _kernel_bytes(launched, args), self._flops_of_nodes(launched)
         work.launches += 1
-        work.bytes, work.flops = _sum(work.bytes, size), _sum(work.flops, flops)
+        work.bytes, work.flops = _sum(work.bytes, size), _sum(work.flops, count)
         tensors = list(_tensors((args, kwargs, result)))
         work.device = work.device or next((tensor.device for tensor in tensors if tensor.is_cuda), None)
         work.dtype = work.dtype or next((_name(tensor) for tensor in tensors if tensor.is_floating_point()), "")
@@ -66,6 +74,14 @@ class Look:
         return sum(_flops(node) for node in own) or None
 
 
+def _flops_of_op(call: Callable[..., object], given: object, result: object) -> int | None:
+    """Of what torch does not count: 2.11 no attention on a CPU, and none of them what freezing makes of weights."""
+    if not isinstance(call, torch._ops.OpOverload):
+        return None
+    operands, results = ([compat.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (given, result))
+    return flops(_PACKED.get(str(call), str(call)), operands, results) or None
+
+
 def _flops(node: Node) -> int:
     """As torch counts them; 0 of what it does not count."""
     target = node.target
@@ -78,8 +94,8 @@ def _flops(node: Node) -> int:
 
 def _kernel_bytes(launched: Launched, args: Iterable[object]) -> int | None:
     """A generated kernel's: its source names what it changes in place, which is read and written."""
-    found = _PARAMETERS.search(launched.kernel.source) if launched.kernel else None
-    names = [re.split(r"[\s*&]+", part.partition(":")[0].strip())[-1] for part in found[1].split(",")] if found else []
+    *_, last = ["", *_PARAMETERS.findall(launched.kernel.source if launched.kernel else "")]  # helpers come before it
+    names = [_NAME.split(part.partition(":")[0].strip())[-1] for part in last.split(",")]
     total: int | None = 0
     for at, argument in enumerate(args):
         if isinstance(argument, Tensor):
@@ -96,8 +112,8 @@ def _extern_bytes(
     written = [given.pop("out", None), *(args[at] for at in compat.written(call) if at < len(args))]
     read = {_place(tensor): tensor for tensor in _tensors((args, given))}
     made = {_place(tensor): tensor for tensor in _tensors(written)}
-    held = {tensor.data_ptr() for tensor in (*read.values(), *made.values())}
-    made |= {_place(tensor): tensor for tensor in _tensors(result) if tensor.data_ptr() not in held}
+    held = {_address(tensor) for tensor in (*read.values(), *made.values())}
+    made |= {_place(tensor): tensor for tensor in _tensors(result) if _address(tensor) not in held}
     total: int | None = 0
     for tensor in (*read.values(), *made.values()):
         total = _sum(total, _bytes(tensor))
@@ -109,7 +125,14 @@ def _tensors(tree: object) -> Iterator[Tensor]:
 
 
 def _place(tensor: Tensor) -> tuple[object, ...]:
-    return tensor.data_ptr(), tensor.shape, tensor.dtype
+    return _address(tensor), tensor.shape, tensor.dtype
+
+
+def _address(tensor: Tensor) -> int:
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # what mkldnn packs has none
+        return id(tensor)
 
 
 def _bytes(tensor: Tensor) -> int | None:
