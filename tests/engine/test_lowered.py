@@ -75,5 +75,6 @@ def test_a_triton_kernel_has_its_stages_and_resources(tmp_path):
     assert {"TTIR", "TTGIR", "LLVM IR", "PTX", "SASS"} <= texts.keys(), texts.keys()
     assert "tt.func" in texts["TTIR"] and ".visible .entry" in texts["PTX"] and "EXIT" in texts["SASS"]
     resources = event.lowered.resources
-    assert resources is not None and resources.registers and resources.warps and resources.spills == 0
+    assert resources is not None and resources.registers and resources.warps
+    assert resources.spills is not None and resources.shared_bytes is not None
     assert resources.occupancy is not None and 0 < resources.occupancy <= 1

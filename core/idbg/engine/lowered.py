@@ -87,7 +87,7 @@ def _assembly(library: Path) -> str:
     if shutil.which("objdump") is None:
         return "there is no objdump: install binutils"
     text = _told(["objdump", "-d", "-C", "--no-show-raw-insn", str(library)])
-    parts = [part for part in text.split("\n\n") if _is_kernel(part)]
+    parts = sorted(filter(_is_kernel, text.split("\n\n")), key=lambda part: ".cold>" in part.strip().partition("\n")[0])
     return "\n\n".join(part.strip("\n") for part in parts) or text
 
 

@@ -2,11 +2,9 @@
 
 import time
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 from math import ceil
 from statistics import median
-from typing import cast
 
 import torch
 
@@ -19,7 +17,8 @@ WINDOW = 5  # calls, whose median must be that of the window before
 STILL = 0.05
 WARMUP_SECONDS = 30.0
 MOST_SECONDS = 60.0  # of sampling
-BLOCK_STEPS = 100  # steps of the timer that a sample must take
+STEPS = 100  # of the timer, that a sample must take
+OVERHEAD = 0.01  # at most, of a sample
 
 
 def synchronize() -> None:
@@ -38,25 +37,21 @@ def seconds(call: Call, block: int = 1) -> float:
 
 
 def latency(call: Call, runs: int, most: float = MOST_SECONDS) -> Latency:
-    """`runs` samples, as far as `most` seconds go: wall time on a CPU, by triton's CUDA events on a GPU."""
+    """`runs` samples, as far as `most` seconds go, of the time that a caller waits: on a GPU with synchronization.
+
+    Not by CUDA events: they miss what Python takes, which is most of a small model's call.
+    """
     warmup, settled = settle(call)
     each = max(median(warmup[-WINDOW:]), 1e-9)
     wanted = max(1, min(runs, int(most / each)))
-    if compat.cuda_in_use() and (do_bench := _do_bench()) is not None:
-        samples, block = do_bench(call, warmup=0, rep=1e3 * wanted * each, return_mode="all"), 1
-    else:
-        block = max(1, ceil(BLOCK_STEPS * resolution() / each))
-        samples = [1e3 * seconds(call, block) for _ in range(wanted)]
+    block = max(1, ceil(max(STEPS * resolution(), overhead() / OVERHEAD) / each))
+    samples = [1e3 * seconds(call, block) for _ in range(wanted)]
     return Latency.of(samples, block, len(warmup), settled)
 
 
-@cache
-def _do_bench() -> Callable[..., list[float]] | None:
-    try:
-        from triton.testing import do_bench  # type: ignore[import-untyped]
-    except ImportError:
-        return None
-    return cast("Callable[..., list[float]]", do_bench)
+def overhead() -> float:
+    """Seconds that the timing of nothing takes."""
+    return median(seconds(lambda: None) for _ in range(100))
 
 
 def settle(call: Call, most: float = WARMUP_SECONDS) -> tuple[list[float], bool]:
