@@ -15,7 +15,7 @@ from idbg.session import Session
 from idbg.settings import Settings
 from idbg_tui import backends, messages, status
 from idbg_tui.accelerators import choices
-from idbg_tui.diff_actions import DiffActions
+from idbg_tui.bench_actions import BenchActions
 from idbg_tui.help import Help, entries
 from idbg_tui.layout import Body
 from idbg_tui.panes.rules import RulesPane
@@ -26,7 +26,7 @@ Level = Literal["info", "warning", "error"]
 RECOMPILE = 1.0  # seconds after the last edit of the rules
 
 
-class Actions(DiffActions):
+class Actions(BenchActions):
     """The part of the app that keys reach; `IdbgApp` is the rest."""
 
     session: Session
@@ -70,21 +70,26 @@ class Actions(DiffActions):
             self.action_run()
 
     def action_cancel(self) -> None:
-        if not (self.state.running or self.state.repro_running):
-            self.flash("nothing is being compiled")
-        else:
+        if self.state.measuring:
+            self._cancel("stopping: finished rows stay")
+        elif self.state.running or self.state.repro_running:
             self._cancel("cancelling")
+        else:
+            self.flash("nothing is being compiled or measured")
 
     def _cancel(self, words: str) -> None:
-        self.state.cancelling = self.state.running
+        self.state.cancelling = self.state.running or self.state.measuring
+        self.state.bench.waiting = 0
+        self.show()
         if self.attempt(self.session.cancel):
             self.flash(words, of_run=True)
 
     def action_interrupt(self) -> None:
-        """Ctrl+C: the first cancels a compile, the second quits."""
-        if self.state.running and not self.state.cancelling:
+        """Ctrl+C: the first cancels a compile or a measurement, the second quits."""
+        busy = self.state.running or self.state.measuring
+        if busy and not self.state.cancelling:
             self._cancel("cancelling; ^c again quits")
-        elif self.state.running or self._may_quit():
+        elif busy or self._may_quit():
             self.exit()
 
     async def action_quit(self) -> None:

@@ -22,11 +22,11 @@ from idbg_tui.actions import Actions, Level
 from idbg_tui.commands import IdbgCommands
 from idbg_tui.inbox import Inbox
 from idbg_tui.layout import Body
+from idbg_tui.panes.benchmarks import BenchmarksPane
 from idbg_tui.panes.graph import GraphPane
 from idbg_tui.panes.kernel_diff import KernelDiffPane
 from idbg_tui.panes.log import LogPane
 from idbg_tui.panes.node import NodePane
-from idbg_tui.panes.placeholders import BenchmarksPane
 from idbg_tui.panes.rules import RulesPane
 from idbg_tui.panes.source import SourcePane
 from idbg_tui.panes.violations import ViolationsPane
@@ -153,10 +153,11 @@ class IdbgApp(Actions):
     def show(self) -> None:
         self.state.set_target(self.session.target)
         self.count_costs()
+        self.read_past()
         self.body.show(self.state)
         self.show_listing()
         self._show_bars()
-        if self.state.running or self.state.repro_running:
+        if self.state.running or self.state.repro_running or self.state.measuring:
             self._ticking.resume()
         else:
             self._ticking.pause()

@@ -9,6 +9,7 @@ from idbg.bench.records import EAGER, Latency, Row
 from idbg.reports.bench import milliseconds, passed
 from idbg_tui import benching
 from idbg_tui.amounts import counted, size
+from idbg_tui.narration import clean
 from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets import lines
@@ -19,6 +20,7 @@ NOTHING = "-"
 _NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared"}
 _NAME = 32  # cells of a backend's name at most
 _LEAST_NAME = 8
+_LEAST_P = 1e-12  # below that the normal approximation says nothing
 _PLAIN = str.maketrans({"µ": "u", "±": "~", "–": "-", "→": ">"})
 
 
@@ -56,8 +58,8 @@ def _amount(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
-def seconds(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1f} s"
+def _seconds(value: float | None) -> str:
+    return NOTHING if value is None else milliseconds(1e3 * value)
 
 
 def numbers(row: Row) -> str:
@@ -68,8 +70,8 @@ def numbers(row: Row) -> str:
 
 
 COLUMNS = (
-    Column("cold", 7, lambda row: seconds(row.cold_compile_s)),
-    Column("warm", 6, lambda row: seconds(row.warm_compile_s)),
+    Column("cold", 7, lambda row: _seconds(row.cold_compile_s)),
+    Column("warm", 6, lambda row: _seconds(row.warm_compile_s)),
     Column("median", 9, _of_latency(lambda found: milliseconds(found.median))),
     Column("± std", 5, _of_latency(lambda found: f"± {milliseconds(found.std)}")),
     Column("p95", 0, _of_latency(lambda found: milliseconds(found.p95))),
@@ -117,6 +119,8 @@ def measured_now(state: State) -> str:
     task, left = state.history.task, state.history.rows_left
     if not state.measuring:
         return ""
+    if task is not None and task.task == "kernels":
+        return f"{task.backend}: each kernel"
     what = f"{task.backend}: {task.task}" if task else "starting"
     return f"{what}   {counted(left, 'row')} left"
 
@@ -127,9 +131,9 @@ def _now(state: State) -> Iterator[Told]:
         yield Told(f" measuring {measured_now(state)}   (c stops it)", "accent")
     elif state.bench.waiting:
         left = counted(state.bench.waiting, "row")
-        yield Told(f" {left} to measure when the compile is done   (c forgets it)", "accent")
+        yield Told(f" {left} to measure when the compile is done   (c cancels both)", "accent")
     elif failure is not None and failure.kind == "cancelled":
-        yield Told(" stopped before all rows were measured: B measures again", DOUBT)
+        yield Told(" stopped before all was measured: B measures again", DOUBT)
     elif failure is not None:
         yield Told(f" {failure.message}; {failure.hint}" if failure.hint else f" {failure.message}", BAD)
     elif not state.live and state.history.rows_left:
@@ -159,11 +163,16 @@ def _table(rows: list[Row], state: State) -> Iterator[Item]:
     yield from rows
     for row in rows:
         if row.status == "failed" and _has_figures(row):
-            yield Told(f" {VERDICT_SIGNS['failed']} {row.backend} failed: {row.reason}", BAD, row)
-        if row.diff in ("failed", "error"):
-            yield Told(f" {VERDICT_SIGNS['failed']} {row.backend}: {row.diff_note or numbers(row)}", BAD, row)
+            yield Told(f" {VERDICT_SIGNS['failed']} {row.backend} failed: {reason(row)}", BAD, row)
+        elif row.diff in ("failed", "error"):
+            yield Told(f" {VERDICT_SIGNS['failed']} {row.backend}: {reason(row) or numbers(row)}", BAD, row)
         yield from (Told(f" {VERDICT_SIGNS['violations']} {row.backend}: {one}", DOUBT, row) for one in row.marks)
     yield from _since(rows, state.bench.past)
+
+
+def reason(row: Row) -> str:
+    """Why it failed, or what is wrong with its numbers, without what would colour a terminal."""
+    return clean(row.reason if row.status == "failed" else row.diff_note)
 
 
 def setting(rows: Sequence[Row]) -> str:
@@ -181,12 +190,11 @@ def setting(rows: Sequence[Row]) -> str:
 
 def _since(rows: Sequence[Row], past: benching.Past) -> Iterator[Told]:
     """How each row compares with the last time."""
-    timed = [row for row in rows if row.latency_ms]
     if past.problem:
         yield Told(f" no earlier measurement can be read: {past.problem}", DOUBT)
-    if past.rows is None or not timed:
+    compared = [(row, past.change_of(row)) for row in rows if row.latency_ms and benching.key(row) in past.changes]
+    if not compared:
         return
-    compared = [(row, past.change_of(row)) for row in timed]
     if all(found is None for _, found in compared):
         yield Told(" nothing of this was measured before", "dim")
         return
@@ -195,15 +203,14 @@ def _since(rows: Sequence[Row], past: benching.Past) -> Iterator[Told]:
         if found is None:
             yield Told(f"   {row.backend} was not measured before", "dim", row)
         else:
-            sign, style = _DIRECTIONS[found.direction]
-            yield Told(f" {sign()} {row.backend}: {changed(found)}", style, row)
+            sign = {"faster": VERDICT_SIGNS["clean"], "slower": VERDICT_SIGNS["violations"], "same": "="}[
+                found.direction
+            ]
+            yield Told(f" {sign} {row.backend}: {changed(found)}", style_of(found), row)
 
 
-_DIRECTIONS: dict[str, tuple[Callable[[], str], str]] = {
-    "faster": (lambda: VERDICT_SIGNS["clean"], OK),
-    "slower": (lambda: VERDICT_SIGNS["violations"], DOUBT),
-    "same": (lambda: "=", ""),
-}
+def style_of(found: Change) -> str:
+    return {"faster": OK, "slower": DOUBT, "same": ""}[found.direction]
 
 
 def changed(found: Change) -> str:
@@ -211,7 +218,8 @@ def changed(found: Change) -> str:
     was, now = (milliseconds(row.latency_ms.median) for row in (found.before, found.now) if row.latency_ms)
     said = "no difference beyond the noise" if found.direction == "same" else found.direction
     also = f"; also changed: {', '.join(found.what)}" if found.what else ""
-    return f"{said}: {was} {MARKS['arrow']} {now} (p {found.p:.2g}) since {benching.day(found.before.at)}{also}"
+    p = f"p {found.p:.2g}" if found.p >= _LEAST_P else f"p < {_LEAST_P:g}"
+    return f"{said}: {was} {MARKS['arrow']} {now} ({p}) since {benching.day(found.before.at)}{also}"
 
 
 # ---------------------------------------------------------------- how it is drawn
@@ -219,7 +227,7 @@ def changed(found: Change) -> str:
 
 def columns(rows: Sequence[Row], width: int) -> tuple[int, list[tuple[Column, int]]]:
     """Cells of the name, then the columns that have room, each with its cells."""
-    name = min(_NAME, max([len(row.backend) for row in rows], default=_LEAST_NAME))
+    name = min(_NAME, max(_LEAST_NAME, *(len(row.backend) for row in rows)))
     shown = [(one, max(len(text) for text in (one.head, *map(one.cell, rows)))) for one in COLUMNS]
     while 3 + name + sum(cells + 2 for _, cells in shown) > width and (need := min(c.need for c, _ in shown)) < 9:
         shown = [one for one in shown if one[0].need != need]
@@ -240,7 +248,7 @@ def row(one: Row, rows: Sequence[Row], width: int) -> lines.Row:
     sign = VERDICT_SIGNS["failed" if is_bad(one) else "violations" if one.marks else "clean"]
     start = [(f" {sign} ", style), (fit(one.backend, name), style if one.status == "failed" else "strong")]
     if one.status == "failed" and not _has_figures(one):
-        return [*start, (clip(f"  failed: {one.reason}", width - 3 - name), style)]
+        return [*start, (clip(f"  failed: {reason(one)}", width - 3 - name), style)]
     figures = [(f"  {column.cell(one):>{cells}}", _style(column, one)) for column, cells in shown]
     return [(plain(text), each) for text, each in (*start, *figures)]
 

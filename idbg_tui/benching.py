@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from idbg.bench.change import Change, change
 from idbg.bench.records import EAGER, Row
@@ -22,7 +21,7 @@ class Past:
     """
 
     rows: Sequence[Row] | None = None
-    changes: dict[Key, Change] = field(default_factory=dict)
+    changes: dict[Key, Change | None] = field(default_factory=dict)  # of every row that was compared
     problem: str = ""
 
     def change_of(self, row: Row) -> Change | None:
@@ -53,34 +52,33 @@ def latest(rows: Iterable[Row]) -> list[Row]:
     return list({row.key: row for row in rows}.values())
 
 
-def read(file: str, rows: Sequence[Row], database: Path) -> Past:
+def read(file: str, rows: Sequence[Row]) -> Past:
     """What was measured of a program, and how `rows` compare with what came before them. Slow: not for the UI's thread.
 
     Where there is no database none is made.
     """
-    known: Sequence[Row] = ()
-    if database.exists():
-        from idbg.bench.history import History  # not before it is asked for: the first paint would wait for sqlite3
+    from idbg.bench.history import History, default_path  # not before it is asked for: the paint would wait for sqlite3
 
+    known: Sequence[Row] = ()
+    notes: list[str] = []
+    if default_path().exists():
         try:
-            history = History(database)
+            history = History(default_path())
             try:
-                known = history.of_program(file)
+                known, notes = history.of_program(file), history.notes
             finally:
                 history.close()
         except IdbgError as error:
             return Past(problem=error.message)
-    return Past(known, changes(rows, [*known, *rows]))
+    return Past(known, changes(rows, [*known, *rows]), "; ".join(notes))
 
 
-def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, Change]:
-    """Each row against the last good one of the same that is older."""
+def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, Change | None]:
+    """Each row against the last good one of the same that is older, if there is one."""
     found = {}
     for row in latest(rows):
         older = [one for one in known if one.key == row.key and one.at < row.at and one.latency_ms]
-        compared = change(row, max(older, key=lambda one: one.at)) if older else None
-        if compared is not None:
-            found[key(row)] = compared
+        found[key(row)] = change(row, max(older, key=lambda one: one.at)) if older else None
     return found
 
 

@@ -1,6 +1,6 @@
 """Which keys compare a run with a reference, and look into what was found?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -9,12 +9,11 @@ from textual.binding import Binding, BindingType
 
 from idbg.diff import Comparison, ErrorMap, TensorDiff
 from idbg.reports.plots import save_error_map
-from idbg.session import Session
 from idbg.store import safe_name
 from idbg_tui import diff_chart, diff_view, heat
-from idbg_tui.cost_actions import CostActions
 from idbg_tui.layout import Body
 from idbg_tui.listing import Entry, Listing, sentences
+from idbg_tui.lowered_actions import LoweredActions
 from idbg_tui.messages import DiffAsked, Flash
 from idbg_tui.signs import MARKS
 
@@ -39,16 +38,11 @@ class TensorListing(Listing):
     ]
 
 
-class DiffActions(CostActions):
+class DiffActions(LoweredActions):
     """The part of the app that compares."""
 
-    session: Session
     body: Body
     _looked_into: str = ""  # the output whose listing is open
-
-    def attempt(self, do: Callable[[], object]) -> bool:
-        """Do something that may be refused; if it is, say why."""
-        raise NotImplementedError
 
     def action_compare(self, kind: Kind) -> None:
         """Run the program again, and hold it against eager and float64."""

@@ -26,13 +26,16 @@ class Key:
 
 KEYS: tuple[Key, ...] = (
     Key("run", "r", "run", "compile again", "Compile"),
-    Key("cancel", "c", "cancel", "cancel the compile", "Compile"),
+    Key("cancel", "c", "cancel", "cancel the compile, stop measuring", "Compile"),
     Key("strict", "s", "strict", "strict or warning: whether a violation stops the compile", "Compile"),
     Key("backend", "b", "backend", "choose the backend", "Compile"),
     Key("accelerator", "a", "accelerator", "choose the accelerator", "Compile"),
     Key("compare", "d", "compare('outputs')", "compare the outputs with eager and float64", "Compile"),
     Key("compare_kernels", "D", "compare('kernels')", "compare each kernel's outputs too", "Compile"),
     Key("repro", "x", "repro", "write a repro of the selected node's violation, and try it", "Compile"),
+    Key("measure", "B", "measure", "measure the program: eager, inductor, the target's backend", "Measure"),
+    Key("measured_backends", "T", "measured_backends", "choose on which backends it is measured", "Measure"),
+    Key("charts", "C", "charts", "charts of what was measured now and before", "Measure"),
     Key("stage_before", "left_square_bracket", "stage(-1)", "the stage before this", "Graph"),
     Key("stage_after", "right_square_bracket", "stage(1)", "the next stage", "Graph"),
     Key("frame_before", "left_curly_bracket", "frame(-1)", "the frame before", "Graph"),

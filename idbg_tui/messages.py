@@ -4,7 +4,7 @@ from typing import Literal
 
 from textual.message import Message
 
-from idbg.records import NodeId, Part
+from idbg.records import Kernel, NodeId, Part
 
 
 class NodeChosen(Message):
@@ -63,6 +63,14 @@ class DiffAsked(Message):
         self.name = name
 
 
+class BenchAsked(Message):
+    """The user wants to look into a measurement: the key of its row."""
+
+    def __init__(self, row: tuple[object, ...]) -> None:
+        super().__init__()
+        self.row = row
+
+
 class EditorAsked(Message):
     """Open a file in $EDITOR at a line (1-based). With `text` there is no file yet: the text is edited in a temporary
     one named `path`, and what comes back becomes the rules."""
@@ -72,6 +80,14 @@ class EditorAsked(Message):
         self.path = path
         self.line = line
         self.text = text
+
+
+class LowerAsked(Message):
+    """The user wants to see what the compilers made of a kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__()
+        self.kernel = kernel
 
 
 class CopyAsked(Message):

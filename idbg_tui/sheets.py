@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, OutputCode
+from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, OutputCode, Part
 from idbg_tui.amounts import counted
 from idbg_tui.state import State
 
@@ -71,7 +71,7 @@ def kernels(state: State) -> list[Kernel]:
     return everything
 
 
-def kernel_key(kernel: Kernel) -> tuple[str, str, str]:
+def kernel_key(kernel: Kernel) -> tuple[str, Part, str]:
     return kernel.frame, kernel.part, kernel.name
 
 

@@ -8,14 +8,19 @@ from idbg.analysis.liveness import MemoryProfile
 from idbg.constraints import Findings
 from idbg.errors import AcceleratorError
 from idbg.events import (
+    BenchEnded,
+    BenchStarted,
+    BenchTaskStarted,
     CodeCaptured,
     Compared,
     ErrorsMapped,
     GraphCaptured,
+    KernelLowered,
     LinksCaptured,
     PhaseChanged,
     ReproEnded,
     ReproStarted,
+    RowMeasured,
     RulesEdited,
     RulesRefused,
     RunEnded,
@@ -28,6 +33,7 @@ from idbg.events import (
 )
 from idbg.records import GraphId, NodeId, Target
 from idbg_tui import stages
+from idbg_tui.benching import Bench, Past
 from idbg_tui.costing import Answer
 from idbg_tui.jumps import JumpList
 from idbg_tui.known import Known, Rules
@@ -43,6 +49,7 @@ class State(Known):
 
     jumps: JumpList = field(default_factory=JumpList)
     walker: Walker = field(default_factory=Walker)
+    bench: Bench = field(default_factory=Bench)
     _edited: float = 0.0
     _in_force: str = ""  # the last good rules
     _follow: bool = True  # nobody chose a graph yet: go to the most telling one as it arrives
@@ -70,7 +77,15 @@ class State(Known):
                 self.cancelling = False
                 if event.target.rules and not self._in_force:  # later ones may be older than the last edit
                     self._take_rules(event.target.rules, event.target.accelerator, event.at)
-            case PhaseChanged() | SideStarted() | Compared() | ErrorsMapped() | RunEnded() | WorkerStarted():
+            case (
+                PhaseChanged()
+                | SideStarted()
+                | Compared()
+                | ErrorsMapped()
+                | KernelLowered()
+                | RunEnded()
+                | WorkerStarted()
+            ):
                 self.versions.run += 1
             case WorkerDied():
                 self.versions.run += 1
@@ -88,6 +103,14 @@ class State(Known):
             case ReproEnded():
                 self.versions.run += 1
                 self.repro, self.repro_running = event, False
+            case BenchStarted():
+                self.versions.run += 1
+                self.bench.waiting, self.bench.failure = 0, None
+            case BenchTaskStarted() | RowMeasured():
+                self.versions.run += 1
+            case BenchEnded():
+                self.versions.run += 1
+                self.bench.failure, self.cancelling = event.failure, False
             case _:
                 pass
 
@@ -129,6 +152,15 @@ class State(Known):
         self.versions.costs += 1
         if isinstance(answer, MemoryProfile) and self.verdicts.weighed(graph):
             self.versions.rules += 1
+
+    def take_past(self, past: Past) -> None:
+        """Take in what was measured before."""
+        self.bench.past = past
+        self.versions.run += 1
+
+    @property
+    def measuring(self) -> bool:
+        return self.live and self.history.rows_left > 0
 
     # ---------------------------------------------------------------- what the user chose
 

@@ -1,6 +1,7 @@
 """What do the header and the footer say about a state? Words and styles, no widget."""
 
 import os
+import time
 from collections.abc import Iterator
 
 from rich.cells import cell_len
@@ -11,6 +12,7 @@ from idbg.records import Failure
 from idbg.run import Run
 from idbg_tui import keymap, stages
 from idbg_tui.amounts import counted, size
+from idbg_tui.bench_list import measured_now
 from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
@@ -26,7 +28,7 @@ SEVERITY_STYLES = {
     "unknown": "$foreground 75%",
 }
 VERDICT_STYLES = {"clean": "$text-success", "violations": "$text-warning", "failed": "$text-error"}
-_LIVE_ONLY = ("run", "cancel", "repro", "strict")
+_LIVE_ONLY = ("run", "cancel", "repro", "strict", "measure")
 _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
 _NOTICED = 0.05  # seconds; less is written as 0.0
@@ -191,8 +193,8 @@ def footer_keys(pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], s
         shown.insert(1, (pair, "frame"))
     wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
     wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("memory", "memory")]
-    wanted += [("partitions", "partitions"), ("strict", "strict/warn")]
-    if state.running:
+    wanted += [("partitions", "partitions"), ("strict", "strict/warn"), ("measure", "measure"), ("charts", "charts")]
+    if state.running or state.measuring:
         wanted.insert(0, ("cancel", "cancel"))
     taken = {key for key, _ in shown}
     for name, words in wanted:
@@ -213,6 +215,10 @@ def footer_progress(state: State) -> list[Piece]:
     run = state.run
     if state.repro_running:
         return [("writing and trying a repro", "$text-primary")]
+    if state.measuring:
+        task = state.history.task
+        elapsed = f"  {time.time() - task.at:.0f} s" if task else ""
+        return [(f"measuring {measured_now(state)}", "$text-primary"), (elapsed, "")]
     if not state.running or run is None:
         return []
     typical = f" {MARKS['separator']} last time {state.typical:.0f} s" if state.typical else ""
@@ -238,10 +244,22 @@ def flash(event: SessionEvent) -> tuple[str, str] | None:
             return _failed(failure), "error"
         case events.ReproEnded():
             return _repro(event)
+        case events.KernelLowered(failure=Failure() as failure):
+            return f"{failure.message}; {failure.hint}", "error"
+        case events.BenchEnded():
+            return _measured(event.failure)
         case events.Noted():
             return event.text, event.level
         case _:
             return None
+
+
+def _measured(failure: Failure | None) -> tuple[str, str]:
+    if failure is None:
+        return "measuring is done: 6 has the rows, C charts them", "info"
+    if failure.kind == "cancelled":
+        return "stopped measuring: finished rows stay, B measures again", "info"
+    return f"{failure.message}: {failure.hint}" if failure.hint else failure.message, "error"
 
 
 def _failed(failure: Failure) -> str:

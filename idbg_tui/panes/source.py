@@ -7,8 +7,8 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg_tui import sheets
-from idbg_tui.messages import EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
+from idbg_tui import lowered_sheet, sheets
+from idbg_tui.messages import EditorAsked, Flash, KernelChosen, LineChosen, LowerAsked, NodeChosen
 from idbg_tui.panes.pane import Pane
 from idbg_tui.sheets import VIEWS, Sheet, View
 from idbg_tui.signs import MARKS
@@ -49,7 +49,7 @@ class SourcePane(Pane):
 
     NUMBER = 2
     LABEL = "Source"
-    HINTS = (("[ ]", "view"), (", .", "kernel"), ("/", "find"), ("y", "copy"), ("e", "edit"))
+    HINTS = (("[ ]", "view"), (", .", "kernel"), ("m", "lowered"), ("/", "find"), ("y", "copy"), ("e", "edit"))
     DEFAULT_CSS = """
     SourcePane { layout: vertical; }
     SourcePane > CodeView { height: 1fr; }
@@ -59,6 +59,7 @@ class SourcePane(Pane):
         Binding("right_square_bracket", "view(1)", show=False),
         Binding("comma", "kernel(-1)", show=False),
         Binding("full_stop", "kernel(1)", show=False),
+        Binding("m", "lower", show=False),
         Binding("e", "edit", show=False),
     ]
 
@@ -70,6 +71,7 @@ class SourcePane(Pane):
         self._sheet = Sheet("")
         self._seen: tuple[object, ...] = ()
         self._sought_from = 1
+        self._level = 0  # of what a kernel was lowered to; 0 is its source
 
     def compose(self) -> ComposeResult:
         yield Caption()
@@ -87,7 +89,7 @@ class SourcePane(Pane):
 
     def _show(self, state: State) -> None:
         self._view = self._chosen or sheets.default_view(state)
-        before, sheet = self._sheet, sheets.make(self._view, state)
+        before, sheet = self._sheet, self._lowered(state) or sheets.make(self._view, state)
         self._sheet = sheet
         self.set_title(self._views())
         code = self.query_one(CodeView)
@@ -97,6 +99,14 @@ class SourcePane(Pane):
         moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)
         if sheet.line and moved and (fresh or code.line not in sheet.marks):
             code.go(sheet.line, top=sheet.top)
+
+    def _lowered(self, state: State) -> Sheet | None:
+        """What the shown kernel was lowered to, where that is wanted and known."""
+        kernel = sheets.shown_kernel(state)
+        if self._view != "kernel" or not self._level or kernel is None:
+            return None
+        lowered = lowered_sheet.known(state, kernel)
+        return lowered_sheet.sheet(kernel, lowered, min(self._level, len(lowered.texts))) if lowered else None
 
     def _views(self) -> Content:
         """The border's title: number and label, then the views with the shown one in brackets."""
@@ -126,6 +136,22 @@ class SourcePane(Pane):
         index = (keys.index(key) + step) % len(keys) if key in keys else 0
         kernel = kernels[index]
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
+
+    def action_lower(self) -> None:
+        """Go a level down in what the compilers made of the kernel; from the lowest back to its source."""
+        state = self._state
+        kernel = sheets.shown_kernel(state) if state else None
+        if state is None or kernel is None or not kernel.source:
+            self.post_message(Flash("only a generated kernel was lowered here: , and . go to one"))
+            return
+        lowered = lowered_sheet.known(state, kernel)
+        if lowered is None:
+            self._level = 1
+            self.post_message(LowerAsked(kernel))
+        else:
+            self._level = (min(self._level, len(lowered.texts)) + 1) % (len(lowered.texts) + 1)
+        self._seen = ()
+        self.choose_view("kernel")
 
     def action_edit(self) -> None:
         """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""

@@ -1,8 +1,8 @@
 """How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them.
 
 Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache; `planted`
-(a program beside this file) was compared kernel by kernel too, and `benched` is that program, checked by mock and measured
-on four backends, of which one is wrong and one does not exist. Paths are cut to what is the same on every machine.
+(a program beside this file) was compared kernel by kernel too, and `benched` is that program, checked by mock and
+measured on four backends: one is wrong, one is not installed. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 

@@ -1,0 +1,119 @@
+"""What does compiling buy: how long does each backend take, to compile and to run, and does it compute the same?"""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.bench import records
+from idbg_tui import bench_list, benching
+from idbg_tui.bench_list import Heads, Item, Told
+from idbg_tui.messages import BenchAsked, CopyAsked, Flash
+from idbg_tui.panes.finding import FindingPane
+from idbg_tui.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Lines, Row, clip
+from idbg_tui.widgets.search import SearchLine
+
+_WHOLE = 400  # cells of a row that is copied
+
+
+class BenchLines(FindableLines):
+    """The tables of measurements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Item] = []
+        self.rows: list[records.Row] = []
+
+    def show_items(self, found: list[Item]) -> None:
+        """Show these, with the cursor on the backend that it was on."""
+        before = self.items[self.cursor] if self.cursor < len(self.items) else None
+        if isinstance(before, records.Row):
+            keys = [item.key if isinstance(item, records.Row) else None for item in found]
+            self.cursor = keys.index(before.key) if before.key in keys else self.cursor
+        self.items = found
+        self.rows = [item for item in found if isinstance(item, records.Row)]
+        self.rows_changed()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items)
+
+    def row(self, index: int, width: int) -> Row:
+        return self.lit(self._row(self.items[index], width))
+
+    def _row(self, item: Item, width: int) -> Row:
+        match item:
+            case Told():
+                return [(clip(bench_list.plain(item.text), width), item.style)]
+            case Heads():
+                return bench_list.heads(self.rows, width)
+            case records.Row():
+                return bench_list.row(item, self.rows, width)
+
+    def searched(self, index: int) -> str:
+        return "".join(text for text, _ in self._row(self.items[index], _WHOLE))
+
+
+class BenchmarksPane(FindingPane):
+    """The last measurement of each backend, and what is measured now."""
+
+    NUMBER = 6
+    LABEL = "Benchmarks"
+    SHORT = "Bench"
+    HINTS = (("enter", "look into"), ("B", "measure"), ("T", "on what"), ("C", "charts"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = BenchLines()
+        self._seen: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+        yield SearchLine()
+
+    def show(self, state: State) -> None:
+        bench = state.bench
+        seen = (state.versions.run, bench.waiting, bench.chosen, bench.past, state.target.backend)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._seen = seen
+        self.mark = bench_list.mark(state)
+        self.lines.show_items(bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)])
+
+    # ---------------------------------------------------------------- keys
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        item = self.lines.items[event.index]
+        row = item if isinstance(item, records.Row) else item.row if isinstance(item, Told) else None
+        if row is None:
+            self.post_message(Flash("enter on a measurement shows all of it; B measures"))
+        else:
+            self.post_message(BenchAsked(benching.key(row)))
+
+    def action_copy(self) -> None:
+        if not self.lines.rows:
+            self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
+            return
+        self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
+
+    def action_copy_all(self) -> None:
+        if not self.lines.rows:
+            self.action_copy()
+            return
+        rows = map(self.lines.searched, range(self.lines.row_count))
+        self.post_message(CopyAsked("\n".join(rows), "the measurements"))
+
+
+def _why_empty(state: State) -> tuple[str, ...]:
+    if not state.live:
+        program = state.program.label if state.program else "FILE.py"
+        return "this session holds no measurement", f"idbg bench {program} measures"
+    backends = state.bench.backends(state.target)
+    return f"not measured: B measures {', '.join(backends)}", "T chooses others, C charts what was measured before"

@@ -1,0 +1,120 @@
+"""The charts of what was measured: drawn, as numbers, and as files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benched import keep, listed, opened, rows, scaled
+from recorded import state_of
+from test_app import bar, until
+
+from idbg_tui import bench_charts, outside
+from idbg_tui.listing import Listing
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+async def test_one_list_goes_through_the_charts(tmp_path: Path) -> None:
+    keep(*(scaled(rows()["inductor"], 1 + day / 10, days=day) for day in (1, 2, 3)))
+    async with opened(tmp_path) as (app, pilot):
+        await pilot.press("C")
+        await pilot.pause()
+        titles = []
+        for _ in range(5):
+            titles.append(listed(app)[0])
+            await pilot.press("right_square_bracket")
+            await pilot.pause()
+        assert [title.split("   ")[1].split(":")[0] for title in titles] == [
+            "Latency",
+            "Speed-up",
+            "Compile time",
+            "Compile phases of run 1 (mock)",
+            "History",
+        ]
+        assert listed(app)[0] == titles[0]
+        chart = "\n".join(listed(app))
+        assert "inductor  59.8 µs┤█" in chart and "tvm  not measured┤ " in chart
+        await pilot.press("left_square_bracket")
+        await pilot.pause()
+        history = "\n".join(listed(app))
+        assert "x inductor" in history.splitlines()[-1]
+        assert "\n".join(history.splitlines()[:-1]).count("x") == 4
+        await pilot.press("C")
+        assert not isinstance(app.screen, Listing)
+
+
+async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (app, pilot):
+        await pilot.press("C", "n")
+        await pilot.pause()
+        table = listed(app)
+        assert table[2].split() == ["measured", "median", "ms", "p5", "p95"]
+        assert any(row.split()[:2] == ["inductor", "0.059758"] for row in table)
+        assert any(row.split()[:3] == ["tvm", "not", "measured"] for row in table)
+        copied: list[str] = []
+        monkeypatch.setattr(outside, "copy", lambda app, text, *_: copied.append(text) or "copied")
+        await pilot.press("Y")
+        await until(pilot, lambda: bool(copied))
+        assert "0.059758" in copied[0]
+        await pilot.press("n")
+        await pilot.pause()
+        assert "█" in "".join(listed(app))
+
+
+async def test_a_chart_is_written_to_the_sessions_folder(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    async with opened(tmp_path) as (app, pilot):
+        await pilot.press("C", "w")
+        await until(pilot, lambda: "written to" in bar(app, "footer"))
+        names = {path.name for path in Path(app.session.folder).glob("bench-*")}
+        assert names == {"bench-latency.csv", "bench-latency.json", "bench-latency.png"}
+
+
+async def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    async with opened(tmp_path) as (app, pilot):
+        await pilot.press("C", "w")
+        await until(pilot, lambda: "pip install" in bar(app, "footer"))
+        assert "idbg[plots]" in bar(app, "footer")
+
+
+@pytest.mark.parametrize("width", [40, 70, 134])
+def test_every_chart_fits_and_each_bar_is_as_long_as_its_figure(width: int) -> None:
+    state = state_of("benched")
+    for chart in (make(state) for make in bench_charts.CHARTS):
+        drawn = bench_charts.over_time(chart, width) if chart.over_time else bench_charts.bars(chart, width)
+        assert all(sum(len(text) for text, _ in row) <= width for row in drawn), chart.name
+    cold = bench_charts.bars(bench_charts.CHARTS[2](state), width)
+    bars = {"".join(text for text, _ in row).partition("┤")[0].split("  ")[0].strip(): row for row in cold}
+    lengths = {name: sum(text.count("█") for text, _ in row) for name, row in bars.items()}
+    assert lengths["inductor cold"] > 5 * lengths["inductor warm"] > 0 == lengths["tvm cold"]
+
+
+PLAIN = """
+from idbg_tui import signs
+signs.use_ascii()
+from benched import told
+from recorded import state_of
+from idbg_tui import bench_charts, bench_list
+state = state_of("benched")
+print("".join(map(bench_list.plain, told(state, 120))))
+for make in bench_charts.CHARTS:
+    chart = make(state)
+    for row in bench_charts.over_time(chart, 70) if chart.over_time else bench_charts.bars(chart, 70):
+        print("".join(text for text, _ in row))
+"""
+
+
+def test_a_terminal_with_plain_signs_alone_shows_tables_and_charts() -> None:
+    here = str(Path(__file__).parent)
+    places = os.pathsep.join([here, *sys.path])
+    command = [sys.executable, "-c", PLAIN]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": places})
+    assert done.stdout.isascii() and "inductor  59.8 us+@" in done.stdout and "~ 2.41 us" in done.stdout

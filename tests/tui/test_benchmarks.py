@@ -1,0 +1,184 @@
+"""The Benchmarks pane over a real measurement: inductor's numbers are wrong, tvm is not installed, all are noisy."""
+
+from pathlib import Path
+
+import pytest
+from benched import listed, opened, rows, scaled, told, with_rows
+from msgspec.structs import replace
+from recorded import app_of
+from test_app import SMALL, WIDE, bar, settle, texts
+
+from idbg import events
+from idbg.records import Failure
+from idbg_tui import bench_charts, bench_list, bench_view
+from idbg_tui.listing import Listing
+from idbg_tui.state import State
+
+MIDDLE = (110, 32)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+# ---------------------------------------------------------------- the table
+
+
+async def test_a_saved_session_shows_its_rows_and_what_is_wrong_with_them(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, pilot):
+        await pilot.press("z")
+        await settle(pilot)
+        shown = texts(app, 6)
+        assert shown[0] == " ✘ of 4 rows, 1 failed and 1 with numbers that do not agree"
+        for head in ("cold", "warm", "median", "± std", "p95", "speed-up", "peak", "graphs", "violations", "numbers"):
+            assert head in shown[2]
+        inductor = next(row for row in shown if row.startswith(" ✘ inductor"))
+        for figure in ("18.3 s", "1.89 s", "59.8 µs", "± 2.41 µs", "64.6 µs", "1.24 x", "65.6 MiB", "WRONG"):
+            assert figure in inductor
+        assert any(row.startswith(" ✘ tvm       failed: BackendCompilerFailed: ImportError: Pl") for row in shown)
+        assert ' ✘ inductor: 1 tensor wrong: out["late"]' in shown
+        assert " ⚠ eager: other processes used 73 % of the processors" in shown
+        assert app.body.panes[6].mark == "✘"
+
+
+def test_a_failed_row_is_red_and_wrong_numbers_are() -> None:
+    every = list(rows().values())
+    failed = bench_list.row(rows()["tvm"], every, 150)
+    assert {style for _, style in failed} == {bench_list.BAD}
+    wrong = {text.strip(): style for text, style in bench_list.row(rows()["inductor"], every, 150)}
+    assert wrong["WRONG"] == bench_list.BAD and wrong["✘"] == bench_list.BAD
+
+
+def test_a_row_that_failed_late_keeps_its_figures_and_says_why_below() -> None:
+    late = replace(rows()["mock"], status="failed", reason="the check died", diff=None)
+    (row,) = [line for line in told(with_rows(late)) if line.startswith(" ✘ mock  ")]
+    assert "151 µs" in row and row.endswith("failed")
+    assert " ✘ mock failed: the check died" in told(with_rows(late))
+
+
+def test_a_reason_cannot_colour_the_terminal() -> None:
+    coloured = replace(rows()["tvm"], reason="\x1b[31mno\x1b[0m such op")
+    assert any("failed: no such op" in line for line in told(with_rows(coloured)))
+
+
+def test_the_mark_never_says_fine_when_a_row_is_not() -> None:
+    fine = replace(rows()["mock"], marks=())
+    assert bench_list.mark(with_rows(fine)) == "✔"
+    assert bench_list.mark(with_rows(rows()["mock"])) == "⚠"
+    assert bench_list.mark(with_rows(fine, rows()["tvm"])) == "✘"
+    assert bench_list.mark(with_rows(fine, rows()["inductor"])) == "✘"
+    assert bench_list.mark(with_rows(replace(fine, diff="error"))) == "✘"
+    assert bench_list.mark(State()) == ""
+    going = with_rows()
+    going.apply([events.BenchStarted(subjects=2), events.RowMeasured(row=fine)])
+    assert bench_list.mark(going) == ""
+    going.apply([events.BenchEnded(failure=Failure(kind="cancelled", message="cancelled"))])
+    assert bench_list.mark(going) == "⚠"
+
+
+def test_the_last_measurement_of_each_is_shown() -> None:
+    again = replace(scaled(rows()["mock"], 2.0, days=-1.0), marks=())
+    lines = [line for line in told(with_rows(rows()["mock"], rows()["eager"], again)) if "mock  " in line]
+    assert len(lines) == 1 and "301 µs" in lines[0]
+
+
+@pytest.mark.parametrize("size", [WIDE, MIDDLE, SMALL])
+async def test_no_figure_is_cut_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with opened(tmp_path, size) as (app, _):
+        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+        shown = [row for row in texts(app, 6) if row.startswith((" ⚠ eager  ", " ✘ inductor  ", " ⚠ mock  "))]
+        assert len(shown) == 3
+        _, columns = bench_list.columns(lines.rows, lines.line_width)
+        for text, row in zip(shown, lines.rows, strict=False):
+            assert text.split()[2:] == " ".join(column.cell(row) for column, _ in columns).split()
+        assert {"median", "numbers", "speed-up"} <= {column.head for column, _ in columns}
+
+
+def test_columns_go_away_from_the_least_needed_one() -> None:
+    every, before = list(rows().values()), list(bench_list.COLUMNS)
+    for width in range(140, 20, -1):
+        _, shown = bench_list.columns(every, width)
+        kept = [column for column, _ in shown]
+        gone = [column for column in before if column not in kept]
+        assert all(one.need < other.need for one in gone for other in kept)
+        before = kept
+    assert [column.head for column in before] == ["median", "numbers"]
+
+
+# ---------------------------------------------------------------- looking into
+
+
+async def test_enter_on_a_row_shows_everything_about_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, pilot):
+        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+        lines.place_cursor(lines.items.index(rows()["inductor"]))
+        await pilot.press("enter")
+        await pilot.pause()
+        shown = "\n".join(listed(app))
+        for text in (
+            'numbers: WRONG: 1 tensor wrong: out["late"]',
+            "cold compile    18.3 s",
+            "median 59.8 µs, p95 64.6 µs",
+            "65.6 MiB (68,837,376 bytes)",
+            "violations      not measured: this backend checks no rules",
+            "30 samples, each one call, after 30 calls of warm-up: it had settled",
+            "AMD EPYC",
+            "torch 2.15.0+cu132, Python 3.11.7",
+            "4231b6b-dirty",
+        ):
+            assert text in shown
+        assert shown.count("█") > 20
+
+
+async def test_enter_on_what_is_said_of_a_row_opens_that_row(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, pilot):
+        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+        about = next(at for at, one in enumerate(lines.items) if getattr(one, "text", "").startswith(" ⚠ mock"))
+        lines.place_cursor(about)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert any("noisy" in row for row in listed(app))
+        await pilot.press("escape", "g", "enter")
+        await pilot.pause()
+        assert not isinstance(app.screen, Listing)
+
+
+def test_what_was_not_measured_is_said_and_is_no_number() -> None:
+    entries = bench_view.entries(rows()["tvm"], None, 100)
+    shown = ["".join(text for text, _ in one.draw(100)) for one in entries]
+    for label in ("cold compile", "latency", "speed-up", "peak memory", "graphs", "numbers", "machine"):
+        assert f" {label:<16}not measured" in shown
+    assert shown[0].startswith(" failed: BackendCompilerFailed")
+
+
+def test_the_histogram_holds_every_sample() -> None:
+    shown = ["".join(text for text, _ in row) for row in bench_charts.histogram([1.0] * 9 + [2.0], 60)]
+    inside = [row.partition("│")[2] or row.partition("┤")[2] for row in shown]
+    tall, small = (sum(row[at] == "█" for row in inside if len(row) > 40) for at in (3, 50))
+    assert tall == 8 and 0 < small <= 2
+    assert "9┤" in shown[1] and bench_charts.histogram([1.0], 60)
+
+
+# ---------------------------------------------------------------- nothing to show
+
+
+async def test_an_empty_pane_says_what_would_fill_it(tmp_path: Path) -> None:
+    app = app_of("mlp_train", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await pilot.press("6")
+        await settle(pilot)
+        assert texts(app, 6)[:2] == [
+            " this session holds no measurement",
+            " idbg bench examples/mlp_train.py measures",
+        ]
+        await pilot.press("B")
+        await pilot.pause()
+        assert "was read from disk" in bar(app, "footer")
+        await pilot.press("C")
+        await pilot.pause()
+        assert "nothing was measured yet: B measures" in "\n".join(listed(app))
+        await pilot.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
+        await pilot.pause()
+        assert "c++ compile" in "\n".join(listed(app))
