@@ -39,7 +39,7 @@ class Matrix:
     def __init__(self, tensor: Tensor, grid: Grid, dtype: torch.dtype, device: torch.device) -> None:
         self.tensor, self.grid, self.dtype, self.device = tensor, grid, dtype, device
 
-    @cached_property
+    @property
     def is_whole(self) -> bool:
         """Whether it is as it should be, row after row in memory."""
         tensor = self.tensor
