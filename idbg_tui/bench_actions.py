@@ -20,6 +20,7 @@ from idbg_tui.messages import BenchAsked, Flash
 from idbg_tui.signs import MARKS
 from idbg_tui.widgets.picker import Picker
 
+KERNEL_RUNS = 50
 MODES = tuple(f"{benching.INDUCTOR}:{mode}" for mode in plan.MODES if mode != "default")
 
 
@@ -83,6 +84,23 @@ class BenchActions(DiffActions):
                 raise
 
         if self.attempt(measure):
+            self.body.go(6)
+            self.show()
+
+    def action_time_kernels(self) -> None:
+        """Time each kernel of the program on the target's backend."""
+        if self.state.measuring or self.state.bench.waiting:
+            self.post_message(Flash("measuring already: c stops it"))
+            return
+        target = self.session.target
+        subject = Subject(
+            program=self.session.program,
+            backend=Backend(target.backend),
+            device=target.device,
+            options=target.options,
+            runs=KERNEL_RUNS,
+        )
+        if self.attempt(lambda: self.session.time_kernels(subject)):
             self.body.go(6)
             self.show()
 

@@ -7,8 +7,9 @@ from itertools import groupby
 from idbg.bench.change import Change
 from idbg.bench.records import EAGER, Latency, Row
 from idbg.reports.bench import milliseconds, passed
-from idbg_tui import benching
+from idbg_tui import benching, kernel_times
 from idbg_tui.amounts import counted, size
+from idbg_tui.kernel_times import KernelItem
 from idbg_tui.narration import clean
 from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.state import State
@@ -38,7 +39,7 @@ class Heads:
     """The names of the columns."""
 
 
-Item = Told | Heads | Row
+Item = Told | Heads | Row | KernelItem
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,13 @@ def items(state: State) -> list[Item]:
     """What is measured now, the verdict, then each program's table with what is to be said of it."""
     rows = benching.latest(state.history.rows)
     found: list[Item] = [*_now(state)]
-    if not rows:
-        return found
-    found.append(_verdict(rows))
+    if rows:
+        found.append(_verdict(rows))
     for _, group in groupby(rows, key=_setting):
         found += _table(list(group), state)
+    if (timed := state.history.kernels) is not None:
+        found += [Told(f" {text}", style) for text, style in kernel_times.said(timed)]
+        found += kernel_times.items(timed.times) if timed.times else []
     return found
 
 

@@ -9,6 +9,7 @@ from idbg.analysis.partition import HOST
 from idbg.constraints import Constraint, Finding, Findings
 from idbg.diff import KernelError
 from idbg.records import SEVERITIES, Graph, Kernel, Node, NodeId, Sym, TensorMeta
+from idbg_tui import kernel_times
 from idbg_tui.amounts import counted, size
 from idbg_tui.diff_list import figure
 from idbg_tui.rule_costs import waste_words
@@ -170,6 +171,8 @@ def _kernels(state: State) -> Iterator[Fact]:
     label = "kernels"
     for kernel, call in state.kernels:
         yield Fact(label, _dotted(kernel.name, language_of(kernel), f"wrapper line {call.line}"), kernel=kernel)
+        if (time := state.time_of(kernel, call)) is not None:
+            yield Fact("time", kernel_times.words(time))
         if (error := state.error_of(kernel, call)) is not None:
             yield Fact("error", _error(error), "reject" if error.bad else "")
         label = ""

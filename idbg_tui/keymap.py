@@ -34,6 +34,7 @@ KEYS: tuple[Key, ...] = (
     Key("compare_kernels", "D", "compare('kernels')", "compare each kernel's outputs too", "Compile"),
     Key("repro", "x", "repro", "write a repro of the selected node's violation, and try it", "Compile"),
     Key("measure", "B", "measure", "measure the program: eager, inductor, the target's backend", "Measure"),
+    Key("time_kernels", "R", "time_kernels", "time each kernel: its share, and what bounds it (roofline)", "Measure"),
     Key("measured_backends", "T", "measured_backends", "choose on which backends it is measured", "Measure"),
     Key("charts", "C", "charts", "charts of what was measured now and before", "Measure"),
     Key("stage_before", "left_square_bracket", "stage(-1)", "the stage before this", "Graph"),

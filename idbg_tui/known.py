@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from idbg.accelerator import Accelerator
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.provenance import Provenance
+from idbg.bench.kernels import KernelTime, KernelTimes
 from idbg.constraints import Findings
 from idbg.diff import DiffReport, KernelError
 from idbg.events import ReproEnded, SessionEvent, WorkerDied
@@ -63,6 +64,7 @@ class Known:
     cancelling: bool = False
     worker_died: WorkerDied | None = None
     _provenance: tuple[int, Provenance] | None = None
+    _times: tuple[KernelTimes, dict[tuple[str, str, str], KernelTime]] | None = None
     _errors: tuple[DiffReport, dict[tuple[str, str, str], KernelError]] | None = None
 
     @property
@@ -87,6 +89,20 @@ class Known:
             }
             self._errors = report, by_launch
         return self._errors[1].get((kernel.frame, kernel.part, call.handle))
+
+    def time_of(self, kernel: Kernel, call: KernelCall) -> KernelTime | None:
+        """How long a launch takes, if the kernels of the shown run's program and backend were timed."""
+        timed, shown = self.history.kernels, self.shown
+        if timed is None or timed.times is None or shown is None:
+            return None
+        if (timed.program, timed.backend) != (shown.program.label, shown.target.backend):
+            return None
+        if self._times is None or self._times[0] is not timed.times:
+            by_launch: dict[tuple[str, str, str], KernelTime] = {
+                (one.frame, one.part, one.handle): one for one in timed.times.kernels
+            }
+            self._times = timed.times, by_launch
+        return self._times[1].get((kernel.frame, kernel.part, call.handle))
 
     @property
     def running(self) -> bool:

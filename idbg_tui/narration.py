@@ -56,6 +56,8 @@ def tell(event: SessionEvent) -> Iterator[Told]:
             yield Told(f"{MARKS['rule']} run {event.run} {MARKS['rule']} {words}", "strong")
         case events.PhaseChanged() | events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured():
             yield from _progress(event)
+        case events.BenchStarted() | events.BenchTaskStarted() | events.RowMeasured() | events.KernelsTimed():
+            yield _measured(event)
         case events.GraphBroke(graph_break=broke):
             words = f"{SEVERITY_SIGNS['fallback']} graph break{_at(broke.file, broke.line)}"
             yield Told(words, "fallback", broke.file, broke.line)
@@ -158,6 +160,26 @@ def _noted(event: events.Noted) -> Iterator[Told]:
 
 def clean_lines(text: str) -> list[str]:
     return [clean(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
+
+
+def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed) -> Told:
+    match event:
+        case events.BenchStarted(subjects=count):
+            return Told(f"{MARKS['rule']} measuring {count} {'row' if count == 1 else 'rows'}", "strong")
+        case events.BenchTaskStarted():
+            return Told(f"measuring {event.backend}: {event.task}", "dim")
+        case events.RowMeasured(row=row):
+            if row.status == "failed":
+                return Told(f"{SEVERITY_SIGNS['reject']} {row.backend} failed: {clean(row.reason)}", "reject")
+            took = f"{row.latency_ms.median:.3g} ms" if row.latency_ms else "not measured"
+            return Told(f"{VERDICT_SIGNS['clean']} {row.backend}: {took}")
+        case events.KernelsTimed(times=None, failure=failure):
+            return Told(
+                f"{SEVERITY_SIGNS['reject']} no kernel was timed: {failure.message if failure else ''}", "reject"
+            )
+        case events.KernelsTimed(times=times):
+            assert times is not None
+            return Told(f"{VERDICT_SIGNS['clean']} {len(times.kernels)} kernels of {event.backend} timed")
 
 
 def _block(text: str, style: str = "") -> Iterator[Told]:

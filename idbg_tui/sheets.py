@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, OutputCode, Part
+from idbg_tui import kernel_times
 from idbg_tui.amounts import counted
 from idbg_tui.state import State
 
@@ -138,7 +139,8 @@ def _about(state: State, kernel: Kernel) -> str:
     key = kernel_key(kernel)
     if len(unique) > 1 and key in unique:
         facts += f" · {unique.index(key) + 1} of this node's {len(unique)}"
-    return facts
+    times = [time for call in _calls(state, kernel) if (time := state.time_of(kernel, call)) is not None]
+    return f"{kernel_times.words(times[0])} · {facts}" if times else facts
 
 
 def _wrapper(state: State) -> Sheet:

@@ -16,6 +16,7 @@ from idbg.events import (
     ErrorsMapped,
     GraphCaptured,
     KernelLowered,
+    KernelsTimed,
     LinksCaptured,
     PhaseChanged,
     ReproEnded,
@@ -106,7 +107,7 @@ class State(Known):
             case BenchStarted():
                 self.versions.run += 1
                 self.bench.waiting, self.bench.failure = 0, None
-            case BenchTaskStarted() | RowMeasured():
+            case BenchTaskStarted() | RowMeasured() | KernelsTimed():
                 self.versions.run += 1
             case BenchEnded():
                 self.versions.run += 1

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from idbg import events
+from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
+from idbg.bench.records import Latency, Machine, Row
 from idbg.diff import (
     Baseline,
     Block,
@@ -27,10 +29,13 @@ from idbg.records import (
     Kernel,
     KernelCall,
     Links,
+    Lowered,
+    LoweredText,
     Node,
     NodeId,
     OutputCode,
     Program,
+    Resources,
     Sym,
     Target,
     TensorMeta,
@@ -90,6 +95,14 @@ DIFF = DiffReport(
     kernels=(KernelError(frame="0/0", part="forward", name="k0", graph=GraphId("0/0", "post_grad", "forward")),),
     sides=(SideResult("eager", 0.25), SideResult("inductor", failure=Failure(kind="user", message="no"))),
 )
+TIMES = KernelTimes(
+    kernels=(
+        KernelTime(frame="0/0", part="forward", name="k", kind="cpp", samples_us=(1.0, 2.0), share=0.5, bytes=1024),
+    ),
+    samples_us=(4.0, 5.0),
+    hooked_samples_us=(4.5, 5.5),
+    peaks=Peaks(device="a CPU", torch="2.15", matmul_flops_per_s={"float32": 1e11}),
+)
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
     events.WorkerStarted(
@@ -122,6 +135,26 @@ EVERY: list[events.SessionEvent] = [
     events.SideEnded(run=1, side=SideResult("eager", 0.25)),
     events.Compared(run=1, report=DIFF),
     events.ErrorsMapped(run=1, map=ErrorMap("out", (2,), (1, 2), ((0.0, 1e-6),))),
+    events.KernelLowered(
+        run=1,
+        frame="0/0",
+        part="forward",
+        name="k",
+        lowered=Lowered((LoweredText("PTX", "ptx", ".entry"),), Resources(32, 0, 1024, 4, 0.5)),
+    ),
+    events.BenchStarted(subjects=2),
+    events.BenchTaskStarted(program="m.py", backend="inductor:max-autotune", task="cold"),
+    events.RowMeasured(
+        row=Row(
+            program="m.py",
+            backend="inductor",
+            latency_ms=Latency.of([1.0, 2.0, 3.0], 1, 10, True),
+            diff="passed",
+            machine=Machine(threads=2),
+        )
+    ),
+    events.KernelsTimed(program="m.py", backend="inductor", times=TIMES),
+    events.BenchEnded(failure=FAILURE),
     events.Noted(level="warning", text="disk is full"),
 ]
 

@@ -6,9 +6,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.bench import records
-from idbg_tui import bench_list, benching
+from idbg.bench.kernels import KernelTime, KernelTimes
+from idbg_tui import bench_list, benching, kernel_times
 from idbg_tui.bench_list import Heads, Item, Told
-from idbg_tui.messages import BenchAsked, CopyAsked, Flash
+from idbg_tui.kernel_times import KernelHeads
+from idbg_tui.messages import BenchAsked, CopyAsked, Flash, KernelChosen
 from idbg_tui.panes.finding import FindingPane
 from idbg_tui.state import State
 from idbg_tui.widgets.finding import FindableLines
@@ -25,9 +27,11 @@ class BenchLines(FindableLines):
         super().__init__()
         self.items: list[Item] = []
         self.rows: list[records.Row] = []
+        self.times: KernelTimes | None = None
 
-    def show_items(self, found: list[Item]) -> None:
-        """Show these, with the cursor on the backend that it was on."""
+    def show_items(self, found: list[Item], times: KernelTimes | None = None) -> None:
+        """Show these, with the cursor on the backend that it was on; `times` are those that the kernels are of."""
+        self.times = times
         before = self.items[self.cursor] if self.cursor < len(self.items) else None
         if isinstance(before, records.Row):
             keys = [item.key if isinstance(item, records.Row) else None for item in found]
@@ -51,6 +55,10 @@ class BenchLines(FindableLines):
                 return bench_list.heads(self.rows, width)
             case records.Row():
                 return bench_list.row(item, self.rows, width)
+            case KernelHeads():
+                return kernel_times.heads(self.times, width) if self.times else []
+            case KernelTime():
+                return kernel_times.row(item, self.times, width) if self.times else []
 
     def searched(self, index: int) -> str:
         return "".join(text for text, _ in self._row(self.items[index], _WHOLE))
@@ -62,7 +70,7 @@ class BenchmarksPane(FindingPane):
     NUMBER = 6
     LABEL = "Benchmarks"
     SHORT = "Bench"
-    HINTS = (("enter", "look into"), ("B", "measure"), ("T", "on what"), ("C", "charts"))
+    HINTS = (("enter", "look into"), ("B", "measure"), ("R", "kernels"), ("T", "on what"), ("C", "charts"))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", show=False),
         Binding("Y", "copy_all", show=False),
@@ -84,27 +92,32 @@ class BenchmarksPane(FindingPane):
             return
         self._seen = seen
         self.mark = bench_list.mark(state)
-        self.lines.show_items(bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)])
+        found = bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)]
+        self.lines.show_items(found, state.history.kernels.times if state.history.kernels else None)
 
     # ---------------------------------------------------------------- keys
 
-    def on_lines_opened(self, event: Lines.Opened) -> None:
+    async def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         item = self.lines.items[event.index]
+        if isinstance(item, KernelTime):
+            self.post_message(KernelChosen(item.frame, item.part, item.name))
+            await self.run_action("app.pane(2)")
+            return
         row = item if isinstance(item, records.Row) else item.row if isinstance(item, Told) else None
         if row is None:
-            self.post_message(Flash("enter on a measurement shows all of it; B measures"))
+            self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
         else:
             self.post_message(BenchAsked(benching.key(row)))
 
     def action_copy(self) -> None:
-        if not self.lines.rows:
+        if not (self.lines.rows or self.lines.times):
             self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
             return
         self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
 
     def action_copy_all(self) -> None:
-        if not self.lines.rows:
+        if not (self.lines.rows or self.lines.times):
             self.action_copy()
             return
         rows = map(self.lines.searched, range(self.lines.row_count))
@@ -116,4 +129,7 @@ def _why_empty(state: State) -> tuple[str, ...]:
         program = state.program.label if state.program else "FILE.py"
         return "this session holds no measurement", f"idbg bench {program} measures"
     backends = state.bench.backends(state.target)
-    return f"not measured: B measures {', '.join(backends)}", "T chooses others, C charts what was measured before"
+    return (
+        f"not measured: B measures {', '.join(backends)}",
+        f"R times each kernel of {state.target.backend}, T chooses backends, C charts what was measured before",
+    )

@@ -39,7 +39,8 @@ class Columns:
     kernel: int = 4
     line: int = 5
 
-    kernel_and_error: ClassVar[int] = 10  # "k12 3e-02", where each kernel was compared
+    error: ClassVar[int] = 6  # " 3e-02" more, where each kernel was compared
+    time: ClassVar[int] = 7  # " 1.23ms" more, where each was timed
 
     @property
     def total(self) -> int:
@@ -154,6 +155,7 @@ class Facts:
     kernel: str = ""
     error: str = ""  # of the kernel, if it was compared
     bad: bool = False  # that error is the kernel's own
+    time: str = ""  # of the kernel, if it was measured
     side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
 
@@ -177,9 +179,14 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
         (_cell(facts.side, columns.side), "dim"),
-        (_cell(f"{facts.kernel:<4} {facts.error}".rstrip(), columns.kernel), _kernel_style(facts)),
+        (_cell(_kernel_cell(facts), columns.kernel), _kernel_style(facts)),
         (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
     ]
+
+
+def _kernel_cell(facts: Facts) -> str:
+    told = [figure.rjust(width) for figure, width in ((facts.time, 6), (facts.error, 5)) if figure]
+    return " ".join([f"{facts.kernel:<4}", *told]).rstrip()
 
 
 def _kernel_style(facts: Facts) -> str:

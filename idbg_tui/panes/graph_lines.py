@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from idbg.constraints import Findings
 from idbg.records import SEVERITIES, Graph
+from idbg_tui import kernel_times
 from idbg_tui.costing import Priced
 from idbg_tui.outline import Outline, outline
 from idbg_tui.panes.graph_columns import (
@@ -99,7 +100,8 @@ class GraphLines(Lines):
         graph, node = state.graph, state.node
         compared = state.compared
         observed = compared is not None and compared is state.shown and compared.diff and compared.diff.kernels
-        wanted = Columns.kernel_and_error if observed else Columns.kernel
+        timed = state.history.kernels is not None and state.history.kernels.times is not None
+        wanted = Columns.kernel + (Columns.error if observed else 0) + (Columns.time if timed else 0)
         if state.has_kernels and self._columns.kernel < wanted:
             self._widen(kernel=wanted)
             self.repaint_changes()
@@ -206,6 +208,7 @@ class GraphLines(Lines):
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
             error=error_mark(errors),
             bad=any(error.bad for error in errors),
+            time=kernel_times.mark([time for launch in kernels if (time := self._state.time_of(*launch)) is not None]),
             selected=index == self._selected,
         )
 

@@ -231,7 +231,10 @@ def _keep(self: Host, message: Message) -> None:
     self.on_event_posted(message)
 
 
-for _name in ("NodeChosen", "KernelChosen", "LineChosen", "RulesChanged", "EditorAsked", "CopyAsked", "Flash"):
+for _name in (
+    *("NodeChosen", "KernelChosen", "LineChosen", "RulesChanged"),
+    *("EditorAsked", "CopyAsked", "Flash", "LowerAsked"),
+):
     setattr(Host, getattr(messages, _name).handler_name, _keep)
 
 

@@ -1,0 +1,124 @@
+"""Each kernel's time stands in the list, in the graph's rows, at its node and beside its source."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from pane_host import Host, follow_choices, make_state, write_model
+
+from idbg import events
+from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
+from idbg.records import Failure, Lowered, LoweredText, Resources
+from idbg_tui import bench_list, facts, kernel_times
+from idbg_tui.messages import LowerAsked
+from idbg_tui.panes.source import Caption, SourcePane
+from idbg_tui.sheets import make
+from idbg_tui.state import State
+
+TIME = KernelTime(
+    frame="0/0",
+    part="inference",
+    name="k",
+    kind="cpp",
+    samples_us=(10.0, 12.5, 14.0),
+    share=0.31,
+    bytes=250_000,
+    peak_bytes_per_s=25e9,
+)
+SMALL = replace(TIME, name="extern_kernels.mm", handle="mm:9", samples_us=(2.0,) * 3, share=0.05, bytes=None)
+
+
+def times_of(*kernels: KernelTime) -> KernelTimes:
+    peaks = Peaks(device="a CPU", torch="2.15")
+    return KernelTimes(kernels=kernels, samples_us=(40.0,), hooked_samples_us=(41.0,), peaks=peaks)
+
+
+TIMES = times_of(SMALL, TIME)
+
+
+def timed(state: State, times: KernelTimes = TIMES, **other: str) -> State:
+    assert state.shown is not None
+    place = {"program": state.shown.program.label, "backend": state.shown.target.backend, **other}
+    state.apply([events.KernelsTimed(times=times, **place)])  # type: ignore[arg-type]
+    return state
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return make_state(write_model(tmp_path))
+
+
+def test_the_longest_comes_first_with_what_bounds_it(state: State) -> None:
+    found = bench_list.items(timed(state))
+    names = [item.name for item in found if isinstance(item, KernelTime)]
+    assert names == ["k", "extern_kernels.mm"]
+    told = " ".join(item.text for item in found if isinstance(item, bench_list.Told))
+    assert "2 kernels of" in told and "14.5 µs of a forward's 40 µs" in told and "2.5 % more" in told
+    row = "".join(text for text, _ in kernel_times.row(TIME, TIMES, 120))
+    for figure in ("12.5 µs", "31.0 %", "80 %", "memory-bound"):
+        assert figure in row
+
+
+@pytest.mark.parametrize("width", [120, 78, 50, 40])
+def test_no_figure_of_a_row_is_cut(width: int) -> None:
+    row = "".join(text for text, _ in kernel_times.row(TIME, TIMES, width))
+    heads = "".join(text for text, _ in kernel_times.heads(TIMES, width))
+    assert len(row) <= width and "12.5 µs" in row and "31.0 %" in row
+    assert len(heads.rstrip()) <= width
+
+
+def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
+    kernel, call = state.kernels[0]
+    mine = replace(TIME, frame=kernel.frame, part=kernel.part, name=kernel.name, handle=call.handle)
+    timed(state, times_of(SMALL, mine))
+    assert state.time_of(kernel, call) == mine
+    words = "12.5 µs, 31.0 % of a call; memory-bound: 80 % of a copy's bandwidth"
+    assert [fact.text for fact in facts.facts(state) if fact.label == "time"] == [words]
+    assert make("kernel", state).caption.startswith(words)
+    assert [kernel_times.mark(of) for of in ([], [TIME], [TIME, TIME])] == ["", "12.5µs", "25µs"]
+    timed(state, times_of(mine), backend="another")
+    assert state.time_of(kernel, call) is None
+
+
+def test_why_none_was_timed_is_told(state: State) -> None:
+    failure = Failure(kind="input", message="no kernel of Inductor's ran")
+    state.apply([events.KernelsTimed(program="m.py", backend="eager", failure=failure)])
+    (told,) = [item for item in bench_list.items(state) if isinstance(item, bench_list.Told)]
+    assert told.text == " the kernels of eager were not timed: no kernel of Inductor's ran" and told.style == "reject"
+
+
+# what a kernel was lowered to
+
+LOWERED = Lowered(
+    (LoweredText("PTX", "ptx", ".entry k\nret;"), LoweredText("SASS", "sass", "EXIT ;")),
+    Resources(40, 0, 2048, 4, 0.5),
+)
+
+
+async def test_m_asks_once_and_then_goes_down_level_by_level(state: State) -> None:
+    pane = SourcePane()
+    app = Host(pane, state, follow_choices)
+    captions = []
+    async with app.run_test(size=(110, 20)) as pilot:
+        await pilot.pause()
+        await pilot.press("m")
+        await pilot.pause()
+        (asked,) = app.of(LowerAsked)
+        assert isinstance(asked, LowerAsked) and state.shown is not None
+        kernel = asked.kernel
+        state.apply(
+            [
+                events.KernelLowered(
+                    run=state.shown.number, frame=kernel.frame, part=kernel.part, name=kernel.name, lowered=LOWERED
+                )
+            ]
+        )
+        pane.show(state)
+        for _ in range(3):
+            await pilot.pause()
+            captions.append(str(pane.query_one(Caption).render()))
+            await pilot.press("m")
+    assert "PTX · 1 of 2 · 40 registers · none spilled" in captions[0] and "occupancy 50 %" in captions[0]
+    assert "SASS · 2 of 2" in captions[1]
+    assert "SASS" not in captions[2] and "PTX" not in captions[2]
+    assert len(app.of(LowerAsked)) == 1
