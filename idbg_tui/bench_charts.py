@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 import plotext
 
 from idbg.reports import bench_plots
-from idbg.reports.bench_plots import NOT_MEASURED, Chart, Figure, Unit, said
+from idbg.reports.bench_plots import NOT_MEASURED, Axis, Chart, Figure, Unit, said
 from idbg_tui import benching
 from idbg_tui.bench_list import plain
 from idbg_tui.listing import Entry, sentences
@@ -35,11 +35,20 @@ def _history(state: State) -> Chart:
     return bench_plots.history(known.values())
 
 
+def _memory(state: State) -> Chart:
+    profile = state.costs.profile(state.graph) if state.graph else None
+    return bench_plots.memory(state.graph, profile.live_bytes if profile else ())
+
+
+_KEYS = {"phases": "r compiles", "kernels": "R times them", "roofline": "R times them", "memory": "r compiles"}
 CHARTS: tuple[Callable[[State], Chart], ...] = (
     lambda state: bench_plots.latency(benching.latest(state.history.rows)),
     lambda state: bench_plots.speedup(benching.latest(state.history.rows)),
     lambda state: bench_plots.compile_time(benching.latest(state.history.rows)),
     _phases,
+    lambda state: bench_plots.kernels(state.history.kernels),
+    lambda state: bench_plots.roofline(state.history.kernels),
+    _memory,
     _history,
 )
 
@@ -50,12 +59,15 @@ def entries(state: State, place: int, width: int, *, numbers: bool) -> list[Entr
     title = f"{place + 1} of {len(CHARTS)}   {chart.title}"
     head = [*sentences(title, width, "strong"), *sentences("", width)]
     if not chart.figures:
-        key = "r compiles" if chart.name == "phases" else "B measures"
-        return [*head, *sentences(f"{chart.empty}: {key}", width, "dim")]
+        return [*head, *sentences(f"{chart.empty}: {_KEYS.get(chart.name, 'B measures')}", width, "dim")]
     if numbers:
         return [*head, *_table(chart)]
-    rows = over_time(chart, width) if chart.over_time else bars(chart, width)
-    return [*head, *map(_entry, rows)]
+    return [*head, *map(_entry, drawn(chart, width))]
+
+
+def drawn(chart: Chart, width: int) -> list[Row]:
+    """The chart, which has figures, in rows of at most `width` cells."""
+    return _DRAWN[chart.axis](chart, width)
 
 
 def _entry(row: Row) -> Entry:
@@ -141,6 +153,43 @@ def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> 
     yield row
 
 
+def over_nodes(chart: Chart, width: int) -> list[Row]:
+    """The most that is in use in each cell's nodes, as a filled line."""
+    cells = max(10, width - 14)
+    most = [0.0] * min(cells, len(chart.figures))
+    for place, one in enumerate(chart.figures):
+        cell = place * len(most) // len(chart.figures)
+        most[cell] = max(most[cell], one.value or 0.0)
+    figure = _blank(width, _LINES)
+    figure.draw(figure.bar([at + 0.5 for at in range(len(most))], most, width=0.99, marker=LEVELS[-1]))
+    figure.ruler("x").lim(0, len(most))
+    last = len(chart.figures) - 1
+    figure.ruler("x").ticks([0.5, len(most) - 0.5], [chart.figures[0].name, chart.figures[last].name])
+    _ticks("y", 0.0, max(most), 5, chart.unit)
+    return _built({LEVELS[-1]: "accent"})
+
+
+def under_roof(chart: Chart, width: int) -> list[Row]:
+    """Kernels over their FLOPs a byte, both by powers of ten, with the machine's peaks as a roof."""
+    points = [(log10(one.at), log10(one.value)) for one in chart.figures if one.at and one.value]
+    roof = [(log10(at), log10(value)) for at, value in bench_plots.roof_line(chart)]
+    both = [*points, *roof]
+    figure = _blank(width, _LINES + 4)
+    line, dot = MARKS["separator"], MARKS["dot"]
+    if roof:
+        figure.draw(figure.signal([at for at, _ in roof], [value for _, value in roof], marker=line).lines(True))
+    figure.draw(figure.signal([at for at, _ in points], [value for _, value in points], marker=dot))
+    for axis, of in (("x", [at for at, _ in both]), ("y", [value for _, value in both])):
+        low, high = floor(min(of)), ceil(max(of))
+        ruler = figure.ruler(axis)
+        ruler.lim(low, high)
+        ruler.ticks([*range(low, high + 1)], [f"{10.0**power:g}" for power in range(low, high + 1)])
+    legend = f"  {dot} a kernel: GFLOP/s over FLOPs a byte"
+    if chart.roof:
+        legend += f"   {line} a copy's {chart.roof[0]:,.3g} GB/s, a matmul's {chart.roof[1]:,.4g} GFLOP/s"
+    return [*_built({dot: "accent", line: "fallback"}), [(clip(legend, width), "dim")]]
+
+
 def histogram(samples: Sequence[float], width: int) -> list[Row]:
     """How many of the samples (ms) took how long."""
     low, high = min(samples), max(samples)
@@ -156,6 +205,14 @@ def histogram(samples: Sequence[float], width: int) -> list[Row]:
     figure.ruler("y").lim(0, most)
     figure.ruler("y").ticks([0, most], ["0", str(most)])
     return _built({LEVELS[-1]: "accent"})
+
+
+_DRAWN: Mapping[Axis, Callable[[Chart, int], list[Row]]] = {
+    "": bars,
+    "date": over_time,
+    "node": over_nodes,
+    "FLOPs/byte": under_roof,
+}
 
 
 def _blank(width: int, height: int) -> "plotext.figure":

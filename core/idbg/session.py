@@ -207,7 +207,7 @@ class Session:
         """Measure each in processes of its own when nothing else is done; see RowMeasured. Rows go to the database."""
         self._live()
         with self._changed:
-            self._queue.append(BenchJob(subjects, database, self._take))
+            self._queue.append(BenchJob(subjects, database, self._take, known=tuple(self.history.rows)))
             self._next()
 
     def time_kernels(self, subject: Subject) -> None:

@@ -11,7 +11,11 @@ from textual.pilot import Pilot
 
 from idbg import events
 from idbg.bench.history import History, default_path
+from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
 from idbg.bench.records import Latency, Row
+from idbg.records import Graph, GraphId, Node
+from idbg.reports import bench_plots
+from idbg.reports.bench_plots import Chart
 from idbg_tui import bench_list
 from idbg_tui.app import IdbgApp
 from idbg_tui.listing import Listing
@@ -41,6 +45,38 @@ def with_rows(*measured: Row, live: bool = True) -> State:
     state = State(live=live)
     state.apply([events.RowMeasured(row=row) for row in measured])
     return state
+
+
+def with_kernels(state: State) -> State:
+    """The state once a product, which is compute-bound, and an addition were timed."""
+    product = KernelTime(
+        frame="0/0",
+        part="forward",
+        name="extern_kernels.mm",
+        kind="extern",
+        samples_us=(100.0, 110.0, 120.0),
+        share=0.5,
+        bytes=3 << 20,
+        flops=2 << 27,
+        peak_bytes_per_s=30e9,
+        peak_flops_per_s=4e12,
+    )
+    addition = replace(product, name="add", kind="cpp", share=0.2, samples_us=(40.0, 41.0, 42.0), flops=None)
+    times = KernelTimes(
+        kernels=(addition, product),
+        samples_us=(200.0,),
+        hooked_samples_us=(204.0,),
+        peaks=Peaks(device="a CPU", torch="2.15"),
+    )
+    state.apply([events.KernelsTimed(program="m.py", backend="inductor", times=times)])
+    return state
+
+
+def memory() -> Chart:
+    """Of a graph of 300 nodes, of which the one in the middle needs most."""
+    nodes = tuple(Node(name=f"n{at}", op="call_function", target="aten.add.Tensor") for at in range(300))
+    live = [(150 - abs(at - 150)) << 20 for at in range(300)]
+    return bench_plots.memory(Graph(GraphId("0/0", "forward"), nodes, ""), live)
 
 
 def told(state: State, width: int = 200) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benched import keep, listed, opened, rows, scaled
+from benched import keep, listed, memory, opened, rows, scaled, with_kernels
 from recorded import state_of
 from test_app import bar, until
 
@@ -25,7 +25,7 @@ async def test_one_list_goes_through_the_charts(tmp_path: Path) -> None:
         await pilot.press("C")
         await pilot.pause()
         titles = []
-        for _ in range(5):
+        for _ in range(8):
             titles.append(listed(app)[0])
             await pilot.press("right_square_bracket")
             await pilot.pause()
@@ -34,6 +34,9 @@ async def test_one_list_goes_through_the_charts(tmp_path: Path) -> None:
             "Speed-up",
             "Compile time",
             "Compile phases of run 1 (mock)",
+            "Time by kernel",
+            "Roofline",
+            "Memory over the graph 0/0 inference",
             "History",
         ]
         assert listed(app)[0] == titles[0]
@@ -87,10 +90,12 @@ async def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("width", [40, 70, 134])
 def test_every_chart_fits_and_each_bar_is_as_long_as_its_figure(width: int) -> None:
-    state = state_of("benched")
-    for chart in (make(state) for make in bench_charts.CHARTS):
-        drawn = bench_charts.over_time(chart, width) if chart.over_time else bench_charts.bars(chart, width)
-        assert all(sum(len(text) for text, _ in row) <= width for row in drawn), chart.name
+    state = with_kernels(state_of("benched"))
+    charts = [chart for make in bench_charts.CHARTS if (chart := make(state)).figures]
+    assert {chart.axis for chart in charts} == {"", "date", "FLOPs/byte"}
+    for chart in (*charts, memory()):
+        for row in bench_charts.drawn(chart, width):
+            assert sum(len(text) for text, _ in row) <= width, chart.name
     cold = bench_charts.bars(bench_charts.CHARTS[2](state), width)
     bars = {"".join(text for text, _ in row).partition("┤")[0].split("  ")[0].strip(): row for row in cold}
     lengths = {name: sum(text.count("█") for text, _ in row) for name, row in bars.items()}
@@ -100,14 +105,13 @@ def test_every_chart_fits_and_each_bar_is_as_long_as_its_figure(width: int) -> N
 PLAIN = """
 from idbg_tui import signs
 signs.use_ascii()
-from benched import told
+from benched import memory, told, with_kernels
 from recorded import state_of
 from idbg_tui import bench_charts, bench_list
-state = state_of("benched")
+state = with_kernels(state_of("benched"))
 print("".join(map(bench_list.plain, told(state, 120))))
-for make in bench_charts.CHARTS:
-    chart = make(state)
-    for row in bench_charts.over_time(chart, 70) if chart.over_time else bench_charts.bars(chart, 70):
+for chart in (memory(), *(make(state) for make in bench_charts.CHARTS)):
+    for row in bench_charts.drawn(chart, 70) if chart.figures else []:
         print("".join(text for text, _ in row))
 """
 

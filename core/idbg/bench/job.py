@@ -1,7 +1,7 @@
 """How does a session measure in the background, until it is done or told to stop?"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +30,11 @@ class BenchJob:
         database: Path | None,
         emit: Callable[[SessionEvent], None],
         *,
+        known: Sequence[Row] = (),
         kernels: bool = False,
     ) -> None:
         self._subjects, self._database, self._emit, self._kernels = subjects, database, emit, kernels
+        self._known = known
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="idbg-bench", daemon=True)
 
@@ -87,7 +89,7 @@ class BenchJob:
             suite = history.begin(self._subjects)
         except IdbgError as error:
             failure = error.failure()
-        for row in rows(self._subjects, told=self._told, stopped=self._stop.is_set):
+        for row in rows(self._subjects, told=self._told, stopped=self._stop.is_set, known=self._known):
             if history is not None and failure is None:
                 failure = _kept(history, suite, row)
             self._emit(events.RowMeasured(row=row))

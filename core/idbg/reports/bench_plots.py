@@ -7,25 +7,33 @@ from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from statistics import quantiles
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from idbg.bench.records import EAGER, Latency, Row
 from idbg.errors import BadInput, OutputError
+from idbg.events import KernelsTimed
+from idbg.records import Graph
 from idbg.reports.bench import milliseconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCHEMA = "idbg.bench-chart/1"
 NOT_MEASURED = "not measured"
 _MOST = 3.0  # times the largest value
 _NAMED = 4
 _DAY = 86400.0  # seconds: matplotlib counts days
-Unit = Literal["ms", "s", "x"]
+Unit = Literal["ms", "s", "x", "GFLOP/s", "MiB"]
+Axis = Literal["", "date", "node", "FLOPs/byte"]
+TOP = 12  # kernels that have a bar of their own
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A bar, or, with `at`, a point of the line `name`; None was not measured. Nine of ten samples are from `low` to
-    `high`."""
+    """A bar, or, with `at`, a point: of the line `name` over dates, of the graph's node `name`, or of the kernel `name`
+    over its FLOPs a byte. None was not measured. Nine of ten samples are from `low` to `high`.
+    """
 
     name: str
     value: float | None
@@ -35,17 +43,22 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """`name` is that of its files. Without figures `empty` says what would give some."""
+    """`name` is that of its files; `axis` is what `at` is. Without figures `empty` says what would give some.
+
+    `roof`: the machine's peaks, in GB/s and GFLOP/s.
+    """
 
     name: str
     title: str
     unit: Unit
     figures: tuple[Figure, ...]
     empty: str
+    axis: Axis = ""
+    roof: tuple[float, float] | None = None
 
     @property
     def over_time(self) -> bool:
-        return any(figure.at is not None for figure in self.figures)
+        return self.axis == "date"
 
     @property
     def reach(self) -> float:
@@ -101,7 +114,49 @@ def history(rows: Iterable[Row]) -> Chart:
     found = [Figure(_line(row, hosts), *_spread(row.latency_ms), at=row.at) for row in good]
     found.sort(key=lambda figure: (figure.name, figure.at))
     title = "History: the median latency of each measurement, by date"
-    return Chart("history", title, "ms", tuple(found), "no earlier measurement of this program is in the database")
+    empty = "no earlier measurement of this program is in the database"
+    return Chart("history", title, "ms", tuple(found), empty, "date")
+
+
+def kernels(timed: KernelsTimed | None) -> Chart:
+    """The longest, the others together, and what is no kernel's."""
+    times = timed.times if timed else None
+    empty = "no kernel was timed yet"
+    if timed is None or times is None:
+        return Chart("kernels", "Time by kernel", "ms", (), empty)
+    longest = times.by_time
+    found = [Figure(one.handle or one.name, one.run_us / 1e3) for one in longest[:TOP]]
+    if rest := longest[TOP:]:
+        found.append(Figure(f"{len(rest)} others", sum(one.run_us for one in rest) / 1e3))
+    found.append(Figure("no kernel: Python, gaps", max(times.missed_us, 0.0) / 1e3))
+    title = f"Time by kernel of {timed.backend}: of a call's {milliseconds(times.total_us / 1e3)}"
+    return Chart("kernels", title, "ms", tuple(found), empty)
+
+
+def roofline(timed: KernelsTimed | None) -> Chart:
+    """The kernels whose FLOPs are counted, under the machine's measured peaks for their dtype."""
+    times = timed.times if timed else None
+    counted = [one for one in (times.kernels if times else ()) if one.flops and one.bytes]
+    figures = tuple(
+        Figure(one.handle or one.name, (one.flops_per_s or 0.0) / 1e9, at=(one.flops or 0) / (one.bytes or 1))
+        for one in counted
+    )
+    known = [(one.peak_bytes_per_s, one.peak_flops_per_s) for one in counted]
+    roofs = [(memory / 1e9, compute / 1e9) for memory, compute in known if memory and compute]
+    title = "Roofline: FLOP/s over FLOPs a byte, under a copy's and a matmul's measured speed"
+    empty = "no kernel with counted FLOPs (products, convolutions, attention) was timed"
+    return Chart("roofline", title, "GFLOP/s", figures, empty, "FLOPs/byte", max(roofs, default=None))
+
+
+def memory(graph: Graph | None, live_bytes: Sequence[int]) -> Chart:
+    """What is in use while each node runs."""
+    nodes = graph.nodes if graph else ()
+    figures = [
+        Figure(node.name, used / 2**20, at=float(place))
+        for place, (node, used) in enumerate(zip(nodes, live_bytes, strict=False))
+    ]
+    title = f"Memory over the graph {graph.id if graph else ''}: in use while each node runs, by shapes"
+    return Chart("memory", title, "MiB", tuple(figures), "no graph is shown, or its memory is not counted yet", "node")
 
 
 def _spread(found: Latency | None) -> tuple[float | None, float | None, float | None]:
@@ -123,16 +178,18 @@ def _line(row: Row, hosts: bool) -> str:
 def table(chart: Chart) -> tuple[tuple[str, ...], list[tuple[str | float | None, ...]]]:
     """The names of the columns, then a row for each figure."""
     spread = any(figure.low is not None for figure in chart.figures)
-    heads = ("measured", *(("at",) * chart.over_time), _head(chart))
+    heads = ("measured", *({"": (), "date": ("at",)}.get(chart.axis, (chart.axis,))), _head(chart))
     rows: list[tuple[str | float | None, ...]] = []
     for one in chart.figures:
-        when = (date(one.at).isoformat(sep=" ", timespec="seconds"),) if one.at is not None else ()
+        when: tuple[str | float, ...] = () if one.at is None else (one.at,)
+        if chart.over_time and one.at is not None:
+            when = (date(one.at).isoformat(sep=" ", timespec="seconds"),)
         rows.append((one.name, *when, one.value, *((one.low, one.high) if spread else ())))
     return (*heads, *(("p5", "p95") if spread else ())), rows
 
 
 def _head(chart: Chart) -> str:
-    return {"ms": "median ms", "s": "seconds", "x": "times eager"}[chart.unit]
+    return {"ms": "median ms", "s": "seconds", "x": "times eager"}.get(chart.unit, chart.unit)
 
 
 def to_csv(chart: Chart) -> str:
@@ -155,6 +212,8 @@ def said(value: float | None, unit: Unit) -> str:
         return NOT_MEASURED
     if unit == "x":
         return f"{value:.2f} x"
+    if unit in ("GFLOP/s", "MiB"):
+        return f"{value:,.4g} {unit}"
     return milliseconds(value if unit == "ms" else 1e3 * value)
 
 
@@ -211,6 +270,8 @@ def save(chart: Chart, path: Path) -> None:
         axes.legend()
         axes.xaxis_date(datetime.now().astimezone().tzinfo)
         picture.autofmt_xdate()
+    elif chart.axis:
+        _draw_points(axes, chart)
     else:
         names = [f"{one.name}  {said(one.value, chart.unit)}" for one, _ in measured]
         errors = _errors(measured) if any(one.low is not None for one, _ in measured) else None
@@ -222,6 +283,35 @@ def save(chart: Chart, path: Path) -> None:
         picture.savefig(path, dpi=120)
     except OSError as error:
         raise _unwritten(path, error) from error
+
+
+def _draw_points(axes: "Axes", chart: Chart) -> None:
+    """A line over the graph's nodes; or kernels under the roof."""
+    places, values = [one.at or 0.0 for one in chart.figures], [one.value or 0.0 for one in chart.figures]
+    axes.set_xlabel(chart.axis)
+    axes.set_ylabel(chart.unit)
+    if chart.axis == "node":
+        axes.fill_between(places, values, step="mid")
+        return
+    axes.scatter(places, values)
+    for one in chart.figures:
+        axes.annotate(one.name, (one.at or 0.0, one.value or 0.0), fontsize=6)
+    if chart.roof is not None:
+        ends = roof_line(chart)
+        axes.plot([at for at, _ in ends], [value for _, value in ends], color="black")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+
+
+def roof_line(chart: Chart) -> list[tuple[float, float]]:
+    """The corners of the roof over the points: along a copy's speed, then along a matmul's."""
+    if chart.roof is None:
+        return []
+    memory, compute = chart.roof
+    places = [one.at or 1.0 for one in chart.figures]
+    ridge = compute / memory
+    first, last = min(*places, ridge) / 2, max(*places, ridge) * 2
+    return [(first, first * memory), (ridge, compute), (last, compute)]
 
 
 def _errors(measured: Sequence[tuple[Figure, float]]) -> list[list[float]]:
