@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 
 def scan(decay: Tensor, drive: Tensor) -> Tensor:
-    """Every state of state[t] = decay[t] * state[t - 1] + drive[t] along dim 1, in log2(length) steps (Hillis-Steele)."""
+    """Every state of state[t] = decay[t] * state[t - 1] + drive[t] along dim 1, in log2(length) steps."""
     step = 1
     while step < drive.shape[1]:
         drive = torch.cat([drive[:, :step], decay[:, step:] * drive[:, :-step] + drive[:, step:]], 1)
