@@ -184,6 +184,7 @@ def setting(rows: Sequence[Row]) -> str:
     how = ["training step" if first.kind == "training" else "forward"]
     how += [f"batch {first.batch}"] if first.batch else []
     how += [first.dtype] if first.dtype else []
+    how += [first.size] if first.size else []
     if first.machine:
         machine = first.machine
         threads = f"{counted(machine.threads, 'thread')} of {machine.processors}"

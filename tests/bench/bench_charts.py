@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
 
 from bench_browser import line
+from benched import with_kernels
 from msgspec.structs import replace
 from recorded import state_of
 
@@ -25,7 +26,7 @@ WIDTHS = {"80x24": 72, "110x32": 101, "160x45": 134}
 
 
 def filled() -> State:
-    state = state_of("benched")
+    state = with_kernels(state_of("benched"))
     good = [row for row in state.history.rows if row.latency_ms]
     more = [replace(good[-1], backend=f"inductor:mode-{number}") for number in range(2)]
     state.history.rows += more

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import idbg
+from idbg import events
 from idbg.constraints import Constraint
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
@@ -19,6 +20,10 @@ from idbg.constraints.layout import Layout
 from idbg.constraints.memory import Memory
 from idbg.constraints.peak_memory import PeakMemory
 from idbg.constraints.unsupported_ops import UnsupportedOps
+from idbg.records import Program, Target
+from idbg.run import fold
+from idbg.worker.jobs import Jobs
+from idbg.worker.protocol import Compile
 
 Function = Callable[..., torch.Tensor]
 
@@ -129,6 +134,26 @@ def test_14_every_broken_rule_is_named_at_once():
     rules = (Dtype(allowed=("float32",)), Alignment(multiple=4), UnsupportedOps(deny=("cos",)))
     text = refusal(lambda x: torch.cos(x + 1), torch.randn(3, 3, dtype=torch.float64), backend=aot(*rules, strict=True))
     assert all(rule in text for rule in ("dtype", "alignment", "unsupported_ops"))
+
+
+@pytest.mark.slow
+def test_15_forward_and_backward_have_kernels(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import torch\n"
+        "def program():\n"
+        "    layers = [torch.randn(512, 512, requires_grad=True) for _ in range(3)]\n"
+        "    def model(x):\n"
+        "        for layer in layers:\n"
+        "            x = torch.relu(x @ layer)\n"
+        "        return x.sum()\n"
+        "    return model, (torch.randn(512, 512),), lambda out: out\n"
+    )
+    told: list[events.SessionEvent] = []
+    request = Compile(1, Program(str(tmp_path / "model.py")), Target("aot"), str(tmp_path))
+    told.append(events.RunStarted(run=1, program=request.program, target=request.target))
+    assert Jobs(told.append).compile(request).failure is None
+    found = {kernel.part for kernel in fold(told).runs[1].kernels if kernel.source}
+    assert found == {"forward", "backward"}
 
 
 def test_21_a_refusal_names_a_repro_that_is_new(mock):

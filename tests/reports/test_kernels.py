@@ -120,6 +120,10 @@ def test_json_has_the_figures_and_their_samples():
         (replace(SINE, bytes=900_000), "memory-bound: 225 % of a copy's bandwidth, from a cache or not all read"),
         (replace(SINE, bytes=3_000), "not known: 1 % of a copy's bandwidth, and its arithmetic is not counted"),
         (replace(SINE, bytes=None), "not known"),
+        (
+            replace(PRODUCT, bytes=20_000, flops=60_000),
+            "not known: far below both peaks, 1 % of a copy's bandwidth, 0.5 % of a matmul's FLOP/s",
+        ),
         (SMALL, "launch-bound: 2.0 x an empty launch"),
         (replace(SMALL, empty_us=None, bytes=8_000), "memory-bound: 100 % of a copy's bandwidth"),
     ],

@@ -15,6 +15,7 @@ Bound = Literal["memory", "compute", "launch", "unknown"]
 
 LAUNCHES = 3.0  # up to so many empty launches' time a kernel is launch-bound
 BEYOND = 1.05  # of a copy's bandwidth: no memory gives so much
+LITTLE = 0.05  # of either peak: a kernel that is further from both waits for something else
 MUCH = 0.5  # of a copy's bandwidth: less says nothing of a kernel whose arithmetic is not counted
 
 
@@ -104,7 +105,7 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
         if self.of_empty is not None and self.of_empty <= LAUNCHES:
             return "launch"
         if memory is not None and compute is not None:
-            return "memory" if memory >= compute else "compute"
+            return "unknown" if max(memory, compute) < LITTLE else "memory" if memory >= compute else "compute"
         return "memory" if memory is not None and memory >= MUCH and self.flops is None else "unknown"
 
     @property
@@ -119,6 +120,8 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
                 return f"memory-bound: {memory}{beyond}"
             case "compute":
                 return f"compute-bound: {100 * (self.of_compute or 0):.0f} % of a matmul's FLOP/s"
+            case "unknown" if self.of_memory and self.of_compute:
+                return f"not known: far below both peaks, {memory}, {100 * self.of_compute:.1f} % of a matmul's FLOP/s"
             case "unknown":
                 return f"not known: {memory}, and its arithmetic is not counted" if self.of_memory else "not known"
 

@@ -98,6 +98,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     forward: Latency | None = None  # of a program that trains: the forward alone
     kind: Pass = "forward"
     items: int | None = None  # of a batch
+    size: str = ""  # weights and inputs, in words
     peak_bytes: int | None = None
     resolution_ms: float = 0.0
     machine: Machine = Machine()
@@ -140,6 +141,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     dtype: str = ""
     batch: int | None = None
+    size: str = ""
     cold_compile_s: float | None = None
     warm_compile_s: float | None = None
     latency_ms: Latency | None = None

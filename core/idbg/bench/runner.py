@@ -91,7 +91,13 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
     for task, answer in answers.items():
         match answer:
             case Measured() if task == "cold":
-                row = replace(row, cold_compile_s=answer.compile_s, kind=answer.kind, machine=_here(answer, subject))
+                row = replace(
+                    row,
+                    cold_compile_s=answer.compile_s,
+                    kind=answer.kind,
+                    size=answer.size,
+                    machine=_here(answer, subject),
+                )
             case Measured():
                 row = _timed(row, answer, subject)
             case Checked():
@@ -117,6 +123,7 @@ def _timed(row: Row, answer: Measured, subject: Subject) -> Row:
         latency_ms=latency,
         forward_ms=answer.forward,
         kind=answer.kind,
+        size=answer.size,
         items_per_s=per_second,
         peak_bytes=answer.peak_bytes,
         machine=_here(answer, subject),

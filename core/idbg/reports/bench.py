@@ -92,6 +92,7 @@ def _program(rows: list[Row]) -> Iterator[str]:
     how = ["training step" if first.kind == "training" else "forward"]
     how += [f"batch {first.batch}"] if first.batch else []
     how += [first.dtype] if first.dtype else []
+    how += [first.size] if first.size else []
     if machine:
         how += [machine.device, f"{count(machine.threads, 'thread')} of {machine.processors}", f"torch {machine.torch}"]
     yield f"{first.program}   {', '.join(how)}"

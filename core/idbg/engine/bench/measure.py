@@ -95,6 +95,7 @@ def _measured(workload: Workload, subject: Subject, task: Task, before: int | No
         compile_s=None if subject.backend.name == EAGER else first,
         kind="training" if workload.loss else "forward",
         items=sizes.batch_of(workload),
+        size=sizes.said(workload),
         machine=machine,
     )
     if task == "cold":

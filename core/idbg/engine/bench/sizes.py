@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.utils._pytree import tree_leaves, tree_map
 
+from idbg.engine import compat
 from idbg.engine.program import Workload
 from idbg.errors import BadInput
 
@@ -20,6 +21,9 @@ DTYPES = {
     "float64": torch.float64,
     "fp64": torch.float64,
 }
+
+
+SHOWN = 2  # inputs
 
 
 def in_dtype(workload: Workload, name: str) -> Workload:
@@ -50,6 +54,16 @@ def in_batches_of(workload: Workload, batch: int) -> Workload:
 
     args, kwargs = tree_map(resized, (workload.args, dict(workload.kwargs)))
     return replace(workload, args=args, kwargs=kwargs)
+
+
+def said(workload: Workload) -> str:
+    """How large the program is: "11.7 M weights, f32[1,3,224,224]"."""
+    weights = sum(weight.numel() for weight in workload.model.parameters()) if isinstance(workload.model, Module) else 0
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    inputs = [str(compat.tensor_meta(leaf)) for leaf in leaves if isinstance(leaf, Tensor)]
+    more = f" +{len(inputs) - SHOWN}" if len(inputs) > SHOWN else ""
+    counted = f"{weights / 1e6:,.3g} M weights" if weights >= 1e5 else f"{weights:,} weights" if weights else ""
+    return ", ".join(filter(None, (counted, *inputs[:SHOWN]))) + more
 
 
 def batch_of(workload: Workload) -> int | None:
