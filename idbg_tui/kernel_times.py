@@ -37,7 +37,8 @@ def said(timed: KernelsTimed) -> Iterator[tuple[str, str]]:
     times = timed.times
     if times is None:
         why = timed.failure.message.partition("\n")[0] if timed.failure else "nothing was measured"
-        yield f"the kernels of {timed.backend} were not timed: {why}", "reject"
+        yield f"the kernels of {timed.backend} were not timed", "reject"
+        yield f"  {why}", "reject"
         return
     call = "training step" if times.kind == "training" else "forward"
     whole = f"{_us(times.sum_us)} of a {call}'s {_us(times.total_us)}"

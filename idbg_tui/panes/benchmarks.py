@@ -131,5 +131,6 @@ def _why_empty(state: State) -> tuple[str, ...]:
     backends = state.bench.backends(state.target)
     return (
         f"not measured: B measures {', '.join(backends)}",
-        f"R times each kernel of {state.target.backend}, T chooses backends, C charts what was measured before",
+        f"R times each kernel of {state.target.backend}",
+        "T chooses backends, C charts what was measured before",
     )

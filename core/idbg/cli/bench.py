@@ -167,7 +167,7 @@ def _measured(subjects: list[Subject], known: list[Row], suite: int, history: Hi
             for row in measured_rows(subjects, seconds=seconds, told=_progress, known=known):
                 found.append(row)
                 _keep(history, suite, row)
-        except BaseException:
+        except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
             if len(found) < len(subjects):
                 print(f"idbg: {len(found)} of {len(subjects)} rows are kept; --resume goes on", file=sys.stderr)
             raise
