@@ -5,6 +5,7 @@ What is wrong with the command line, the settings or the folders is said before 
 
 import argparse
 import asyncio
+import gc
 import os
 import select
 import signal
@@ -51,9 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"idbg-tui: {error}", file=sys.stderr)
         return BAD_USAGE
     with session:
+        gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
         from idbg_tui.app import IdbgApp
 
-        return _show(IdbgApp(session, chosen))
+        app = IdbgApp(session, chosen)
+        gc.freeze()  # modules stay: later collections need not look at them
+        gc.enable()
+        return _show(app)
 
 
 def _parser() -> argparse.ArgumentParser:

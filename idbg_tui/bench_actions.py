@@ -9,11 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from idbg.bench import plan
-from idbg.bench.records import EAGER, Backend, Subject
-from idbg.bench.runner import file_of
+from idbg.bench.records import EAGER, Backend, Subject, file_of
 from idbg.errors import IdbgError
-from idbg.reports import bench_plots
-from idbg_tui import backends, bench_charts, bench_view, benching
+from idbg_tui import backends, benching
 from idbg_tui.diff_actions import DiffActions
 from idbg_tui.listing import Entry, Listing
 from idbg_tui.messages import BenchAsked, Flash
@@ -154,6 +152,8 @@ class BenchActions(DiffActions):
 
     def on_bench_asked(self, message: BenchAsked) -> None:
         rows = {benching.key(row): row for row in self.state.history.rows}
+        from idbg_tui import bench_view  # as with charts: the first paint does not wait for what it does not show
+
         row = rows.get(message.row)
         if row is not None:
 
@@ -168,10 +168,14 @@ class BenchActions(DiffActions):
         self._push(ChartListing("Charts", self.keys["charts"], self._chart_entries))
 
     def _chart_entries(self, width: int) -> Sequence[Entry]:
+        from idbg_tui import bench_charts
+
         return bench_charts.entries(self.state, self._chart_shown, width, numbers=self._numbers_shown)
 
     def action_chart(self, step: int) -> None:
         """Show the chart before or after the one that is shown."""
+        from idbg_tui import bench_charts
+
         self._chart_shown = (self._chart_shown + step) % len(bench_charts.CHARTS)
         self._make_again()
 
@@ -186,6 +190,9 @@ class BenchActions(DiffActions):
 
     def action_write_chart(self) -> None:
         """Write the numbers and the picture of the chart that is shown into the session's folder."""
+        from idbg.reports import bench_plots
+        from idbg_tui import bench_charts
+
         chart = bench_charts.CHARTS[self._chart_shown](self.state)
         if not chart.figures:
             self.post_message(Flash(f"nothing to write: {chart.empty}"))

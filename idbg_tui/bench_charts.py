@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil, floor, log10
-
-import plotext
+from typing import TYPE_CHECKING
 
 from idbg.reports import bench_plots
 from idbg.reports.bench_plots import NOT_MEASURED, Axis, Chart, Figure, Unit, said
@@ -16,10 +15,14 @@ from idbg_tui.signs import LEVELS, MARKS
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Row, clip, cut
 
+if TYPE_CHECKING:
+    import plotext
+
 _TIGHT = 6  # bars; more stand without a row between them
 _JOINED = 24  # points of a line, that a dotted line joins; more stand close enough
 _LINES = 14  # rows of a chart over time
 _BINS = 30
+_COLUMNS = 60  # of memory over nodes: plotext takes 0.1 ms for each
 _BIN_ROWS = 8
 _STYLES = ("accent", "fallback", "clean", "pad", "reject")
 _FRAME = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─": "-", "│": "|"})
@@ -154,8 +157,8 @@ def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> 
 
 
 def over_nodes(chart: Chart, width: int) -> list[Row]:
-    """The most that is in use in each cell's nodes, as a filled line."""
-    cells = max(10, width - 14)
+    """The most that is in use in each column's nodes."""
+    cells = min(_COLUMNS, max(10, width - 14))
     most = [0.0] * min(cells, len(chart.figures))
     for place, one in enumerate(chart.figures):
         cell = place * len(most) // len(chart.figures)
@@ -217,6 +220,8 @@ _DRAWN: Mapping[Axis, Callable[[Chart, int], list[Row]]] = {
 
 def _blank(width: int, height: int) -> "plotext.figure":
     """plotext's figure, which is one for the whole process: it is built on one thread, and cleared first."""
+    import plotext  # not at the top: it takes 0.1 s, for which the first paint would wait
+
     plotext.figure.clear()
     plotext.figure.plot_size(width, height)
     return plotext.figure
@@ -228,12 +233,16 @@ def _ticks(axis: str, low: float, high: float, wanted: int, unit: Unit) -> None:
     power = 10.0 ** floor(log10(rough))
     step = next(power * part for part in (1, 2, 5, 10) if power * part >= rough)
     places = [step * at for at in range(ceil((high - low) / step) + 1) if step * at <= high * 1.02]
+    import plotext
+
     ruler = plotext.figure.ruler(axis)
     ruler.lim(low, high * 1.04)
     ruler.ticks(places, [plain(said(place, unit)) if place else "0" for place in places])
 
 
 def _built(styles: Mapping[str, str]) -> list[Row]:
+    import plotext
+
     text = plotext.uncolorize(plotext.figure.build().string())
     return [list(_styled(line, styles)) for line in text.rstrip("\n").split("\n")]
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
 
-import plotext
-
 from idbg_tui.signs import MARKS
 from idbg_tui.widgets.lines import Row
 
@@ -30,6 +28,8 @@ def log_chart(series: Sequence[Series], width: int, height: int, *, least: float
     xs = [x for one in series for x, _ in one.points]
     if not lows:
         return []
+    import plotext  # not at the top: it takes 0.1 s, for which the first paint would wait
+
     low, high = floor(log10(min(lows))), max(ceil(log10(max(lows))), floor(log10(min(lows))) + 1)
     figure = plotext.figure  # one for the whole process: built on one thread, cleared first
     figure.clear()

@@ -1,5 +1,6 @@
 """What is asked of a benchmark, and what was measured, as data? A figure that was not measured is None."""
 
+import os
 from collections.abc import Sequence
 from statistics import fmean, median, quantiles, stdev
 from typing import Literal
@@ -163,3 +164,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, str, str, str, int | None]:
         """What makes two rows measurements of the same."""
         return self.file, self.backend, self.device, self.dtype, self.batch
+
+
+def file_of(program: Program) -> str:
+    """What names the program wherever one stands, with its arguments."""
+    path = program.label if program.module else os.path.abspath(os.path.join(program.cwd, program.label))
+    return " ".join((path, *program.argv))

@@ -1,7 +1,6 @@
 """Which rows come of these programs and backends, measured one after another?"""
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -13,8 +12,20 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bench.process import measured
-from idbg.bench.records import EAGER, SECONDS, Answer, Checked, Failed, Machine, Measured, Row, Subject, Task, Timed
-from idbg.records import Program
+from idbg.bench.records import (
+    EAGER,
+    SECONDS,
+    Answer,
+    Checked,
+    Failed,
+    Machine,
+    Measured,
+    Row,
+    Subject,
+    Task,
+    Timed,
+    file_of,
+)
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
@@ -158,12 +169,6 @@ def _with_speedup(row: Row, eager: Row | None) -> Row:
     if row.backend == EAGER or not mine or not theirs or not mine.median:
         return row
     return replace(row, speedup=theirs.median / mine.median)
-
-
-def file_of(program: Program) -> str:
-    """What names the program wherever one stands, with its arguments."""
-    path = program.label if program.module else os.path.abspath(os.path.join(program.cwd, program.label))
-    return " ".join((path, *program.argv))
 
 
 def _hash(subject: Subject) -> str:

@@ -10,8 +10,8 @@ from idbg import settings
 from idbg.bench import plan
 from idbg.bench.change import Change, change
 from idbg.bench.history import History, Suite, default_path
-from idbg.bench.records import EAGER, RUNS, SECONDS, Backend, Failed, Row, Subject, Task, Timed
-from idbg.bench.runner import file_of, kernel_times, reason
+from idbg.bench.records import EAGER, RUNS, SECONDS, Backend, Failed, Row, Subject, Task, Timed, file_of
+from idbg.bench.runner import kernel_times, reason
 from idbg.bench.runner import rows as measured_rows
 from idbg.cli import FAILED, printing
 from idbg.errors import BadInput, OutputError

@@ -1,6 +1,5 @@
 """How do benchmark rows read to a person, and to another program?"""
 
-import csv
 import io
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -48,6 +47,8 @@ def to_json(
 
 def to_csv(rows: Sequence[Row]) -> str:
     """A line each, without the samples."""
+    import csv  # not at the top: the first paint would wait for it
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     plain = ("program", "backend", "status", "reason", "kind", "device", "dtype", "batch")
