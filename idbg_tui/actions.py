@@ -72,7 +72,7 @@ class Actions(BenchActions):
     def action_cancel(self) -> None:
         if self.state.measuring:
             self._cancel("stopping: finished rows stay")
-        elif self.state.running or self.state.repro_running:
+        elif self.state.running or self.state.repro_running or self.state.bench.waiting:
             self._cancel("cancelling")
         else:
             self.flash("nothing is being compiled or measured")

@@ -72,6 +72,7 @@ class BenchActions(DiffActions):
                 device=target.device,
                 rules=target.rules,
                 options=target.options,
+                dynamic=target.dynamic,
             )
             subjects = plan.subjects([program], asked, like)
             self.state.bench.waiting = len(subjects)  # until it begins: a compile may go on
@@ -96,9 +97,11 @@ class BenchActions(DiffActions):
             backend=Backend(target.backend),
             device=target.device,
             options=target.options,
+            dynamic=target.dynamic,
             runs=KERNEL_RUNS,
         )
         if self.attempt(lambda: self.session.time_kernels(subject)):
+            self.state.bench.waiting = 1  # until it begins: a compile may go on
             self.body.go(6)
             self.show()
 

@@ -95,7 +95,8 @@ class Known:
         timed, shown = self.history.kernels, self.shown
         if timed is None or timed.times is None or shown is None:
             return None
-        if (timed.program, timed.backend) != (shown.program.label, shown.target.backend):
+        same = (timed.program, timed.backend) == (shown.program.label, shown.target.backend)
+        if not same or timed.at < shown.started:  # the program may be another since
             return None
         if self._times is None or self._times[0] is not timed.times:
             by_launch: dict[tuple[str, str, str], KernelTime] = {

@@ -1,6 +1,8 @@
 """Rows are kept by whoever measures, at once with others, and a database that is broken loses nothing."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -68,7 +70,7 @@ def test_several_may_write_at_once(history: History) -> None:
     assert sum(len(history.rows(suite.id)) for suite in history.suites()) == 80
 
 
-@pytest.mark.parametrize("damage", ["not a database", "torn", "of another program"])
+@pytest.mark.parametrize("damage", ["not a database", "torn"])
 def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "bench.sqlite"
     if damage == "torn":
@@ -81,18 +83,41 @@ def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: st
         with path.open("r+b") as file:
             file.seek(size // 2)
             file.write(b"\xff" * (size // 2))
-    elif damage == "of another program":
-        other = sqlite3.connect(path)
-        other.execute("create table rows (song text)")
-        other.close()
     else:
         path.write_bytes(b"this was never a database" * 100)
     before = path.read_bytes()
     anew = History(path)
     (note,) = anew.notes
-    (aside,) = tmp_path.glob("bench.sqlite.broken-*")
+    (aside,) = (found for found in tmp_path.glob("bench.sqlite.broken-*") if not found.name.endswith(("-wal", "-shm")))
     assert str(aside) in note and aside.read_bytes() == before
     assert anew.suites() == [] and anew.begin([SUBJECT]) == 1
+
+
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "music.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("create table rows (song text)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match="another program's database"):
+        History(path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_rows_in_the_log_of_a_broken_database_are_moved_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "bench.sqlite"
+    History(path).close()
+    killed = (
+        "import os, sys; from pathlib import Path; from idbg.bench.history import History\n"
+        f"history = History(Path({str(path)!r})); history.begin([]); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", killed], check=False)
+    log = path.with_name(path.name + "-wal").read_bytes()
+    assert log
+    path.write_bytes(b"\xff" * path.stat().st_size)
+    assert History(path).notes
+    (kept,) = tmp_path.glob("bench.sqlite.broken-*-wal")
+    assert kept.read_bytes() == log
 
 
 def test_a_database_that_another_holds_is_said_so_in_a_sentence(

@@ -89,7 +89,7 @@ class Session:
         self._refused = False  # the last edit
         self._warned: set[str] = set()  # what was odd in the rules in force
         self._runs = 0
-        self._overtime = Overtime(self.cancel)
+        self._overtime = Overtime(self._stop_in_hand)
 
     # ------------------------------------------------------------- what happened
 
@@ -135,7 +135,9 @@ class Session:
             request = Compile(
                 run=self._runs, program=self.program, target=self.target, folder="", comparison=comparison
             )
-            self._queue = [job for job in self._queue if not isinstance(job, Compile)] + [request]
+            waiting = [job for job in self._queue if not isinstance(job, Compile)]
+            benches = [job for job in waiting if isinstance(job, BenchJob)]  # those take minutes
+            self._queue = [*(job for job in waiting if not isinstance(job, BenchJob)), request, *benches]
             if isinstance(self._in_hand, BenchJob):
                 self._in_hand.stop()
             elif isinstance(self._in_hand, Compile) and not self._stopping:
@@ -146,9 +148,14 @@ class Session:
 
     def cancel(self) -> None:
         """Stop what is done now and forget what waits; a second time, without waiting for it to stop by itself."""
-        worker = self._live()
         with self._changed:
             self._queue.clear()
+            self._stop_in_hand()
+
+    def _stop_in_hand(self) -> None:
+        """Stop what is done now; what waits stays."""
+        worker = self._live()
+        with self._changed:
             if isinstance(self._in_hand, BenchJob):
                 self._in_hand.stop()
             elif self._in_hand is not None:

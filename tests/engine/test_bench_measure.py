@@ -6,11 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.bench import memory, sizes
+from idbg.bench.records import Backend, Subject
+from idbg.engine.bench import measure, memory, sizes
 from idbg.engine.bench.busy import Busy
 from idbg.engine.bench.latency import latency, resolution, settle
 from idbg.engine.program import Workload
 from idbg.errors import BadInput
+from idbg.records import Program
 
 
 def test_a_call_takes_as_long_as_it_takes() -> None:
@@ -84,3 +86,25 @@ def test_weights_and_floating_inputs_are_cast() -> None:
         sizes.in_dtype(model(), "bf17")
     with pytest.raises(BadInput, match="a function"):
         sizes.in_dtype(Workload(torch.relu, (torch.ones(2),)), "bf16")
+
+
+def test_the_modes_options_then_those_asked_for_reach_inductor(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    def compile(model: object, **settings: object) -> object:
+        given.update(settings)
+        return model
+
+    monkeypatch.setattr(torch, "compile", compile)
+    asked = Subject(
+        program=Program("m.py"),
+        backend=Backend("inductor", "max-autotune-no-cudagraphs"),
+        options={"coordinate_descent_tuning": False, "epilogue_fusion": False},
+        dynamic=True,
+    )
+    measure._compiled(torch.relu, asked)
+    assert given["dynamic"] is True
+    options = given["options"]
+    assert isinstance(options, dict)
+    assert options["max_autotune"] is True and options["coordinate_descent_tuning"] is False
+    assert options["epilogue_fusion"] is False

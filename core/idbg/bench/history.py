@@ -1,6 +1,7 @@
 """What was measured before, by whom and when? A SQLite database that several processes may write to at once."""
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -56,10 +57,11 @@ class History:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._connection = _opened(path)
-            except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
-                    raise
-                self._connection = self._anew(error)
+            except _Broken as error:
+                aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+                error.move(path, aside)
+                self.notes.append(f"{path} cannot be read ({error}): it was moved to {aside}, and a new one begun")
+                self._connection = _opened(path)
 
     def close(self) -> None:
         self._connection.close()
@@ -110,12 +112,6 @@ class History:
             found = self._connection.execute(f"select row from rows where {wanted}", values).fetchall()
         return [_decode_row(row) for (row,) in found]
 
-    def _anew(self, error: sqlite3.DatabaseError) -> sqlite3.Connection:
-        aside = self.path.with_name(f"{self.path.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}")
-        self.path.rename(aside)
-        self.notes.append(f"{self.path} cannot be read ({error}): it was moved to {aside}, and a new one begun")
-        return _opened(self.path)
-
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         """SQLite's and the disk's errors in a sentence."""
@@ -129,7 +125,22 @@ class History:
             ) from error
 
 
+class _Broken(Exception):
+    """The database cannot be read. Its connection is open still: closing it would take the rows that are in the log."""
+
+    def __init__(self, error: sqlite3.Error, connection: sqlite3.Connection) -> None:
+        super().__init__(str(error))
+        self._connection = connection
+
+    def move(self, path: Path, aside: Path) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
+        self._connection.close()
+
+
 def _opened(path: Path) -> sqlite3.Connection:
+    """Raises _Broken where it cannot be read, OutputError where it is somebody else's."""
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS)
     try:
         # before anything is written: what is moved aside is as it was
@@ -140,10 +151,15 @@ def _opened(path: Path) -> sqlite3.Connection:
             "select (select user_version from pragma_user_version), (select count(*) from sqlite_master)"
         ).fetchone()
         if tables and version != VERSION:
-            raise sqlite3.DatabaseError("it is another version's, or another program's")
+            connection.close()
+            raise OutputError(
+                f"{path} is another program's database, or another version's", hint="give another: --database FILE"
+            )
         connection.execute("pragma journal_mode = wal")
         connection.executescript(f"pragma user_version = {VERSION}; {_SCHEMA}")
-    except sqlite3.Error:
+    except sqlite3.OperationalError:
         connection.close()
         raise
+    except sqlite3.DatabaseError as error:
+        raise _Broken(error, connection) from error
     return connection

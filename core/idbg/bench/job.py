@@ -90,8 +90,8 @@ class BenchJob:
         except IdbgError as error:
             failure = error.failure()
         for row in rows(self._subjects, told=self._told, stopped=self._stop.is_set, known=self._known):
-            if history is not None and failure is None:
-                failure = _kept(history, suite, row)
+            if history is not None and suite:
+                failure = _kept(history, suite, row) or failure
             self._emit(events.RowMeasured(row=row))
         if history is not None:
             if not self._stop.is_set() and failure is None:

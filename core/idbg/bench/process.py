@@ -52,11 +52,14 @@ def _lines(child: Child, printed: bytearray, deadline: float, stopped: Callable[
     with selectors.DefaultSelector() as selector:
         for fd in (child.stdout, child.stderr):
             selector.register(fd, selectors.EVENT_READ, partial(child.drain, fd, keep))
-        while not child.exited():
+        while not lines and not child.exited():  # one that has answered may hang at its exit
             if time.monotonic() > deadline or stopped():
                 return None
+            began = time.monotonic()
             for key, _ in selector.select(POLL_SECONDS):
                 key.data()
+            if time.monotonic() - began < POLL_SECONDS / 10:  # a pipe that the program closed is ready for ever
+                time.sleep(POLL_SECONDS / 10)
             lines += child.lines() or []
     return lines + child.remaining_lines()
 

@@ -45,6 +45,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     threads: int = 0
     rules: str = ""
     options: dict[str, bool | int | float | str] = {}
+    dynamic: bool | None = None
 
 
 class Latency(msgspec.Struct, frozen=True):

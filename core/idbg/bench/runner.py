@@ -1,12 +1,12 @@
 """Which rows come of these programs and backends, measured one after another?"""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ def rows(
 
 
 def _same(row: Row) -> tuple[object, ...]:
-    return row.file, row.device, row.dtype, row.batch
+    return row.file, row.program_hash, row.device, row.dtype, row.batch
 
 
 def kernel_times(subject: Subject, *, seconds: float = SECONDS, stopped: Stopped = lambda: False) -> Timed | Failed:
@@ -96,7 +96,7 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
         device=subject.device,
         dtype=subject.dtype,
         batch=subject.batch,
-        program_hash=_hash(subject),
+        program_hash=program_hash(subject),
         at=time.time(),
     )
     for task, answer in answers.items():
@@ -171,7 +171,7 @@ def _with_speedup(row: Row, eager: Row | None) -> Row:
     return replace(row, speedup=theirs.median / mine.median)
 
 
-def _hash(subject: Subject) -> str:
+def program_hash(subject: Subject) -> str:
     """Of the program's own file; "" of a module."""
     try:
         text = Path(subject.program.cwd, subject.program.path).read_bytes()
@@ -181,10 +181,9 @@ def _hash(subject: Subject) -> str:
 
 
 def _here(answer: Measured, subject: Subject) -> Machine:
-    return replace(answer.machine, commit=_commit(subject.program.cwd))
+    return replace(answer.machine, commit=_commit(os.path.dirname(file_of(subject.program)) or subject.program.cwd))
 
 
-@cache
 def _commit(folder: str) -> str:
     """Of the program's folder, as git describes it; "" where there is none."""
     command = ["git", "-C", folder or ".", "describe", "--always", "--dirty"]

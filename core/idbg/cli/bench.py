@@ -11,7 +11,7 @@ from idbg.bench import plan
 from idbg.bench.change import Change, change
 from idbg.bench.history import History, Suite, default_path
 from idbg.bench.records import EAGER, RUNS, SECONDS, Backend, Failed, Row, Subject, Task, Timed, file_of
-from idbg.bench.runner import kernel_times, reason
+from idbg.bench.runner import kernel_times, program_hash, reason
 from idbg.bench.runner import rows as measured_rows
 from idbg.cli import FAILED, printing
 from idbg.errors import BadInput, OutputError
@@ -77,20 +77,29 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> i
     for note in history.notes:
         print(f"idbg: {note}", file=sys.stderr)
     subjects = [] if args.resume else _subjects(args, argv)
+    if not (args.resume or subjects or args.compare):
+        raise BadInput("no program is named", hint="name files, --model NAME, or --all")
+    older = _older(history, args.compare) if args.compare else None
     if args.resume:
         suite, subjects, rows = _unfinished(history)
     elif subjects:
         suite, rows = history.begin(subjects, args.name), []
-    elif args.compare:
-        suite, rows = _latest(history)
     else:
-        raise BadInput("no program is named", hint="name files, --model NAME, or --all")
-    older = _older(history, args.compare, suite) if args.compare else {}
+        suite, rows = _latest(history)
     rows += _measured(subjects, rows, suite, history, args.timeout)
-    history.end(suite)
-    changes = [_change(row, older, history, suite) for row in rows] if args.compare else []
-    kernels = _kernels(subjects, args.timeout) if args.kernels else []
-    _report(rows, [found for found in changes if found], kernels, args, notes=history.notes)
+    changes: list[Change] = []
+    try:
+        if subjects:
+            history.end(suite)
+        changes = [found for row in rows if args.compare and (found := _change(row, older, history, suite))]
+    except OutputError as error:  # the rows are measured: they are told whatever the database says
+        print(f"idbg: {error.message}", file=sys.stderr)
+    kernels: list[tuple[Subject, Timed | Failed]] = []
+    try:
+        if args.kernels:
+            kernels += _kernels(subjects, args.timeout)
+    finally:
+        _report(rows, changes, kernels, args, notes=history.notes)
     return 0 if report.passed(rows) else FAILED
 
 
@@ -128,8 +137,10 @@ def _unfinished(history: History) -> tuple[int, list[Subject], list[Row]]:
     if suite is None:
         raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
     good = [row for row in history.rows(suite.id) if row.status == "ok"]
-    done = {(row.file, row.backend) for row in good}
-    left = [each for each in suite.plan if (file_of(each.program), str(each.backend)) not in done]
+    done = {(row.file, row.backend, row.program_hash) for row in good}
+    now = [(each, (file_of(each.program), str(each.backend), program_hash(each))) for each in suite.plan]
+    left = [each for each, this in now if this not in done]
+    good = [row for row in good if (row.file, row.backend, row.program_hash) in {this for _, this in now}]
     return suite.id, left, good
 
 
@@ -137,14 +148,15 @@ def _latest(history: History) -> tuple[int, list[Row]]:
     suites = [suite for suite in history.suites() if suite.done]
     if not suites:
         raise BadInput("nothing was measured yet", hint="measure first: idbg bench FILE.py")
-    return suites[0].id, history.rows(suites[0].id)
+    last = {row.key: row for row in history.rows(suites[0].id)}  # a resumed suite has rows that failed at first
+    return suites[0].id, list(last.values())
 
 
-def _older(history: History, named: str, suite: int) -> dict[tuple[object, ...], Row]:
-    """The rows of the suite that was named, by what they measure; none for the last."""
+def _older(history: History, named: str) -> dict[tuple[object, ...], Row] | None:
+    """The rows of the suite that was named, by what they measure; None for the last of each."""
     if named == LAST:
-        return {}
-    found = next((each for each in history.suites() if named in (each.name, str(each.id)) and each.id != suite), None)
+        return None
+    found = next((each for each in history.suites() if named in (each.name, str(each.id))), None)
     if found is None:
         raise BadInput(f"there is no suite {named!r}", hint=f"there are: {_suites(history.suites())}")
     return {row.key: row for row in history.rows(found.id)}
@@ -154,8 +166,8 @@ def _suites(suites: list[Suite]) -> str:
     return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:10]) or "none"
 
 
-def _change(row: Row, older: dict[tuple[object, ...], Row], history: History, suite: int) -> Change | None:
-    before = older.get(row.key) if older else history.before(row, suite)
+def _change(row: Row, older: dict[tuple[object, ...], Row] | None, history: History, suite: int) -> Change | None:
+    before = history.before(row, suite) if older is None else older.get(row.key)
     return change(row, before) if before else None
 
 
@@ -165,8 +177,8 @@ def _measured(subjects: list[Subject], known: list[Row], suite: int, history: Hi
     with signals_raise():
         try:
             for row in measured_rows(subjects, seconds=seconds, told=_progress, known=known):
-                found.append(row)
                 _keep(history, suite, row)
+                found.append(row)
         except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
             if len(found) < len(subjects):
                 print(f"idbg: {len(found)} of {len(subjects)} rows are kept; --resume goes on", file=sys.stderr)

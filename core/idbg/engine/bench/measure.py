@@ -3,23 +3,22 @@
 import dataclasses
 import os
 import platform
+from typing import Any
 
 import platformdirs
 import torch
 from msgspec.structs import replace
-from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 import idbg
 from idbg import accelerator
 from idbg.accelerator import Accelerator
-from idbg.bench.records import EAGER, Answer, Backend, Checked, Failed, Machine, Measured, Subject, Task, Timed
+from idbg.bench.records import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
 from idbg.diff import DiffReport
-from idbg.engine import backends, compat
+from idbg.engine import backends, compat, compat_diff
 from idbg.engine.backends import TargetBackend
 from idbg.engine.bench import memory, sizes
 from idbg.engine.bench.busy import Busy
-from idbg.engine.bench.call import Call, call_of, processor
+from idbg.engine.bench.call import Call, call_of, processor, tensors_of
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.capture.run import RunCapture, capturing
@@ -62,11 +61,16 @@ def answer(subject: Subject, task: Task) -> Answer:
     except _Enough:
         return found[0]
     except BaseException as error:  # the process's border: whatever ends the program is the row's reason
+        if found:  # the program swallowed what was to end it, and then did something else
+            return found[0]
         return Failed(failure_of(error, subject.program))
-    raise AssertionError("a program without a workload raises")
+    return found[0]
 
 
 def _answered(workload: Workload, subject: Subject, task: Task, before: int | None) -> Answer:
+    # it may be compiled already, for which backend ever: a row compiles it itself
+    workload = dataclasses.replace(workload, model=compat_diff.uncompiled(workload.model))
+    _use_device(workload)
     match task:
         case "check":
             return _checked(workload, subject)
@@ -74,6 +78,13 @@ def _answered(workload: Workload, subject: Subject, task: Task, before: int | No
             return _timed(workload, subject)
         case "cold" | "warm":
             return _measured(workload, subject, task, before)
+
+
+def _use_device(workload: Workload) -> None:
+    """Synchronization, events and the allocator's peak are of the current device: let it be the program's."""
+    device = next((leaf.device for leaf in tensors_of(workload) if leaf.is_cuda), None)
+    if device is not None:
+        torch.cuda.set_device(device)
 
 
 def _sized(workload: Workload, subject: Subject) -> Workload:
@@ -88,7 +99,7 @@ def _sized(workload: Workload, subject: Subject) -> Workload:
 
 
 def _measured(workload: Workload, subject: Subject, task: Task, before: int | None) -> Measured:
-    machine, compiled = _machine(workload), _compiled(workload.model, subject.backend)
+    machine, compiled = _machine(workload), _compiled(workload.model, subject)
     call = call_of(workload, compiled)
     first = seconds(call)
     found = Measured(
@@ -112,20 +123,28 @@ def _measured(workload: Workload, subject: Subject, task: Task, before: int | No
     )
 
 
-def _compiled(model: Model, backend: Backend) -> Model:
+def _compiled(model: Model, subject: Subject) -> Model:
     """The model as the backend runs it; in eager as plain Python."""
+    backend = subject.backend
     if backend.name == EAGER:
         return model
     if backend.name == INDUCTOR:
-        return torch.compile(model, mode=backend.mode or None)
-    return torch.compile(model, backend=_target_backend(backend, rules=""))
+        options: Any = _options(subject) or None  # torch's type of them is narrower than what it takes
+        return torch.compile(model, options=options, dynamic=subject.dynamic)
+    return torch.compile(model, backend=_target_backend(subject, rules=""), dynamic=subject.dynamic)
 
 
-def _target_backend(backend: Backend, rules: str) -> TargetBackend:
+def _options(subject: Subject) -> dict[str, object]:
+    """Inductor's: the mode's, then those that were asked for."""
+    return compat.mode_options(subject.backend.mode or None, subject.dynamic) | subject.options
+
+
+def _target_backend(subject: Subject, rules: str) -> TargetBackend:
     """Ours, a plug-in's or torch's by name, which refuses nothing; without `rules` it checks none."""
+    backend = subject.backend
     held = accelerator.parse(rules) if rules else Accelerator(name="none")
     found = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
-    return found.with_options(compat.mode_options(backend.mode or None, None))
+    return found.with_options(_options(subject))
 
 
 def _forward(workload: Workload, compiled: Model) -> Call:
@@ -134,9 +153,7 @@ def _forward(workload: Workload, compiled: Model) -> Call:
 
 
 def _machine(workload: Workload) -> Machine:
-    on_gpu = any(
-        leaf.is_cuda for leaf in tree_leaves((workload.args, dict(workload.kwargs))) if isinstance(leaf, Tensor)
-    )
+    on_gpu = any(leaf.is_cuda for leaf in tensors_of(workload))
     return Machine(
         host=platform.node(),
         device=torch.cuda.get_device_name() if on_gpu else processor(),
@@ -156,7 +173,7 @@ def _timed(workload: Workload, subject: Subject) -> Timed:
         workload.kwargs,
         loss=workload.loss,
         grad=workload.grad,
-        compile=lambda model: _compiled(model, subject.backend),
+        compile=lambda model: _compiled(model, subject),
         runs=subject.runs,
         cache=platformdirs.user_cache_path("idbg"),
     )
@@ -169,11 +186,17 @@ def _timed(workload: Workload, subject: Subject) -> Timed:
 def _checked(workload: Workload, subject: Subject) -> Checked:
     """The graphs, breaks and violations of one compile, and whether it computes what eager does."""
     told: list[SessionEvent] = []
-    backend = _target_backend(subject.backend, subject.rules)
+    backend = _target_backend(subject, subject.rules)
     capture = RunCapture(0, told.append, backend.accelerator)
     with capturing(capture):
         report = KernelDiff(
-            workload.model, workload.args, workload.kwargs, loss=workload.loss, grad=workload.grad, test=backend
+            workload.model,
+            workload.args,
+            workload.kwargs,
+            loss=workload.loss,
+            grad=workload.grad,
+            test=backend,
+            dynamic=subject.dynamic,
         ).compare()
     counted = Run(0, subject.program, Target(), 0.0)
     for event in told:
