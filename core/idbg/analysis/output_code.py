@@ -1,13 +1,14 @@
 """Which kernels does Inductor's output code hold, where is each called, and what does each call compute?
 
-Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`; extern ops
-appear as calls only. Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles]
-NAME:3`.
+Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`, or what else a
+backend of others defines them by: `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`. Extern ops appear as calls only.
+Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`.
 """
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from idbg.records import Kernel, KernelCall, OutputCode, Part
 
@@ -36,16 +37,16 @@ def read_output_code(
     for handle, line in _calls(text):
         calls.setdefault(handle.rpartition(":")[0], []).append(KernelCall(handle, line, tuple(handles.get(handle, ()))))
     defined = {
-        name: Kernel(
+        found.name: Kernel(
             frame=frame,
             part=part,
-            name=name,
-            language=language,
-            source=source,
-            line=line,
-            calls=tuple(calls.get(name, ())),
+            name=found.name,
+            language=found.language,
+            source=found.source,
+            line=found.line,
+            calls=tuple(calls.get(found.name, ())),
         )
-        for name, language, source, line in _definitions(text)
+        for found in _definitions(text, calls)
     }
     extern = [
         Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(found))
@@ -56,28 +57,60 @@ def read_output_code(
     return OutputCode(frame, part, text, tuple(kernels))
 
 
-def _definitions(text: str) -> list[tuple[str, str, str, int]]:
-    """(name, language, source, 1-based line) of each kernel defined at module level."""
+class _Definition(NamedTuple):
+    """A kernel as a statement of the module defines it; `line` is 1-based."""
+
+    name: str
+    language: str
+    source: str
+    line: int
+
+
+def _definitions(text: str, called: Container[str]) -> Iterator[_Definition]:
+    """Each kernel defined at module level: by `async_compile`, or by any other call if it is `called` as a kernel."""
     try:
         module = ast.parse(text)
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} of the output code is not Python: {error.msg}") from error
-    found = []
+    lines = text.split("\n")
+    above: ast.stmt | None = None
     for statement in module.body:
         match statement:
-            case ast.Assign(
-                targets=[ast.Name(id=name)],
-                value=ast.Call(func=ast.Attribute(value=ast.Name(id="async_compile"), attr=language)) as call,
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=maker) as call) if (
+                name in called or _is_compiler(maker)
             ):
-                source = max((_string(argument) for argument in call.args), key=len, default="")
-                found.append((name, _LANGUAGES.get(language, language), source.strip("\n") + "\n", statement.lineno))
+                language = maker.attr if isinstance(maker, ast.Attribute) else ast.unparse(maker)
+                source = _source(call) or _whole(statement, above, lines)
+                source = source.strip("\n") + "\n"
+                yield _Definition(name, _LANGUAGES.get(language, language), source, statement.lineno)
             case _:
                 pass
-    return found
+        above = statement
 
 
-def _string(argument: ast.expr) -> str:
-    return argument.value if isinstance(argument, ast.Constant) and isinstance(argument.value, str) else ""
+def _is_compiler(maker: ast.expr) -> bool:
+    return isinstance(maker, ast.Attribute) and isinstance(maker.value, ast.Name) and maker.value.id == "async_compile"
+
+
+def _source(call: ast.Call) -> str:
+    """The one text that the kernel is made from; "" if there is none, or not one: then the call itself says it."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    strings = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    sources = [string for string in strings if "\n" in string.strip()]
+    return sources[0] if len(sources) == 1 else ""
+
+
+def _whole(definition: ast.stmt, above: ast.stmt | None, lines: Sequence[str]) -> str:
+    """The statement as it is written, below the text that stands before it: torch_npu prints the kernel's graph there,
+    where the kernel is one that it runs op by op (`async_compile.import_fx(NAME, kernel_meta={...})`).
+    """
+    first = definition.lineno
+    match above:
+        case ast.Expr(value=ast.Constant(value=str())):
+            first = above.lineno
+        case _:
+            pass
+    return "\n".join(lines[first - 1 : definition.end_lineno])
 
 
 def _calls(text: str) -> list[tuple[str, int]]:
