@@ -69,7 +69,7 @@ def limits(device: int) -> dict[str, int]:
     """What a multiprocessor of the GPU has: registers, threads, bytes of shared memory."""
     found = torch.cuda.get_device_properties(device)
     return {
-        "of_registers": found.regs_per_multiprocessor,
+        "of_registers": found.regs_per_multiprocessor,  # type: ignore[attr-defined, unused-ignore]  # not in the stubs of 2.14
         "of_threads": found.max_threads_per_multi_processor,
         "of_shared": found.shared_memory_per_multiprocessor,
     }
