@@ -4,7 +4,7 @@ Errors are `test - reference`. A figure that was not measured is None. Nothing h
 """
 
 import sys
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal
 
 import msgspec
@@ -106,6 +106,38 @@ class Baseline(msgspec.Struct, frozen=True):
     eager_max_abs: float
 
 
+class Term(msgspec.Struct, frozen=True):
+    """One part of what a criterion allows. `factor`: of eager's own error, or of the size of the values, how much."""
+
+    what: Literal["eager", "few", "rounding", "values"]
+    amount: float
+    factor: float | None = None
+
+
+class Criterion(msgspec.Struct, frozen=True):
+    """One rule that a tensor was held to, and the sum that it allows: `measured` above `allowed` fails by it.
+
+    Of "tolerance" and "exact" both are numbers of elements, else errors. One that does not decide says `why_not`.
+    """
+
+    by: FailedBy
+    measured: float
+    allowed: float
+    terms: tuple[Term, ...] = ()
+    why_not: str = ""
+
+    @property
+    def exceeded(self) -> bool:
+        return not self.measured <= self.allowed  # what is no number is not within anything
+
+    @property
+    def share(self) -> float:
+        """What was measured over what is allowed."""
+        if self.measured == 0:
+            return 0.0
+        return self.measured / self.allowed if self.allowed else inf
+
+
 class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """One tensor of the test side held against its counterpart.
 
@@ -113,6 +145,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `cosine` is of both tensors as vectors, None
     where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers. Means, RMSE, cosine
     and blocks are over the elements that are finite on both sides. `blocks` holds the worst row, column and tile block.
+    `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide.
     """
 
     name: str = ""
@@ -140,6 +173,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     atol: float | None = None
     rtol: float | None = None
     baseline: Baseline | None = None
+    criteria: tuple[Criterion, ...] = ()
     note: str = ""
 
 

@@ -71,7 +71,7 @@ def test_the_json_has_the_keys_of_the_issue_and_every_field_of_the_records() -> 
     told = decoded(report(outputs=(BAD,), gradients=(GOOD,), kernels=KERNELS, first_bad_kernel=1))
     assert told["schema"] == "idbg.diff/1" and told["verdict"] == "failed" and told["first_bad_kernel"] == 1
     for diff in (*told["outputs"], *told["gradients"]):
-        assert set(diff) == {field.name for field in msgspec.structs.fields(TensorDiff)}
+        assert set(diff) == {field.name for field in msgspec.structs.fields(TensorDiff)} | {"because"}
     assert {"name", "nodes", "file", "line", "error", "input_error", "observed"} <= set(told["kernels"][1])
     assert told["kernels"][1]["nodes"] == ["mul", "relu"]
 

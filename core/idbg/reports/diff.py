@@ -12,6 +12,7 @@ import msgspec
 
 from idbg.diff import LARGEST, DiffReport, FailedBy, KernelError, Mode, Outcome, TensorDiff, Variance
 from idbg.records import Failure
+from idbg.reports.because import because, measured
 from idbg.reports.words import count, place
 
 SCHEMA = "idbg.diff/1"
@@ -39,7 +40,8 @@ def _plain(value: object) -> Plain:
     """The record as JSON's own types, with no key left out."""
     if isinstance(value, msgspec.Struct):
         found = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-        return found | {"deterministic": value.deterministic} if isinstance(value, Variance) else found
+        more = {"deterministic": value.deterministic} if isinstance(value, Variance) else {}
+        return found | more | ({"because": because(value)} if isinstance(value, TensorDiff) else {})
     if isinstance(value, (tuple, list)):
         return [_plain(each) for each in value]
     if isinstance(value, float):
@@ -156,13 +158,15 @@ def _diff(diff: TensorDiff) -> Iterator[str]:
     by = f"   by {', '.join(diff.failed_by)}" if diff.failed_by else ""
     sign = SIGNS["passed" if diff.passed else "failed"]
     yield f"  {sign} {diff.name}   {_kind(diff)}{_figures(diff)}{by}{f'   {_line(diff.note)}' if diff.note else ''}"
+    if (why := because(diff)) and (not diff.passed or diff.mismatches or diff.note):
+        yield f"      {why}"
     if diff.passed:
         return
     if diff.baseline:
         base = diff.baseline
         yield (
-            f"      against float64: RMSE {base.rmse:.3g} (the reference's {base.eager_rmse:.3g}), "
-            f"largest error {base.max_abs:.3g} (the reference's {base.eager_max_abs:.3g})"
+            f"      against float64: RMSE {measured(base.rmse)} (the reference's {measured(base.eager_rmse)}), "
+            f"largest error {measured(base.max_abs)} (the reference's {measured(base.eager_max_abs)})"
         )
     if diff.worst:
         index = ", ".join(map(str, diff.worst.index))
@@ -170,7 +174,7 @@ def _diff(diff: TensorDiff) -> Iterator[str]:
     for block in diff.blocks:
         if block.kind in diff.failed_by:
             rows, columns = (f"{first}:{end}" for first, end in (block.rows, block.columns))
-            yield f"      worst {block.kind}: [{rows}, {columns}], RMSE {block.rmse:.3g}"
+            yield f"      worst {block.kind}: [{rows}, {columns}], RMSE {measured(block.rmse)}"
 
 
 def _kind(diff: TensorDiff) -> str:
@@ -179,7 +183,7 @@ def _kind(diff: TensorDiff) -> str:
 
 def _figures(diff: TensorDiff) -> str:
     told = [
-        f"max |d| {diff.max_abs:.3g}" if diff.max_abs is not None else "",
+        f"max |d| {measured(diff.max_abs)}" if diff.max_abs is not None else "",
         f"{count(diff.mismatches, 'mismatch', 'mismatches')}" if diff.mismatches and not diff.passed else "",
     ]
     return "".join(f"   {each}" for each in told if each)
@@ -212,8 +216,8 @@ def _bad(kernel: KernelError) -> Iterator[str]:
     where = place(kernel.file, kernel.line)
     what = "node (found by halves)" if kernel.by_halves else "kernel"
     yield f"  {SIGNS['failed']} the first bad {what}: {kernel.name}{f' ({where})' if where else ''}"
-    error = "not measured" if kernel.error is None else f"{kernel.error:.3g}"
-    given = "not measured" if kernel.input_error is None else f"{kernel.input_error:.3g}"
+    error = "not measured" if kernel.error is None else measured(kernel.error)
+    given = "not measured" if kernel.input_error is None else measured(kernel.input_error)
     computes = "" if kernel.by_halves else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
     yield f"      relative error {error}, of its inputs {given}{computes}"
     if kernel.reason and not kernel.by_halves:
@@ -260,4 +264,4 @@ def _variance(found: tuple[Variance, ...]) -> Iterator[str]:
         yield f"  the same in all of {count(found[0].runs, 'run')}"
     for each in unlike:
         elements = count(each.differing, "element")
-        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {each.max_abs:.3g}"
+        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {measured(each.max_abs)}"

@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.diff import Block, FailedBy, TensorDiff, Value, Worst
+from idbg.diff import Block, Criterion, FailedBy, TensorDiff, Term, Value, Worst
 from idbg.engine.kerneldiff import figures as at
 from idbg.engine.kerneldiff import native, specials, sums
 from idbg.engine.kerneldiff.figures import Figures, Grid, Rule, grid_of
@@ -104,12 +104,11 @@ def compare_tensors(
     if not two.readable or two.test.numel() == 0:
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
     done = _pass(two, None, rule, full, equal_nan)
-    allowed = two.test.numel() * allowed_mismatch_percent / 100
+    beyond = _beyond(two, done, rule, two.test.numel() * allowed_mismatch_percent / 100)
     failed = two.failed_by
-    if done[at.MISMATCHES] + done.specials.differing > allowed:
-        how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
-        failed += _odd(done) + ((how,) if done[at.MISMATCHES] else ())
-    return _described(two, done, rule, failed, name)
+    if beyond.exceeded:
+        failed += _odd(done) + ((beyond.by,) if done[at.MISMATCHES] else ())
+    return _described(two, done, rule, failed, name, (beyond,))
 
 
 def compare_sides(
@@ -140,15 +139,21 @@ def compare_sides(
     done = _pass(two, third, rule, full, equal_nan=True)
     odd, allowance = done.specials, _allowance(two.dtype, k, gradient)
     judged = judge(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
-    failed, note = two.failed_by + _odd(done), ""
+    failed, criteria = two.failed_by + _odd(done), judged.criteria
     if is_exact(two.dtype):
-        failed += _judged_exact(two, third, k)
-    elif (note := judged.far) or two.dtype.itemsize >= (16 if two.dtype.is_complex else 8):
-        failed += compare_tensors(eager, test, full=False).failed_by
+        criteria = (_judged_exact(two, third, k),)
+        failed += tuple(each.by for each in criteria if each.exceeded)
+    elif why_not := judged.far or _no_judge(two.dtype):
+        plain = compare_tensors(eager, test, full=False)
+        criteria = (*plain.criteria, *(replace(each, why_not=why_not) for each in criteria))
+        failed += plain.failed_by
     else:
         failed += judged.failed_by
-    found = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, judged)
-    return replace(found, note=", ".join(filter(None, (found.note, note)))) if note else found
+        if full:
+            criteria += (replace(_beyond(two, done, rule), why_not="float64 decides"),)
+    found = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
+    note = ", ".join(filter(None, (found.note, judged.far))) if not is_exact(two.dtype) else found.note
+    return replace(found, note=note) if note != found.note else found
 
 
 def relative_rmse(reference: Tensor, test: Tensor) -> float:
@@ -167,13 +172,23 @@ def relative_rmse(reference: Tensor, test: Tensor) -> float:
     return sqrt(errors / total) if errors else 0.0
 
 
-def _judged_exact(two: Pair, float64: Tensor, k: float) -> tuple[FailedBy, ...]:
+def _no_judge(dtype: torch.dtype) -> str:
+    return "float64 is no more exact than this dtype" if dtype.itemsize >= (16 if dtype.is_complex else 8) else ""
+
+
+def _beyond(two: Pair, done: Pass, rule: Rule, allowed: float = 0.0) -> Criterion:
+    """In how many places the test is beyond the tolerances, or has what is not finite on one side only."""
+    how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
+    return Criterion(how, done[at.MISMATCHES] + done.specials.differing, allowed)
+
+
+def _judged_exact(two: Pair, float64: Tensor, k: float) -> Criterion:
     """Of integers: the test may differ from eager in `k` times as many places as eager does from float64."""
     wrong = _pass(two, None, Rule(*_EXACT), False, True)[at.MISMATCHES]
     if not wrong:
-        return ()
+        return Criterion("exact", 0.0, 0.0)
     own = _pass(pair(float64, two.reference), None, Rule(*_EXACT), False, True)[at.MISMATCHES]
-    return ("exact",) if wrong > k * own else ()
+    return Criterion("exact", wrong, k * own, (Term("eager", k * own, k),))
 
 
 @lru_cache(maxsize=64)
@@ -237,7 +252,13 @@ def _odd(done: Pass) -> tuple[FailedBy, ...]:
 
 
 def _described(
-    two: Pair, done: Pass, rule: Rule, failed: tuple[FailedBy, ...], name: str, judged: Judged | None = None
+    two: Pair,
+    done: Pass,
+    rule: Rule,
+    failed: tuple[FailedBy, ...],
+    name: str,
+    criteria: tuple[Criterion, ...],
+    judged: Judged | None = None,
 ) -> TensorDiff:
     """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
     odd, figures, header = done.specials, done.figures, done.figures.header
@@ -260,6 +281,7 @@ def _described(
         atol=rule.atol,
         rtol=rule.rtol,
         baseline=None if judged is None else judged.baseline,
+        criteria=criteria,
         note=two.note,
     )
     if full or not figures.three:

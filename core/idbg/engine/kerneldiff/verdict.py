@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from idbg.diff import Baseline, Block, FailedBy
+from idbg.diff import Baseline, Block, Criterion, FailedBy, Term
 from idbg.engine.kerneldiff import figures as at
 from idbg.engine.kerneldiff.figures import Figures, Grid, Vector
 
@@ -69,14 +69,26 @@ class Allowance:
     def floor(self, magnitude: float, count: float) -> float:
         return self.ulps * (1 + self.ulps**2 / count) * self.eps * max(magnitude, self.tiny)
 
-    def error(self, eager: float, magnitude: float, count: float) -> float:
-        """What `k` allows of an error of eager's in `count` elements of this magnitude."""
-        growth = self.k * ((1 + SMALL / count) ** 2 - 1) * eager
-        return self.k * eager + (growth if self.gradient else min(growth, CLOSE * magnitude))
+    def terms(self, eager: float, magnitude: float, count: float, times: float = 1.0) -> tuple[Term, ...]:
+        """What is allowed of an error of eager's in `count` elements of this magnitude: `times` what `k` allows, and
+        what rounding leaves.
+        """
+        k = times * self.k
+        growth = k * ((1 + SMALL / count) ** 2 - 1) * eager
+        few = growth if self.gradient else min(growth, times * CLOSE * magnitude)
+        return Term("eager", k * eager, k), Term("few", few), Term("rounding", self.floor(magnitude, count))
 
-    def rmse(self, eager: float, magnitude: float, count: float) -> float:
-        allowed = self.error(eager, magnitude, count) + self.floor(magnitude, count)
-        return min(allowed, ZEROS * (1 + SMALL / count) ** 2 * magnitude) if eager < FAR * magnitude else allowed
+    def rmse(self, test: float, eager: float, magnitude: float, count: float) -> Criterion:
+        terms = self.terms(eager, magnitude, count)
+        zeros = ZEROS * (1 + SMALL / count) ** 2 * magnitude
+        if eager < FAR * magnitude and _sum(terms) > zeros:
+            terms = (Term("values", zeros, zeros / magnitude),)
+        return Criterion("rmse", test, _sum(terms), terms)
+
+    def maximum(self, test: float, eager: float, magnitude: float, count: float) -> Criterion:
+        *terms, rounding = self.terms(eager, magnitude, count, MAXIMUM_FACTOR)
+        twice = (*terms, Term("rounding", 2 * rounding.amount))
+        return Criterion("maximum", test, _sum(twice), twice)
 
     def factors(self, counts: Vector) -> Vector:
         """How many times eager's error each block of `counts` elements may have."""
@@ -94,12 +106,20 @@ class Allowance:
         return NOISE * self.k * beyond + 4 * _FLOAT32 * max(magnitude, self.tiny)
 
 
+def _sum(terms: tuple[Term, ...]) -> float:
+    return sum(term.amount for term in terms)
+
+
 @dataclass(frozen=True)
 class Judged:
-    failed_by: tuple[FailedBy, ...]
+    criteria: tuple[Criterion, ...]
     baseline: Baseline
     blocks: tuple[Block, ...]
     far: str  # why float64 is no judge, if it is none
+
+    @property
+    def failed_by(self) -> tuple[FailedBy, ...]:
+        return tuple(each.by for each in self.criteria if each.exceeded)
 
 
 Size = Callable[[Block], float]
@@ -112,16 +132,15 @@ def judge(figures: Figures, allowance: Allowance, count: int, left_out: Vector |
     test, eager, magnitude = (
         sqrt(header[place] / count) for place in (at.TEST_ERROR, at.EAGER_ERROR, at.FLOAT64_SQUARES)
     )
-    failed: list[FailedBy] = []
-    if test > allowance.rmse(eager, magnitude, count):
-        failed.append("rmse")
-    largest = MAXIMUM_FACTOR * allowance.error(header[at.EAGER_MAX], header[at.FLOAT64_MAX], count)
-    if header[at.TEST_MAX] > largest + 2 * allowance.floor(header[at.FLOAT64_MAX], count):
-        failed.append("maximum")
+    criteria = [
+        allowance.rmse(test, eager, magnitude, count),
+        allowance.maximum(header[at.TEST_MAX], header[at.EAGER_MAX], header[at.FLOAT64_MAX], count),
+    ]
     blocks = _judged(figures, allowance, left_out, eager, magnitude, size)
-    failed += [block.kind for block in blocks if block.ratio is not None and block.ratio > 1]
+    criteria += [criterion for _, criterion in blocks]
     baseline = Baseline(test, header[at.TEST_MAX], eager, header[at.EAGER_MAX])
-    return Judged(tuple(failed), baseline, blocks, "" if allowance.gradient else _far(test, eager, magnitude))
+    far = "" if allowance.gradient else _far(test, eager, magnitude)
+    return Judged(tuple(criteria), baseline, tuple(block for block, _ in blocks), far)
 
 
 def _far(test: float, eager: float, magnitude: float) -> str:
@@ -133,54 +152,55 @@ def _far(test: float, eager: float, magnitude: float) -> str:
 
 def _judged(
     figures: Figures, allowance: Allowance, left_out: Vector | None, eager: float, magnitude: float, size: Size
-) -> tuple[Block, ...]:
+) -> list[tuple[Block, Criterion]]:
     """The worst row, column and tile; `eager` is eager's error in all of the tensor."""
     grid, counts = figures.grid, _counts(figures.grid, left_out)
     rmse, own = (np.sqrt(figures.side(which) / counts) for which in range(2))
-    factors = allowance.factors(counts)
+    factors, floors = allowance.factors(counts), allowance.floors(magnitude, counts)
     of_own = factors * own
-    ratios = rmse / (np.maximum(of_own, factors * eager) + allowance.floors(magnitude, counts))
-    blocks = _worst(grid, ratios, rmse, judged=True)
+    of_eager = np.maximum(of_own, factors * eager)
+    ratios = rmse / (of_eager + floors)
     suspects = rmse > np.maximum(of_own, allowance.noise(eager, magnitude))
-    if not suspects.any():
-        return blocks
     suspects &= counts >= FEWEST
-    looks = zip(blocks, grid.spans, strict=True)
-    return tuple(_lost(grid, block, span, suspects, rmse, own, size) or block for block, span in looks)
+    found = []
+    for kind, span in zip(KINDS, grid.spans, strict=True):
+        place = span.start + int(ratios[span].argmax())
+        wrong, ratio = float(rmse[place]), float(ratios[place])
+        lost = _lost(grid, kind, span, suspects, rmse, own, size) if ratio <= 1 and suspects[span].any() else None
+        terms = Term("eager", float(of_eager[place]), float(factors[place])), Term("rounding", float(floors[place]))
+        worst = _block(grid, kind, place - span.start, wrong, ratio), Criterion(kind, wrong, _sum(terms), terms)
+        found.append(lost or worst)
+    return found
 
 
-def _lost(grid: Grid, worst: Block, span: slice, suspects: Mask, rmse: Vector, own: Vector, size: Size) -> Block | None:
-    """A block of this kind that eager has and the test has not; None where there is none, or the worst fails anyway."""
-    if worst.ratio is None or worst.ratio > 1:
-        return None
+def _lost(
+    grid: Grid, kind: Kind, span: slice, suspects: Mask, rmse: Vector, own: Vector, size: Size
+) -> tuple[Block, Criterion] | None:
+    """A block of this kind that eager has and the test has not; None where there is none."""
     places = np.flatnonzero(suspects[span])
     rmse, own = rmse[span][places], own[span][places]
     for one in np.argsort(own / rmse)[:_LOOKS]:
-        block = _block(grid, worst.kind, int(places[one]), float(rmse[one]), None)
+        wrong = float(rmse[one])
+        block = _block(grid, kind, int(places[one]), wrong, None)
         values = size(block)
-        if own[one] < FOUND * values and rmse[one] > LOST * values:
-            return replace(block, ratio=float(rmse[one] / (LOST * values)))
+        if own[one] < FOUND * values and wrong > LOST * values:
+            terms = (Term("values", LOST * values, LOST),)
+            return replace(block, ratio=wrong / terms[0].amount), Criterion(kind, wrong, terms[0].amount, terms)
     return None
 
 
 def worst_blocks(figures: Figures, left_out: Vector | None) -> tuple[Block, ...]:
     """Of two sides: the row, the column and the tile with the largest RMSE."""
     rmse = np.sqrt(figures.side(0) / _counts(figures.grid, left_out))
-    return _worst(figures.grid, rmse, rmse, judged=False)
+    return tuple(
+        _block(figures.grid, kind, int(rmse[span].argmax()), float(rmse[span].max()), None)
+        for kind, span in zip(KINDS, figures.grid.spans, strict=True)
+    )
 
 
 def _counts(grid: Grid, left_out: Vector | None) -> Vector:
     """How many elements each block's sum is of; 1 for a block of none, whose sum is 0."""
     return grid.lengths if left_out is None else np.maximum(grid.lengths - left_out, 1.0)
-
-
-def _worst(grid: Grid, ratios: Vector, rmse: Vector, *, judged: bool) -> tuple[Block, ...]:
-    found = []
-    for kind, span in zip(KINDS, grid.spans, strict=True):
-        worst = int(ratios[span].argmax())
-        ratio = float(ratios[span][worst]) if judged else None
-        found.append(_block(grid, kind, worst, float(rmse[span][worst]), ratio))
-    return tuple(found)
 
 
 def _block(grid: Grid, kind: Kind, worst: int, rmse: float, ratio: float | None) -> Block:

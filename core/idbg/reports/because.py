@@ -1,0 +1,78 @@
+"""Why did a tensor pass or fail: which criterion decided, what is the sum that it allows, and why did another not?"""
+
+from collections.abc import Iterator
+
+from idbg.diff import LARGEST, Criterion, FailedBy, TensorDiff, Term
+from idbg.reports.words import count
+
+_OF: dict[FailedBy, str] = {
+    "rmse": "RMSE",
+    "maximum": "largest error",
+    "row": "RMSE of the worst row",
+    "column": "RMSE of the worst column",
+    "tile": "RMSE of the worst tile",
+}
+_BEYOND: dict[FailedBy, str] = {"tolerance": "beyond tolerance", "exact": "not the same"}
+_SAID = {"few": "as so few elements say little of eager", "rounding": "of rounding"}
+
+
+def because(diff: TensorDiff) -> str:
+    """One sentence: the criterion that it failed by the most, or came nearest to failing by, with the sum that it
+    allows; then what would have failed it and does not decide. "" where there is nothing to say.
+    """
+    deciding = [each for each in diff.criteria if not each.why_not and each.exceeded != diff.passed]
+    worst = max(deciding, key=lambda each: each.share, default=None)
+    said = [_told(worst, diff)] if worst and worst.measured else []
+    return "; ".join((*_one_sided(diff), *said, *_others(diff)))
+
+
+def _one_sided(diff: TensorDiff) -> Iterator[str]:
+    for by, what, counts in (("nan", "NaN", diff.nan), ("inf", "+Inf", diff.posinf), ("inf", "-Inf", diff.neginf)):
+        if by in diff.failed_by and counts is not None and counts.disagree:
+            yield f"{what} on one side only in {count(counts.disagree, 'place')}"
+
+
+def measured(value: float) -> str:
+    """A figure of an error, to three digits; what JSON could not say is an infinity again."""
+    return "inf" if value >= LARGEST else f"{value:.3g}"
+
+
+def _others(diff: TensorDiff) -> Iterator[str]:
+    """What says otherwise than the verdict and does not decide, by the reason why it does not."""
+    idle = [each for each in diff.criteria if each.why_not and each.exceeded == diff.passed]
+    for why in dict.fromkeys(each.why_not for each in idle):
+        told = ", ".join(_short(each, diff) for each in idle if each.why_not == why and each.measured)
+        if told:
+            yield f"{told}, which does not decide: {why}"
+
+
+def _told(each: Criterion, diff: TensorDiff) -> str:
+    if each.by in _BEYOND:
+        return f"{_short(each, diff)}, {_elements(each.allowed)} allowed{_sum(each.terms)}"
+    if not each.allowed:
+        return f"{_short(each, diff)} where no error is allowed"
+    above = f"is {measured(each.share)} × the" if each.exceeded else "is within the"
+    return f"{_short(each, diff)} {above} {measured(each.allowed)} allowed{_sum(each.terms)}"
+
+
+def _short(each: Criterion, diff: TensorDiff) -> str:
+    if each.by not in _BEYOND:
+        return f"{_OF.get(each.by, each.by)} {measured(each.measured)}"
+    at = f" (atol {diff.atol:g}, rtol {diff.rtol or 0:g})" if each.by == "tolerance" and diff.atol is not None else ""
+    return f"{_elements(each.measured)} of {count(diff.elements, 'element')} {_BEYOND[each.by]}{at}"
+
+
+def _elements(number: float) -> str:
+    return f"{number:,.0f}" if number else "none"
+
+
+def _sum(terms: tuple[Term, ...]) -> str:
+    said = [_term(term) for term in terms if term.amount]
+    return f" = {' + '.join(said)}" if said else ""
+
+
+def _term(term: Term) -> str:
+    if term.factor:
+        of = "eager's" if term.what == "eager" else "the values'"
+        return f"{measured(term.factor)} × {of} {measured(term.amount / term.factor)}"
+    return f"{measured(term.amount)} {_SAID[term.what]}"
