@@ -107,7 +107,7 @@ class Known:
 
     @property
     def running(self) -> bool:
-        return self.live and self.run is not None and self.run.verdict is None
+        return self.live and self.run is not None and self.run.ended is None
 
     @property
     def graph(self) -> Graph | None:

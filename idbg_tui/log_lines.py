@@ -1,10 +1,11 @@
 """What are the last 20,000 lines of a session's log, the output of its programs among them?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from idbg import events
 from idbg.events import SessionEvent
+from idbg.run import Run
 from idbg_tui.narration import Told, clean, tell
 
 LIMIT = 20_000
@@ -32,7 +33,8 @@ class LogLines:
         # stream -> (raw text of its unfinished line so far, that line's number counted from the first there ever was)
         self._unfinished: dict[str, tuple[str, int]] = {}
 
-    def take(self, batch: Iterable[SessionEvent]) -> None:
+    def take(self, batch: Iterable[SessionEvent], runs: Mapping[int, Run]) -> None:
+        """Append what these events say; `runs` are those that they are of, the events taken in."""
         for event in batch:
             self._events += 1
             if isinstance(event, events.OutputWritten):
@@ -41,7 +43,7 @@ class LogLines:
             if isinstance(event, events.RunStarted | events.RunEnded | events.WorkerDied | events.Noted):
                 self._unfinished.clear()
             self._note(event)
-            self.lines += [LogLine(told, self._events) for told in tell(event)]
+            self.lines += [LogLine(told, self._events) for told in tell(event, runs.get(getattr(event, "run", 0)))]
         if len(self.lines) > LIMIT + _TRIM:
             excess = len(self.lines) - LIMIT
             del self.lines[:excess]
@@ -56,7 +58,8 @@ class LogLines:
         if isinstance(event, events.RunStarted):
             self.runs += 1
             self._failed = -1
-        failed = isinstance(event, events.WorkerDied) or (isinstance(event, events.RunEnded) and event.failure)
+        failed = isinstance(event, events.WorkerDied | events.FrameFailed)
+        failed = failed or (isinstance(event, events.RunEnded) and event.failure is not None)
         if failed and self._failed < 0:
             self._failed = len(self.lines) + self.dropped
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from idbg import events
+from idbg import events, verdict
 from idbg.events import SessionEvent
-from idbg.records import Failure, Severity
+from idbg.records import Failure, Severity, Verdict
+from idbg.run import Run
 from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 
@@ -36,8 +37,8 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text.expandtabs(8))
 
 
-def tell(event: SessionEvent) -> Iterator[Told]:
-    """The lines for one event; nothing for output, which is not told but shown, and for what other panes show."""
+def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
+    """The lines for one event of `run`; nothing for output, which is not told but shown, and for what panes show."""
     match event:
         case events.SessionOpened():
             yield Told(f"session {event.folder}", "dim")
@@ -65,8 +66,13 @@ def tell(event: SessionEvent) -> Iterator[Told]:
         case events.Recompiled():
             yield Told(f"{SEVERITY_SIGNS['fallback']} recompiled {event.frame}", "fallback")
             yield from _block(event.reason)
+        case events.FrameFailed():
+            yield Told(
+                f"{SEVERITY_SIGNS['reject']} frame {event.frame or '?'} did not compile; the program went on", "reject"
+            )
+            yield from failure(event.failure)
         case events.RunEnded():
-            yield from _run_ended(event)
+            yield from _run_ended(event, run)
         case events.RulesRefused():
             line = f"line {event.line}: " if event.line else ""
             yield Told(f"{SEVERITY_SIGNS['reject']} rules refused: {line}{event.message}", "reject")
@@ -96,13 +102,20 @@ def _progress(event: SessionEvent) -> Iterator[Told]:
             yield Told(f"code {code.frame}{part}: {_count(len(code.kernels), 'kernel')}", "dim")
 
 
-def _run_ended(event: events.RunEnded) -> Iterator[Told]:
-    sign = VERDICT_SIGNS[event.verdict]
-    style = {"clean": "clean", "violations": "fallback", "failed": "reject"}[event.verdict]
-    words = {"clean": "clean", "violations": "done, with violations", "failed": "failed"}[event.verdict]
-    if event.failure is not None and event.failure.kind == "cancelled":
-        words = "cancelled"
-    yield Told(f"{sign} run {event.run} {words} after {event.seconds:.1f} s", style)
+_STYLES: dict[Verdict, str] = {
+    "clean": "clean",
+    "violations": "fallback",
+    "empty": "fallback",
+    "wrong": "reject",
+    "failed": "reject",
+    "waiting": "",
+}
+
+
+def _run_ended(event: events.RunEnded, run: Run | None) -> Iterator[Told]:
+    word = verdict.looks(run) if run else event.verdict
+    words = verdict.said(run) if run else word
+    yield Told(f"{VERDICT_SIGNS[word]} run {event.run}: {words} after {event.seconds:.1f} s", _STYLES[word])
     if event.failure is not None:
         yield from failure(event.failure)
 

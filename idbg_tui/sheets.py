@@ -289,7 +289,7 @@ def _why_no_kernel(state: State) -> str:
     if run is None:
         return why_no_graph(state)
     if not run.codes:
-        if run.verdict is None:
+        if run.ended is None:
             return "no kernels yet: code is generated at the end of the compile"
         if run.failure:
             return "no kernels: the compile stopped before code was generated"

@@ -6,6 +6,7 @@ terminal's encoding cannot show the other (see `use_ascii`).
 
 from collections.abc import Mapping
 
+from idbg import verdict
 from idbg.records import Severity, Verdict
 
 SEVERITY_SIGNS: dict[Severity, str] = {
@@ -16,7 +17,7 @@ SEVERITY_SIGNS: dict[Severity, str] = {
     "slow": "·",
     "unknown": "?",
 }
-VERDICT_SIGNS: dict[Verdict, str] = {"clean": "✔", "violations": "⚠", "failed": "✘"}
+VERDICT_SIGNS: dict[Verdict, str] = dict(verdict.SIGNS)
 MARKS: dict[str, str] = {
     "open": "▾",
     "closed": "▸",
@@ -45,7 +46,14 @@ _ASCII_SEVERITIES: dict[Severity, str] = {
     "slow": "~",
     "unknown": "?",
 }
-_ASCII_VERDICTS: dict[Verdict, str] = {"clean": "v", "violations": "!", "failed": "X"}
+_ASCII_VERDICTS: dict[Verdict, str] = {
+    "clean": "v",
+    "violations": "!",
+    "empty": "!",
+    "wrong": "X",
+    "failed": "X",
+    "waiting": "~",
+}
 _ASCII_MARKS = {
     "open": "v",
     "closed": ">",

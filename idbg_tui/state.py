@@ -133,7 +133,7 @@ class State(Known):
         run = self.run
         if run is None or not run.graphs:
             return
-        ended = run.verdict is not None and (run.failure is None or run.failure.kind != "cancelled")
+        ended = run.verdict != "waiting"
         if self.shown is not run and (self.shown is None or ended or self.shown.graphs.keys() <= run.graphs.keys()):
             self.shown = run
             self.versions.graphs += 1

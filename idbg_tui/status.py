@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from idbg import events
+from idbg import events, verdict
 from idbg.events import SessionEvent
-from idbg.records import Failure
+from idbg.records import Failure, Verdict
 from idbg.run import Run
 from idbg_tui import keymap, stages
 from idbg_tui.amounts import counted, size
@@ -27,12 +27,18 @@ SEVERITY_STYLES = {
     "slow": "$foreground 75%",
     "unknown": "$foreground 75%",
 }
-VERDICT_STYLES = {"clean": "$text-success", "violations": "$text-warning", "failed": "$text-error"}
+VERDICT_STYLES: dict[Verdict, str] = {
+    "clean": "$text-success",
+    "violations": "$text-warning",
+    "empty": "$text-warning",
+    "wrong": "$text-error",
+    "failed": "$text-error",
+    "waiting": "$foreground 75%",
+}
 _LIVE_ONLY = ("run", "cancel", "repro", "strict", "measure")
 _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
 _NOTICED = 0.05  # seconds; less is written as 0.0
-_SAID = {"clean": "clean", "violations": "violations", "failed": "failed"}
 Ends = tuple[list[Piece], list[Piece]]
 
 
@@ -57,7 +63,7 @@ def _headers(state: State) -> Iterator[Ends]:
     terse = [(words.partition(" (")[0], style) for words, style in parts]
     last = len(_STANDING) - 1
     steps: list[tuple[list[Piece], int]] = [([path, target], 0), ([file, target], 0)]
-    if state.run is not None and state.run.failure is not None:
+    if state.run is not None and (state.run.failure or verdict.cause(state.run)) is not None:
         steps += [([file, rules], 0), ([file], 0)]  # why it failed says more than what it was compiled for
     steps += [([file, target], 1), ([file, target], last), ([file, rules], last), ([gap, rules], last)]
     for shown, brevity in steps:
@@ -141,28 +147,30 @@ def _standing(state: State, brevity: int) -> list[Piece]:
         return saved + (_ended(run, brevity) if run else [])
     if run is None:
         return [("starting the worker", "$foreground 60%")]
-    if run.verdict is None:
+    if run.ended is None:
         return [(f"run {run.number}  {state.elapsed:.1f} s", "$text-primary")]
     return _ended(run, brevity)
 
 
 def _ended(run: Run, brevity: int) -> list[Piece]:
-    if run.verdict is None:
-        return [("not finished", "$text-warning")]
-    verdict = "failed" if run.failure is not None else run.verdict
-    sign, style = VERDICT_SIGNS[verdict], VERDICT_STYLES[verdict]
-    if run.failure is not None:
-        line = headline(run.failure)
-        pieces: list[Piece] = [(f"{sign} {line.what}", style)]
-        if brevity == 0 and run.seconds >= _NOTICED and run.failure.kind != "input":
+    looks = verdict.looks(run)
+    sign, style = VERDICT_SIGNS[looks], VERDICT_STYLES[looks]
+    if run.ended is None:
+        return [(f"{sign} not finished", style)]
+    failure = run.failure or verdict.cause(run)
+    if failure is not None:
+        line = headline(failure)
+        pieces: list[Piece] = [(f"{sign} {line.what if run.failure else verdict.said(run)}", style)]
+        if brevity == 0 and run.seconds >= _NOTICED and failure.kind != "input":
             pieces.append((f" after {run.seconds:.1f} s", ""))
-        because = line.place if run.failure.kind == "constraints" else line.because
+        because = line.place if failure.kind == "constraints" else line.because
         if brevity < len(_STANDING) - 1 and because:
             pieces.append((f": {because}", ""))
         return pieces
-    pieces = [(f"{sign} {_SAID[run.verdict]}", style)]
     if brevity == len(_STANDING) - 1:
-        return pieces
+        return [(f"{sign} {run.verdict}", style)]
+    where = " in all stages" if run.verdict == "violations" else ""
+    pieces = [(f"{sign} {verdict.said(run)}{where}", style)]
     dot = f" {MARKS['separator']} "
     if run.codes:
         pieces.append((f"{dot}{counted(len(run.kernels), 'kernel')}", ""))

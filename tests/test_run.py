@@ -46,7 +46,7 @@ def test_a_run_holds_all_that_was_captured() -> None:
             events.OutputWritten(run=1, stream="stdout", text="hi"),
         ]
     ).last
-    assert run is not None and run.started == 5.0 and run.verdict is None
+    assert run is not None and run.started == 5.0 and run.verdict == "waiting"
     assert run.graph("0/0", "post_grad", "forward") == Graph(POST, ()) and run.graph("0/0", "joint") is None
     assert run.kernels == [kernel] and run.links == [links] and list(run.frames) == ["0/0"]
     assert len(run.violations) == 2 and len(run.breaks) == len(run.recompiles) == len(run.output) == 1

@@ -51,7 +51,7 @@ def until(condition: Callable[[], object]) -> None:
 
 def verdicts(session: Session) -> dict[int, str]:
     runs = session.history.runs.values()
-    return {run.number: run.failure.kind if run.failure else run.verdict or "" for run in runs}
+    return {run.number: run.failure.kind if run.failure else run.ended or "" for run in runs}
 
 
 def test_a_run_is_numbered_at_once_and_told_from_start_to_end(opened: Open) -> None:

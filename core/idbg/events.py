@@ -131,6 +131,17 @@ class Recompiled(Event, frozen=True, kw_only=True, tag="recompiled"):
     reason: str
 
 
+class FrameFailed(Event, frozen=True, kw_only=True, tag="frame_failed"):
+    """A frame that did not compile, although the program went on: it caught the error, or torch ran the frame eagerly.
+
+    `frame` is the compile id, "" where torch gave none.
+    """
+
+    run: int
+    frame: str
+    failure: Failure
+
+
 class ViolationsFound(Event, frozen=True, kw_only=True, tag="violations_found"):
     """What the backend found in one graph while compiling, under the rules of the run's target."""
 
@@ -271,6 +282,7 @@ SessionEvent = (
     | LinksCaptured
     | GraphBroke
     | Recompiled
+    | FrameFailed
     | ViolationsFound
     | SideStarted
     | SideEnded

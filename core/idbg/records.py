@@ -15,7 +15,8 @@ Part = Literal["", "forward", "backward", "inference"]
 Opcode = Literal["placeholder", "get_attr", "call_function", "call_method", "call_module", "output"]
 Role = Literal["input", "weight", "buffer", "tangent", "saved", "intermediate", "output"]
 Severity = Literal["reject", "fallback", "pad", "tile", "slow", "unknown"]
-Verdict = Literal["clean", "violations", "failed"]
+Verdict = Literal["clean", "violations", "empty", "wrong", "failed", "waiting"]
+"""What came of a run. "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not known (yet)."""
 
 SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow", "unknown")
 

@@ -6,7 +6,7 @@ A fold of the session's events, shared by the screen, the reports and the CLI.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from idbg import events
+from idbg import events, verdict
 from idbg.bench.records import Row
 from idbg.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.events import SessionEvent
@@ -31,7 +31,10 @@ from idbg.records import (
 
 @dataclass
 class Run:
-    """One compilation of a program for a target, as far as it has come. `verdict` is None while it goes on."""
+    """One compilation of a program for a target, as far as it has come.
+
+    `ended` is what the worker said of it at its end, None before; `verdict` is what to show.
+    """
 
     number: int
     program: Program
@@ -44,6 +47,7 @@ class Run:
     links: list[Links] = field(default_factory=list)
     breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: list[events.Recompiled] = field(default_factory=list)
+    frame_failures: list[events.FrameFailed] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     output: list[events.OutputWritten] = field(default_factory=list)
     sides: list[SideResult] = field(default_factory=list)
@@ -54,8 +58,13 @@ class Run:
     phases: dict[str, float] = field(default_factory=dict)
     phase: str = ""
     seconds: float = 0.0
-    verdict: Verdict | None = None
+    ended: Verdict | None = None
     failure: Failure | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of its worst stage; "waiting" while that is not known."""
+        return verdict.of(self)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -85,6 +94,8 @@ class Run:
                 self.breaks.append(event.graph_break)
             case events.Recompiled():
                 self.recompiles.append(event)
+            case events.FrameFailed():
+                self.frame_failures.append(event)
             case events.ViolationsFound():
                 self.violations.extend(event.violations)
             case events.SideStarted():
@@ -99,7 +110,7 @@ class Run:
             case events.KernelLowered(lowered=Lowered() as lowered):
                 self.lowered[event.frame, event.part, event.name] = lowered
             case events.RunEnded():
-                self.verdict, self.seconds, self.failure = event.verdict, event.seconds, event.failure
+                self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
             case _:
                 pass
 

@@ -101,7 +101,7 @@ class GraphPane(Pane):
             why = _why_failed(run.failure)
         elif state.running:
             why = "compiling: each graph is shown as soon as it is captured"
-        elif run is not None and run.verdict is not None:
+        elif run is not None and run.ended is not None:
             why = "the program ran, and torch.compile compiled nothing in it"
         else:
             why = "no graph yet: r compiles the program"

@@ -210,7 +210,7 @@ class KernelDiffPane(FindingPane):
 
 def _why_empty(state: State) -> str:
     run = state.run
-    if run is not None and run.comparison is not None and run.verdict is None:
+    if run is not None and run.comparison is not None and run.ended is None:
         return f"comparing: {run.side or 'starting'}"
     if not state.live:
         return "this session holds no comparison"
@@ -222,7 +222,7 @@ def _since(state: State) -> Told | None:
     run, compared = state.run, state.compared
     if run is None or compared is None or run is compared:
         return None
-    if run.comparison is not None and run.verdict is None:
+    if run.comparison is not None and run.ended is None:
         return Told(f" comparing again: {run.side or 'starting'}; this is run {compared.number}", "accent")
     if run.failure is not None and run.comparison is not None:
         said = f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}"

@@ -6,6 +6,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from idbg import verdict
 from idbg_tui.log_lines import LogLines
 from idbg_tui.messages import CopyAsked, LineChosen
 from idbg_tui.narration import Told
@@ -54,13 +55,13 @@ class LogPane(FindingPane):
             self._taken = 0
         log = self._log
         runs, failed, followed = log.runs, log.failed, rows.follows
-        log.take(state.events[self._taken :])
+        log.take(state.events[self._taken :], state.history.runs)
         self._taken = len(state.events)
         if log.runs > runs:
             failed, followed = None, True
         rows.grew(follow=followed, stop=log.failed if failed is None else None)
         run = state.run
-        self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and run.verdict == "failed") else ""
+        self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and verdict.looks(run) == "failed") else ""
 
 
 class _Rows(FindableLines):

@@ -66,7 +66,7 @@ def chain(*targets: str) -> Run:
         nodes.append(Node(name="output", op="output", target="output", inputs=(nodes[-1].name,)))
         graph = Graph(GraphId(frame, "inference"), tuple(nodes))
         run.graphs[graph.id] = graph
-    run.verdict = "clean"
+    run.ended = "clean"
     return run
 
 
@@ -218,7 +218,7 @@ def test_the_document_names_every_key() -> None:
 
 def test_a_failed_program_tells_its_failure_and_what_was_captured_before_it() -> None:
     run = chain("relu")
-    run.verdict, run.failure = "failed", Failure("user", "it raised", type="ValueError")
+    run.ended, run.failure = "failed", Failure("user", "it raised", type="ValueError")
     found = checked(ANYTHING, FLOAT16, run=run)
     told = encoded(found)
     assert told["error"]["message"] == "it raised"  # type: ignore[index]
@@ -228,7 +228,7 @@ def test_a_failed_program_tells_its_failure_and_what_was_captured_before_it() ->
 
 
 def test_of_no_graphs_nobody_says_anything() -> None:
-    run = Run(1, Program("empty.py"), Target(), 0.0, verdict="clean")
+    run = Run(1, Program("empty.py"), Target(), 0.0, ended="clean")
     found = checked(ANYTHING, run=run)
     told = encoded(found)
     assert told["accelerators"] == []

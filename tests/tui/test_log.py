@@ -5,6 +5,7 @@ from pane_host import Host, session_events
 
 from idbg import events
 from idbg.records import Failure, GraphBreak, Program, Target
+from idbg.run import fold
 from idbg_tui.log_lines import LIMIT, LogLines
 from idbg_tui.messages import CopyAsked, Flash, LineChosen
 from idbg_tui.narration import clean, tell
@@ -19,7 +20,8 @@ def output(text: str, stream: str = "stdout") -> events.OutputWritten:
 
 def texts(*batch: events.SessionEvent) -> list[str]:
     log = LogLines()
-    log.take(batch)
+    started = events.RunStarted(run=1, program=Program("m.py"), target=Target())
+    log.take(batch, fold([started, *batch]).runs)
     return [line.told.text for line in log.lines]
 
 
@@ -38,14 +40,14 @@ def test_a_run_is_told_from_its_start_to_its_verdict() -> None:
         "graph 0/0 inference: 6 nodes",
         "graph 0/0 post_grad (inference): 6 nodes",
         "code 0/0 (inference): 2 kernels",
-        "✔ run 1 clean after 1.5 s",
+        "✔ run 1: clean after 1.5 s",
     ]
 
 
 def test_a_failure_says_its_message_first_then_the_hint_then_the_users_traceback() -> None:
     what = {"type": "ValueError", "message": "bad size", "hint": "look there", "traceback": "Traceback\n  x\n"}
     assert texts(failed(kind="user", **what)) == [
-        "✘ run 1 failed after 2.0 s",
+        "✘ run 1: failed after 2.0 s",
         "  your program: ValueError: bad size",
         "  → look there",
         "    Traceback",
@@ -54,7 +56,7 @@ def test_a_failure_says_its_message_first_then_the_hint_then_the_users_traceback
 
 
 def test_a_cancelled_run_is_not_called_failed() -> None:
-    assert texts(failed(kind="cancelled", message="cancelled by the user"))[0] == "✘ run 1 cancelled after 2.0 s"
+    assert texts(failed(kind="cancelled", message="cancelled by the user"))[0] == "… run 1: cancelled after 2.0 s"
 
 
 def test_a_dead_worker_is_told_with_its_last_output_and_what_to_do() -> None:
@@ -119,7 +121,7 @@ def test_an_escape_sequence_cut_in_two_by_the_pipe_is_still_removed() -> None:
 def test_memory_is_bounded_and_the_last_lines_are_kept() -> None:
     log = LogLines()
     for start in range(0, 100_000, 1_000):
-        log.take([output("".join(f"{number}\n" for number in range(start, start + 1_000)))])
+        log.take([output("".join(f"{number}\n" for number in range(start, start + 1_000)))], {})
     assert LIMIT <= len(log.lines) <= LIMIT * 1.1
     assert log.lines[-1].told.text == "99999"
     assert log.dropped + len(log.lines) == 100_000
@@ -128,7 +130,7 @@ def test_memory_is_bounded_and_the_last_lines_are_kept() -> None:
 def test_a_line_that_never_ends_takes_bounded_memory() -> None:
     log = LogLines()
     for _ in range(100):
-        log.take([output("x" * 10_000)])
+        log.take([output("x" * 10_000)], {})
     assert len(log.lines) == 1
     assert len(log.lines[0].told.text) <= LIMIT + 10_000
 
@@ -201,7 +203,7 @@ async def test_a_failure_is_shown_from_its_message_on_and_the_next_run_is_follow
         pane.show(state)
         await pilot.pause()
         rows = pane.query_one(Lines)
-        assert rows.render_line(0).text.strip() == "✘ run 1 failed after 2.0 s"
+        assert rows.render_line(0).text.strip() == "✘ run 1: failed after 2.0 s"
         assert rows.render_line(1).text.strip() == "your program: bad"
         state.apply([events.RunStarted(run=2, program=Program("m.py"), target=Target())])
         pane.show(state)

@@ -57,6 +57,7 @@ def test_a_failed_run_says_whose_failure_it_is(failure: Failure, said: str) -> N
 
 def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> None:
     state = live(
+        events.GraphCaptured(run=1, graph=chain(2)),
         events.RunEnded(run=1, verdict="clean", seconds=18.4),
         events.RunStarted(run=2, program=Program("m.py"), target=Target()),
         events.PhaseChanged(run=2, phase="codegen"),
@@ -81,7 +82,7 @@ def test_a_saved_run_that_was_not_finished_says_so() -> None:
 def test_the_header_names_the_stages_that_it_counts_and_what_the_sign_means() -> None:
     left, right = status.header(state_of("resnet"), 160)
     assert "inference ✘ 20 reject" in words(left)
-    assert words(right).startswith(("saved session  ⚠ violations", "saved session  ✘ failed"))
+    assert words(right).startswith(("saved session  ⚠ 57 violations in all stages", "saved session  ✘ failed"))
 
 
 def test_a_long_path_gives_way_before_the_mode_and_the_accelerator() -> None:

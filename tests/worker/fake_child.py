@@ -9,7 +9,7 @@ from pathlib import Path
 
 from idbg import events
 from idbg.diff import ErrorMap, SideResult
-from idbg.records import Failure, GraphId, NodeId, Violation
+from idbg.records import Failure, Graph, GraphId, NodeId, Violation
 from idbg.worker import protocol
 
 FAILURES = {
@@ -49,6 +49,8 @@ def main() -> None:
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             say(events.PhaseChanged(run=request.run, phase="behaving"))
+            if how == "print":
+                say(events.GraphCaptured(run=request.run, graph=Graph(VIOLATION.node.graph, ())))
             if how.startswith("hang"):
                 say(events.SideStarted(run=request.run, side="eager"))
                 say(events.SideEnded(run=request.run, side=SideResult("eager", 0.5)))

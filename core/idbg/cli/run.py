@@ -31,6 +31,8 @@ def status(run: Run) -> int:
         failure = run.failure
         never_began = failure is not None and failure.kind == "input" and failure.type == "BadInput" and not run.frames
         return BAD_USAGE if never_began else FAILED
+    if run.verdict not in ("clean", "violations"):
+        return FAILED
     rejected = any(violation.severity == "reject" for violation in run.violations)
     return FAILED if rejected and run.target.strict else 0
 

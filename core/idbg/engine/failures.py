@@ -63,11 +63,6 @@ def failure_of(error: BaseException, program: Program) -> Failure:
     )
 
 
-def is_refusal(error: BaseException) -> bool:
-    """Whether strict mode stopped the compile, below whatever torch wrapped it in."""
-    return any(isinstance(link, ConstraintViolation) for link in _chain(error))
-
-
 def innermost(error: BaseException) -> BaseException:
     """The exception that all the others were raised from."""
     return _chain(error)[-1]

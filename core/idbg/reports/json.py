@@ -134,6 +134,13 @@ class ViolationReport(msgspec.Struct, frozen=True, kw_only=True):
     line: int
 
 
+class FrameFailureReport(msgspec.Struct, frozen=True):
+    """A frame that did not compile although the program went on."""
+
+    frame: str
+    error: ErrorReport
+
+
 class RecompileReport(msgspec.Struct, frozen=True):
     frame: str
     reason: str
@@ -144,11 +151,12 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     program: ProgramReport
     target: TargetReport
-    verdict: Verdict | None
+    verdict: Verdict
     error: ErrorReport | None
     seconds: float
     phases: dict[str, float]
     frames: list[FrameReport]
+    frame_failures: list[FrameFailureReport]
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
     recompiles: list[RecompileReport]
@@ -159,17 +167,18 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_report(run: Run) -> RunReport:
-    """The run as far as it has come; `verdict` is None only while it goes on."""
+    """The run as far as it has come; `verdict` is "waiting" while it goes on."""
     own = of_run(run)
     return RunReport(
         run=run.number,
         program=ProgramReport(**msgspec.structs.asdict(run.program)),
         target=TargetReport(**msgspec.structs.asdict(run.target)),
         verdict=run.verdict,
-        error=ErrorReport(**msgspec.structs.asdict(run.failure)) if run.failure else None,
+        error=_error(run.failure) if run.failure else None,
         seconds=run.seconds,
         phases=run.phases,
         frames=_frames(run),
+        frame_failures=[FrameFailureReport(failed.frame, _error(failed.failure)) for failed in run.frame_failures],
         violations=_violations(run),
         breaks=list(run.breaks),
         recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],
@@ -188,6 +197,10 @@ def encode(report: RunReport, *, indent: int = 2) -> bytes:
 def decode(text: bytes) -> RunReport:
     """A report again, from what `encode` wrote. Raises msgspec.DecodeError if it is none."""
     return msgspec.json.decode(text, type=RunReport)
+
+
+def _error(failure: Failure) -> ErrorReport:
+    return ErrorReport(**msgspec.structs.asdict(failure))
 
 
 def _frames(run: Run) -> list[FrameReport]:

@@ -5,14 +5,14 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 
 from collections.abc import Iterator
 
-from idbg.records import NodeId, Severity, Verdict, Violation
+from idbg import verdict
+from idbg.records import Failure, NodeId, Severity, Violation
 from idbg.reports.check import of_run
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.words import count, place
 from idbg.run import Run
 
 SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·", "unknown": "?"}
-VERDICT_SIGNS: dict[Verdict, str] = {"clean": "✔", "violations": "⚠", "failed": "✘"}
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
 LINES_OF_A_RULE = 5
@@ -23,7 +23,7 @@ FIXES_OF_A_RULE = 3
 
 def run_report(run: Run) -> list[str]:
     """The lines that tell the run, as far as it has come."""
-    return [_headline(run), *_contents(run), *_failure(run), *_violations(run), *_costs(run)]
+    return [_headline(run), *_contents(run), *_failure(run), *_swallowed(run), *_violations(run), *_costs(run)]
 
 
 def render(lines: list[str]) -> str:
@@ -34,10 +34,10 @@ def _headline(run: Run) -> str:
     target = run.target
     mode = "strict" if target.strict else "warn"
     where = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
-    if run.verdict is None:
-        return f"… {run.program.label}   {where}   {run.phase or 'starting'}"
-    words = {"clean": "clean", "violations": count(len(run.violations), "violation"), "failed": "failed"}[run.verdict]
-    return f"{VERDICT_SIGNS[run.verdict]} {words}   {run.program.label}   {where}   {run.seconds:.1f} s"
+    sign = verdict.SIGNS[verdict.looks(run)]
+    if run.ended is None:
+        return f"{sign} {run.program.label}   {where}   {run.phase or 'starting'}"
+    return f"{sign} {verdict.said(run)}   {run.program.label}   {where}   {run.seconds:.1f} s"
 
 
 def _devices(run: Run) -> str:
@@ -72,14 +72,33 @@ def _failure(run: Run) -> Iterator[str]:
     if run.failure.kind == "constraints" and run.violations:
         return
     yield ""
-    where = place(run.failure.file, run.failure.line)
-    yield f"{run.failure.message}{f' ({where})' if where else ''}"
-    if run.failure.hint:
-        yield f"  {run.failure.hint}"
+    yield from _why(run.failure)
     if run.failure.kind == "torch" and run.graphs:
         yield f"  idbg-tui {run.program.label} shows the graphs up to there, and writes a repro"
-    if run.failure.traceback:
-        yield from ("  " + line for line in run.failure.traceback.rstrip().splitlines())
+    yield from _traceback(run.failure)
+
+
+def _swallowed(run: Run) -> Iterator[str]:
+    """Each frame that did not compile although the program went on, unless the run's own failure or the violations tell
+    the same."""
+    told = run.failure.message if run.failure else ""
+    for failed in run.frame_failures:
+        if failed.failure.kind == "constraints" or failed.failure.message == told:
+            continue
+        yield ""
+        yield f"frame {failed.frame or '?'} did not compile, and the program went on without it:"
+        yield from ("  " + line for line in (*_why(failed.failure), *_traceback(failed.failure)))
+
+
+def _why(failure: Failure) -> Iterator[str]:
+    where = place(failure.file, failure.line)
+    yield f"{failure.message}{f' ({where})' if where else ''}"
+    if failure.hint:
+        yield f"  {failure.hint}"
+
+
+def _traceback(failure: Failure) -> Iterator[str]:
+    return ("  " + line for line in failure.traceback.rstrip().splitlines())
 
 
 def _violations(run: Run) -> Iterator[str]:

@@ -11,14 +11,15 @@ from msgspec.structs import replace
 from idbg import accelerator, events
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.failures import failure_of, innermost, is_refusal
+from idbg.engine.failures import failure_of, innermost
 from idbg.engine.lowered import lowered
 from idbg.engine.program import Programs
 from idbg.engine.repro import compile_repro, violation_repro
 from idbg.engine.target import check_target
 from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
-from idbg.records import Failure, Verdict, Violation
+from idbg.records import Failure, Violation
+from idbg.run import Run
 from idbg.worker.comparing import Comparing
 from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
 
@@ -54,21 +55,26 @@ class Jobs:
         began = time.monotonic()
         self.last, self.request, self.error, self.comparing = None, request, None, None
         failure: Failure | None = None
+        run = Run(request.run, request.program, request.target, time.time(), request.comparison)
+
+        def tell(event: SessionEvent) -> None:
+            run.apply(event)
+            self.emit(event)
+
         try:
-            self._compile(request)
+            self._compile(request, tell)
         except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error
             failure = failure_of(error, request.program)
-        refused = self.error is not None and is_refusal(self.error)
-        found: list[Violation] = self.last.violations if self.last else []
-        verdict: Verdict = "failed" if failure and not refused else "violations" if found else "clean"
-        return RunEnded(run=request.run, verdict=verdict, seconds=time.monotonic() - began, failure=failure)
+        seconds = time.monotonic() - began
+        run.apply(RunEnded(run=request.run, verdict="clean", seconds=seconds, failure=failure))
+        return RunEnded(run=request.run, verdict=run.verdict, seconds=seconds, failure=failure)
 
-    def _compile(self, request: Compile) -> None:
+    def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
         target = request.target
         check_target(target)
         rules = accelerator.parse(target.rules)
-        self.last = capture = RunCapture(request.run, self.emit, rules)
+        self.last = capture = RunCapture(request.run, tell, rules)
         backend = backends.TargetBackend(
             backends.find(target.backend),
             rules,
@@ -78,9 +84,7 @@ class Jobs:
         )
         capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
         if request.comparison is not None:
-            self.comparing = Comparing(
-                request.run, request.comparison, target, backend, Path(request.folder), self.emit
-            )
+            self.comparing = Comparing(request.run, request.comparison, target, backend, Path(request.folder), tell)
         try:
             with capturing(capture):
                 self.programs.run(request.program, target, capture, self.comparing)
