@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idbg.errors import BadInput
-from idbg_tui import clipboard, editor
+from idbg_tui import clipboard, editor, user_files
 
 if TYPE_CHECKING:
     from textual.app import App
 
 
 def edit(app: "App[None]", path: str, line: int, chosen: str = "") -> None:
-    """Leave the screen to the user's editor until it ends. Raises BadInput if it cannot be, or the file is gone."""
-    if not os.path.exists(path):
-        raise BadInput(f"{path} is not there any more", hint="the program may have moved since this session was saved")
+    """Leave the screen to the user's editor until it ends. Raises BadInput if it cannot be, or it is no file."""
+    if why := user_files.not_editable(path):
+        raise BadInput(f"{path} {why}", hint="the program may have moved since this session was saved")
     environ = os.environ | ({"VISUAL": chosen} if chosen else {})
-    command = editor.command(path, line, environ)
+    command = editor.command(os.path.abspath(path), line, environ)  # a name like -c is no option of the editor's
     try:
         with app.suspend():
             subprocess.run(command, check=False)

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, OutputCode, Part
-from idbg_tui import kernel_times
+from idbg_tui import kernel_times, user_files
 from idbg_tui.amounts import counted
 from idbg_tui.state import State
 
@@ -227,7 +226,7 @@ def _python(state: State) -> Sheet:
         return Sheet(why_no_graph(state))
     if not node.file:
         return Sheet(f"{node.name} ({node.role}) has no line in your program")
-    text, note = read_file(node.file, state.shown.started if state.shown else 0.0)
+    text, note = user_files.read(node.file, state.shown.started if state.shown else 0.0)
     if not text:
         caption = f"{note}; this line was kept with the run"
         return Sheet(caption, node.file, node.code, "python", node.line, frozenset({node.line}), first=node.line or 1)
@@ -250,22 +249,6 @@ def _marked_nodes(state: State) -> Iterator[Node]:
 
 def _names_by_line(graph: Graph) -> dict[int, str]:
     return {node.code_line: node.name for node in graph.nodes if node.code_line}
-
-
-def read_file(path: str, since: float) -> tuple[str, str]:
-    """A file's text, and what the user should know of it: that it changed since the run, or why it cannot be read."""
-    try:
-        status = Path(path).stat()
-        text = _read(path, status.st_mtime_ns)
-    except OSError as error:
-        return "", f"cannot be read ({error.strerror or error})"
-    return text, "edited since this run" if since and status.st_mtime > since else ""
-
-
-@lru_cache(maxsize=16)
-def _read(path: str, mtime_ns: int) -> str:
-    """Read once for each time that the file was written (`mtime_ns` is only the cache's key)."""
-    return Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 # ---------------------------------------------------------------- why there is nothing

@@ -6,7 +6,7 @@ Every class here is frozen and serializable; nothing here imports torch. Words a
 from collections.abc import Iterable
 from functools import cached_property, reduce
 from operator import mul
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -17,6 +17,13 @@ Role = Literal["input", "weight", "buffer", "tangent", "saved", "intermediate", 
 Severity = Literal["reject", "fallback", "pad", "tile", "slow", "unknown"]
 Verdict = Literal["clean", "violations", "empty", "wrong", "failed", "waiting"]
 """What came of a run. "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not known (yet)."""
+
+# What no real tensor is beyond. A record that is is refused where it is read: from a file it may say anything.
+MOST_DIMS = 1000
+MOST_STORAGES = 1 << 22  # of one graph; the largest that was seen has 100,000 nodes
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Storage = Annotated[int, msgspec.Meta(ge=0, lt=MOST_STORAGES)]
 
 SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow", "unknown")
 
@@ -60,7 +67,8 @@ class Sym(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.expr
 
 
-Dim = int | Sym
+Dim = Size | Sym
+Dims = Annotated[tuple[Dim, ...], msgspec.Meta(max_length=MOST_DIMS)]
 
 
 def hint_of(dim: Dim) -> int | None:
@@ -72,8 +80,8 @@ class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
     """One tensor's dtype ("float32"), shape and stride in elements, and device ("cpu", "cuda:0")."""
 
     dtype: str
-    shape: tuple[Dim, ...] = ()
-    stride: tuple[Dim, ...] = ()
+    shape: Dims = ()
+    stride: Dims = ()
     device: str = ""
 
     @property
@@ -141,8 +149,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str = ""
     role: Role = "intermediate"
     code_line: int = 0
-    storages: tuple[int, ...] = ()
-    storage_bytes: tuple[int | None, ...] = ()
+    storages: tuple[Storage, ...] = ()
+    storage_bytes: tuple[Bytes | None, ...] = ()
     unknown: bool = False
 
     @property

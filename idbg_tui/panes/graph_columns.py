@@ -111,7 +111,7 @@ def cut_shape(text: str, width: int) -> str:
     dtype, _, rest = text.partition("[")
     inside, _, more = rest.partition("]")
     dims = inside.split(",")
-    for kept in range(len(dims) - 1, 0, -1):
+    for kept in range(min(len(dims) - 1, width // 2), 0, -1):  # each takes a digit and a comma
         tail = kept // 2
         short = [*dims[: kept - tail], MARKS["ellipsis"], *(dims[-tail:] if tail else [])]
         shown = f"{dtype}[{','.join(short)}]{more}"

@@ -1,6 +1,7 @@
 """Sessions recorded from real compiles (tests/recordings), as states and as apps."""
 
-import shutil
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from idbg import events
@@ -44,11 +45,16 @@ def under(name: str, rules: str) -> State:
     return state
 
 
-def app_of(name: str, folder: Path, settings: Settings | None = None) -> IdbgApp:
-    """The app over a saved session made of a recording."""
+def app_of(
+    name: str, folder: Path, settings: Settings | None = None, *, replacing: Mapping[str, str] | None = None
+) -> IdbgApp:
+    """The app over a saved session made of a recording, with some of its texts replaced."""
     saved = folder / name
     saved.mkdir()
-    shutil.copy(RECORDINGS / f"{name}.jsonl", saved / "events.jsonl")
+    text = (RECORDINGS / f"{name}.jsonl").read_text()
+    for old, new in (replacing or {}).items():
+        text = text.replace(json.dumps(old), json.dumps(new))
+    (saved / "events.jsonl").write_text(text)
     return IdbgApp(Session.open(saved), settings or Settings())
 
 

@@ -1,5 +1,6 @@
 """Does a node read as one line whose columns stay put and fit?"""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def kernel(name: str, source: str = "text") -> Kernel:
 )
 def test_an_op_is_called_by_its_short_name(target: str, op: str, words: str) -> None:
     assert op_of(node(target=target, op=op)) == words
+
+
+def test_a_shape_of_thousands_of_dimensions_is_cut_at_once() -> None:
+    began = time.perf_counter()
+    for _ in range(20):
+        assert cut_shape(f"f32[{','.join(['2'] * 5000)}]", 30) == f"f32[{'2,' * 6}…{',2' * 5}]"
+    assert time.perf_counter() - began < 2  # it took 0.2 s each: every length was tried, from the longest down
 
 
 def test_a_shape_says_how_many_more_there_are() -> None:
