@@ -45,7 +45,10 @@ def test_recorded_sessions_are_within_bounds(tmp_path: Path) -> None:
         ({"tensors": tensors(*[1] * 5000)}, "Expected `array` of length <= 1000"),
         ({"tensors": tensors(-1)}, "Expected `int` >= 0"),
         ({"tensors": tensors(10**40)}, "Expected `int` <= "),
-        ({"tensors": tensors(1 << 62, 1 << 62)}, r"says what cannot be: a tensor of the .* has 2\*\*63 elements or more"),
+        (
+            {"tensors": tensors(1 << 62, 1 << 62)},
+            r"says what cannot be: a tensor of the .* has 2\*\*63 elements or more",
+        ),
         ({"tensors": tensors({"expr": "s", "hint": -(10**60)})}, r"2\*\*63 elements"),
         ({"storages": [0, 1, 2]}, "has not one storage for each of its tensors"),
     ],

