@@ -177,7 +177,7 @@ class GraphModule(torch.nn.Module):
         getitem: "f32[s0][1]cpu" = max_1[0];  max_1 = None
         pair = torch.ops.mylib.nested.default(getitem)
         inner = pair[0];  pair = None
-        item: "f32[2][1]cpu" = inner[1];  inner = None
+        item: "f32[2][1]cpu" = inner[0];  inner = None
         nothing = torch.ops.aten._assert_scalar.default(arg0_1, 'no');  nothing = None
         mystery = torch.ops.mylib.mystery.default(item);  mystery = None
         return (getitem, getitem_1)

@@ -1,8 +1,12 @@
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from idbg import accelerator, events
+from idbg.records import Program, Target
+from idbg.run import Run, fold
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +20,24 @@ def _fresh_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Callable[..., Run]:
+    """Run a program's text once in this process, through the worker's own job."""
+    from idbg.worker.jobs import Jobs
+    from idbg.worker.protocol import Compile
+
+    def run(text: str, **target: object) -> Run:
+        told: list[events.SessionEvent] = []
+        path = tmp_path / "subject.py"
+        path.write_text(text)
+        rules = str(target.pop("rules", "")) or accelerator.find("mock")[0]
+        program, chosen = Program(str(path), cwd=str(tmp_path)), Target(**{"backend": "mock", "rules": rules, **target})
+        told.append(events.RunStarted(run=1, program=program, target=chosen))
+        told.append(Jobs(told.append).compile(Compile(1, program, chosen, str(tmp_path / "repros"))))
+        found = fold(told).runs[1]
+        found.notes = [event.text for event in told if isinstance(event, events.Noted)]
+        return found
+
+    return run

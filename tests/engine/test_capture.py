@@ -118,6 +118,16 @@ def test_every_computing_node_knows_its_module_line_and_kernel(compiled: Runner)
     assert {kernel.part for kernel, _ in provenance.kernels_of(backward.node_id(gradient.name))} == {"backward"}
 
 
+def test_a_module_that_is_held_as_a_global_goes_by_its_name(compiled: Runner):
+    text = (
+        "import torch\nencoder = torch.nn.Sequential(torch.nn.Linear(4, 4))\nhead = torch.nn.ReLU()\n"
+        "def program():\n    return (lambda x: head(encoder(x))), torch.ones(2, 4)\n"
+    )
+    run = compiled(text, backend="eager")
+    nodes = [node for node in run.graph("0/0", "dynamo").nodes if node.op.startswith("call")]
+    assert [(node.module, node.module_class) for node in nodes] == [("encoder.0", "Linear"), ("head", "ReLU")]
+
+
 @pytest.mark.slow
 def test_every_kernel_call_computes_nodes_that_exist(compiled: Runner):
     run = compiled(TRAIN)

@@ -12,6 +12,7 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -45,6 +46,9 @@ _NO_TENSOR = re.compile(
     r"\b(sym_(size|stride|numel|storage_offset|constrain)\w*|_assert\w*|_set_grad_enabled|setitem"
     r"|\w+_nesting|lazy_load_decompositions)\b|_autocast$"
 )
+_MASK = re.compile(r"\[(?:True|False)(?:, (?:True|False))*\]$")  # which of its results a backward op gives
+# a higher-order op whose value is what one of the graphs that it is given returns -> which of them
+_RETURNING = {"higher_order.cond": 0, "higher_order.while_loop": 1, "higher_order.invoke_subgraph": 0}
 _ROLES: tuple[tuple[str, Role], ...] = (
     ("ParamAOTInput", "weight"),
     ("BufferAOTInput", "buffer"),
@@ -62,19 +66,11 @@ class Place(NamedTuple):
 def read_graph(text: str, graph: GraphId, symbols: Mapping[str, Sym] | None = None) -> Graph:
     """The graph that this text prints. `symbols` gives hints and ranges by expression, where they are known.
 
+    The nodes of a graph that a node holds, as a torch.cond its branches, stand before it: "true_graph_0.sin".
     Raises ValueError where the text is not a printed graph.
     """
-    forward = _forward(text)
-    places = list(_places(text))
-    comments = text.splitlines()
-    reader = _Reader(symbols or {})
-    for argument in forward.args.args[1:]:
-        reader.argument(argument, comments[argument.lineno - 1])
-    for statement in forward.body:
-        place = _place_above(places, statement.lineno)
-        reader.statement(statement, place, comments[statement.lineno - 1])
-    _fill_tuples(reader.nodes)
-    return Graph(graph, tuple(reader.nodes), text)
+    printed = _Text(list(_places(text)), text.splitlines(), symbols or {})
+    return Graph(graph, tuple(_Reader(printed, _outermost(text)).nodes), text)
 
 
 def returns_no_tensor(target: str) -> bool:
@@ -118,17 +114,30 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _forward(text: str) -> ast.FunctionDef:
+class _Class(NamedTuple):
+    """One printed graph: its forward method, and by name the graphs that it holds."""
+
+    forward: ast.FunctionDef
+    inner: Mapping[str, "_Class"]
+
+
+def _outermost(text: str) -> _Class:
     try:
         module = ast.parse(_CLASS_NAME.sub("class Graph(", text, count=1))  # torch prints `class <lambda>(...)`
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} of the printed graph is not Python: {error.msg}") from error
-    for outer in module.body:
-        if isinstance(outer, ast.ClassDef):
-            for inner in outer.body:
+    found = next(_classes(module.body), None)
+    if found is None:
+        raise ValueError("the text holds no class with a forward method")
+    return found[1]
+
+
+def _classes(body: list[ast.stmt]) -> Iterator[tuple[str, _Class]]:
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            for inner in statement.body:
                 if isinstance(inner, ast.FunctionDef) and inner.name == "forward":
-                    return inner
-    raise ValueError("the text holds no class with a forward method")
+                    yield statement.name, _Class(inner, dict(_classes(statement.body)))
 
 
 def _places(text: str) -> Iterator[tuple[int, Place]]:
@@ -144,13 +153,29 @@ def _place_above(places: list[tuple[int, Place]], line: int) -> Place:
     return places[position - 1][1] if position else Place()
 
 
-class _Reader:
-    """Turns statements into nodes; knows which names are nodes already."""
+class _Text(NamedTuple):
+    """What the readers of one text share."""
 
-    def __init__(self, symbols: Mapping[str, Sym]) -> None:
-        self.symbols = symbols
+    places: list[tuple[int, Place]]
+    lines: list[str]
+    symbols: Mapping[str, Sym]
+
+
+class _Reader:
+    """Turns the statements of one printed graph into nodes; knows which names are nodes already."""
+
+    def __init__(self, text: _Text, printed: _Class) -> None:
+        self.text = text
+        self.inner = printed.inner
         self.nodes: list[Node] = []
         self.known: dict[str, int] = {}
+        self.returned: dict[str, tuple[TensorMeta, ...]] = {}  # by each graph that a node holds
+        for argument in printed.forward.args.args[1:]:
+            self.argument(argument, text.lines[argument.lineno - 1])
+        for statement in printed.forward.body:
+            place = _place_above(text.places, statement.lineno)
+            self.statement(statement, place, text.lines[statement.lineno - 1])
+        _fill_tuples(self.nodes)
 
     def add(self, node: Node) -> None:
         self.known[node.name] = len(self.nodes)
@@ -175,7 +200,7 @@ class _Reader:
         )
 
     def tensors(self, annotation: str) -> tuple[TensorMeta, ...]:
-        found = tensor_of(annotation, self.symbols)
+        found = tensor_of(annotation, self.text.symbols)
         return (found,) if found else ()
 
     def statement(self, statement: ast.stmt, place: Place, line: str) -> None:
@@ -209,7 +234,9 @@ class _Reader:
 
     def assign(self, name: str, value: ast.expr, annotation: str, place: Place) -> None:
         op, target, args = self.operation(value)
-        inputs, tensors = self.inputs(value), self.tensors(annotation)
+        if op == "get_attr" and target in self.inner:
+            self.held(name, self.inner[target])
+        inputs, tensors = self.inputs(value), self.tensors(annotation) or self.value_of_graph(target, value)
         unknown = op.startswith("call") and not tensors and not self.no_tensor(target, annotation, inputs)
         self.add(
             Node(
@@ -217,6 +244,24 @@ class _Reader:
                 file=place.file, line=place.line, code=place.code, code_line=value.lineno,
             )
         )  # fmt: skip
+
+    def held(self, name: str, printed: _Class) -> None:
+        """The nodes of a graph that the node `name` holds. What it is given was computed in the graph around it."""
+        for node in (nodes := _Reader(self.text, printed).nodes):
+            if node.op != "output":
+                inputs = tuple(f"{name}.{source}" for source in node.inputs)
+                role: Role = "intermediate" if node.role == "input" else node.role
+                self.nodes.append(msgspec.structs.replace(node, name=f"{name}.{node.name}", inputs=inputs, role=role))
+        by_name = {node.name: node.tensors for node in nodes}
+        self.returned[name] = tuple(tensor for source in nodes[-1].inputs for tensor in by_name[source])
+
+    def value_of_graph(self, target: str, value: ast.expr) -> tuple[TensorMeta, ...]:
+        """The tensors of a call whose value is what a graph returns that it is given."""
+        if target not in _RETURNING or not isinstance(value, ast.Call):
+            return ()
+        names = [argument.id for argument in value.args if isinstance(argument, ast.Name)]
+        held = [self.returned[name] for name in names if name in self.returned]
+        return held[_RETURNING[target]] if len(held) > _RETURNING[target] else ()
 
     def no_tensor(self, target: str, annotation: str, inputs: tuple[str, ...]) -> bool:
         """Whether a call is known to return none: it is annotated as a number, named so, or arithmetic on numbers."""
@@ -257,16 +302,28 @@ class _Reader:
 
 
 def _fill_tuples(nodes: list[Node]) -> None:
-    """A printed tuple has no annotation: its tensors are those that are taken out of it, by their place in it."""
+    """A printed tuple has no annotation: its tensors are those that are taken out of it, by their place in it.
+
+    Where one is never taken the rest are not known to be the next, and the node stays unknown.
+    """
     taken: dict[str, dict[int, tuple[TensorMeta, ...]]] = {}
     for position, node in reversed(list(enumerate(nodes))):
         if node.unknown and node.name in taken:
-            items = sorted(taken[node.name].items())
-            tensors = tuple(tensor for _, held in items for tensor in held)
-            nodes[position] = node = msgspec.structs.replace(node, tensors=tensors, unknown=False)
+            places = _given(taken[node.name], node.args)
+            tensors = tuple(tensor for place in places for tensor in taken[node.name][place])
+            unknown = len(places) < len(taken[node.name])
+            nodes[position] = node = msgspec.structs.replace(node, tensors=tensors, unknown=unknown)
         index = node.args.rpartition(", ")[2]
         if node.target == "operator.getitem" and not node.unknown and index.isdecimal():
             taken.setdefault(node.inputs[0], {})[int(index)] = node.tensors
+
+
+def _given(taken: Mapping[int, object], args: str) -> list[int]:
+    """The places in a tuple that are taken, up to the first that is not, but might hold something."""
+    mask = _MASK.search(args)
+    none = {place for place, given in enumerate(mask[0].split(", ") if mask else ()) if "False" in given}
+    wanted = (place for place in range(max(taken) + 1) if place not in none)
+    return list(takewhile(taken.__contains__, wanted))
 
 
 def _annotation(annotation: ast.expr) -> str:

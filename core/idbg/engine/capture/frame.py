@@ -12,6 +12,7 @@ import msgspec
 from torch.fx import GraphModule
 
 from idbg import events
+from idbg.analysis.branches import resolved
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.capture import links
@@ -114,12 +115,9 @@ class FrameCapture:
 
     def _finish_piece(self, piece: Piece, part: Part) -> None:
         above = self.graphs.get(GraphId(self.frame, cast("Stage", part)))
-        donors = [above] if above else []
-        if (
-            piece.post_grad
-            and (graph := self._read(piece.post_grad, GraphId(self.frame, "post_grad", part), donors))
-            and above
-        ):
+        post_grad = GraphId(self.frame, "post_grad", part)
+        graph = self._read(piece.post_grad, post_grad, [above] if above else []) if piece.post_grad else None
+        if graph and above:
             self._linked(links.through_passes(above, graph))
         if piece.code:
             handles = piece.mapping.get("cppCodeToPost", {})
@@ -128,7 +126,7 @@ class FrameCapture:
             except ValueError as error:
                 self._unreadable(f"the {part} output code", error)
             else:
-                self.emit(events.CodeCaptured(run=self.run, code=code))
+                self.emit(events.CodeCaptured(run=self.run, code=resolved(code, graph) if graph else code))
 
     def _read(self, text: str, graph_id: GraphId, donors: Iterable[Graph]) -> Graph | None:
         donors = list(donors)

@@ -17,6 +17,7 @@ from idbg.records import Graph, GraphId, Node, Opcode, Role, Sym
 _VALUES = {"example_value", "val"}  # where Dynamo and AOTAutograd keep a node's value, in `meta`
 _USER_LINE = re.compile(r'File "(.+?)", line (\d+), in .*\n\s*(.*)')
 _SELF = re.compile(r"^L\['\w+'\]\.?|^L__self__\.?|^self\.?")
+_GLOBAL = re.compile(r"^G\['(\w+)'\]")
 _INDEX = re.compile(r"\.?_modules\['(\w+)'\]|\[(\d+)\]")
 
 
@@ -33,7 +34,7 @@ def graph_of(gm: GraphModule, graph: GraphId, text: str = "") -> Graph:
     return with_weights(Graph(graph, tuple(nodes), text))
 
 
-def _held_graph(gm: GraphModule, node: FxNode) -> GraphModule | None:
+def held_graph(gm: GraphModule, node: FxNode) -> GraphModule | None:
     """The graph that this node stands for, as a branch of torch.cond."""
     held = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
     return held if isinstance(held, GraphModule) else None
@@ -41,7 +42,7 @@ def _held_graph(gm: GraphModule, node: FxNode) -> GraphModule | None:
 
 def _inner_nodes(gm: GraphModule, node: FxNode, prefix: str, storages: dict[int, int]) -> Iterator[Node]:
     """The nodes of a graph that this node holds, as a torch.cond its branches: "true_graph_0.sin", told before it."""
-    inner = _held_graph(gm, node)
+    inner = held_graph(gm, node)
     if inner is None:
         return
     prefix = f"{prefix}{node.name}."
@@ -106,7 +107,7 @@ def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: in
 
 
 def _is_unknown(gm: GraphModule, node: FxNode) -> bool:
-    if node.op == "output" or node.meta.keys() & _VALUES or _held_graph(gm, node) is not None:
+    if node.op == "output" or node.meta.keys() & _VALUES or held_graph(gm, node) is not None:
         return False
     return not returns_no_tensor(compat.qualified_target(node))
 
@@ -142,8 +143,11 @@ def _module(node: FxNode) -> tuple[str, str]:
 
 
 def module_path(path: str) -> str:
-    """`L['self'].layer1[0].conv1` and `L['fn']._modules['layer1']` as the dotted path that the user knows."""
-    dotted = _INDEX.sub(lambda match: "." + (match[1] or match[2]), _SELF.sub("", path))
+    """`L['self'].layer1[0].conv1` and `L['fn']._modules['layer1']` as the dotted path that the user knows.
+
+    A module that is held as a global goes by that name: `G['encoder'][0]` is encoder.0.
+    """
+    dotted = _INDEX.sub(lambda match: "." + (match[1] or match[2]), _GLOBAL.sub(r"\1", _SELF.sub("", path)))
     return dotted.strip(".")
 
 

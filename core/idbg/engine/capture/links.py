@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from torch.fx import GraphModule
+from torch.fx import Node as FxNode
 
 from idbg.engine import compat
+from idbg.engine.capture.fx import held_graph
 from idbg.records import Graph, Links, Node
 
 Pairs = tuple[tuple[str, str], ...]
@@ -58,20 +60,43 @@ class Trail:
     def pairs(self, gm: GraphModule, graph: Graph) -> Pairs:
         """(Dynamo name, ATen name) for each node of an ATen graph; call it for the forward before the backward."""
         found = [*arguments(self.dynamo, graph)] if graph.id.stage != "backward" else []
+        return (*found, *self._pairs(gm, graph, "", ""))
+
+    def _pairs(self, gm: GraphModule, graph: Graph, above: str, below: str) -> Iterator[tuple[str, str]]:
+        """Those of one graph module; where a node holds it, as torch.cond its branches, names begin with the holder's:
+        `above` in Dynamo's graph, `below` in this one.
+        """
         for node in gm.graph.nodes:
             if node.op in ("placeholder", "output"):
                 continue
             sequence = node.meta.get("seq_nr")
-            origins = compat.origins(node) & self.dynamo.by_name.keys()
+            origins = {above + name for name in compat.origins(node)} & self.dynamo.by_name.keys()
             if origins and sequence is not None:
                 self.of_sequence[sequence] |= origins
             elif sequence is not None:
-                origins = set(self._same_line(self.of_sequence[sequence], graph.by_name[node.name]))
-            found += [(origin, node.name) for origin in sorted(origins)]
-        return tuple(found)
+                origins = set(self._same_line(self.of_sequence[sequence], above, graph.by_name[below + node.name]))
+            yield from ((origin, below + node.name) for origin in sorted(origins))
+            holders = [source for source in node.all_input_nodes if held_graph(gm, source) is not None]
+            for origin in sorted(origins) if holders else ():
+                yield from self._held_pairs(gm, graph, origin, holders, below)
 
-    def _same_line(self, names: set[str], node: Node) -> Iterator[str]:
+    def _held_pairs(
+        self, gm: GraphModule, graph: Graph, origin: str, holders: list[FxNode], below: str
+    ) -> Iterator[tuple[str, str]]:
+        """A higher-order op is given its graphs in the same order on both stages."""
+        known = {name.rpartition(".")[0] for name in self.dynamo.by_name}
+        above = [name for name in self.dynamo.by_name[origin].inputs if name in known]
+        if len(above) != len(holders):
+            return
+        for holder, name in zip(holders, above, strict=True):
+            if (inner := held_graph(gm, holder)) is not None:
+                yield from self._pairs(inner, graph, f"{name}.", f"{below}{holder.name}.")
+
+    def _same_line(self, names: set[str], above: str, node: Node) -> Iterator[str]:
+        """A branch counts its sequence numbers anew: only what is in the same graph can be meant."""
         for name in names:
+            if not name.startswith(above) or "." in name.removeprefix(above):
+                continue
             if (self.dynamo.by_name[name].file, self.dynamo.by_name[name].line) == (node.file, node.line):
                 yield name
 
