@@ -3,6 +3,8 @@
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
+from idbg.errors import said
+
 
 class Loaded:
     """What a group's entry points hold, and for those that failed to import, the error in words."""
@@ -15,7 +17,7 @@ class Loaded:
                 self.found[point.name] = point.load()
             # Broad on purpose: a plug-in is code of others, and any failure of it must stop nothing else.
             except (Exception, SystemExit) as error:
-                self.broken[point.name] = f"{type(error).__name__}: {error}"
+                self.broken[point.name] = f"{type(error).__name__}: {said(error)}"
 
 
 @lru_cache(maxsize=8)

@@ -166,3 +166,22 @@ def test_a_cache_that_plain_torch_filled_does_not_hide_kernels_nodes(tmp_path: P
     assert found.failure is None
     assert all(kernel.nodes for kernel in found.kernels)
     assert found.kernels
+
+
+@pytest.mark.parametrize("where", ["", "    return torch.compile(inner)(x)\n"], ids=["eager", "compiled"])
+def test_an_exception_that_cannot_say_itself_is_the_program_s_own_failure(tmp_path: Path, where: str):
+    text = (
+        "import torch\nclass Mute(Exception):\n    def __str__(self):\n        raise RuntimeError('no words')\n"
+        "    __repr__ = __str__\n    def __eq__(self, other):\n        raise RuntimeError('no equality')\n"
+        "def inner(x):\n    raise Mute()\n"
+        f"def f(x):\n{where}    raise Mute()\ndef program():\n    return f, torch.ones(3)\n"
+    )
+    found = run(tmp_path, text)
+    assert found.verdict == "failed" and found.failure is not None
+    assert found.failure.kind == "user" and "whose own __str__ raised RuntimeError" in found.failure.message
+
+
+def test_a_program_that_exits_with_what_has_no_words_is_told(tmp_path: Path):
+    text = "import sys\nclass Code:\n    def __repr__(self):\n        raise ValueError\nsys.exit(Code())\n"
+    found = run(tmp_path, text)
+    assert found.failure is not None and "sys.exit(a Code)" in found.failure.message

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from idbg.engine import compat
-from idbg.errors import ConstraintViolation, IdbgError
+from idbg.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.records import Failure, Program
 
 _OURS = str(Path(__file__).resolve().parents[1])
@@ -38,9 +38,9 @@ def failure_of(error: BaseException, program: Program) -> Failure:
         )
     text = _traceback(error)
     file, line = _place(error)
-    message = _BY_BACKEND.sub("", str(error).strip()) or type(error).__name__
+    message = _BY_BACKEND.sub("", said(error).strip()) or type(error).__name__
     if isinstance(error, SystemExit):
-        message = f"it ended itself with sys.exit({error.code!r})"
+        message = f"it ended itself with sys.exit({spelled(error.code)})"
     for link in chain:
         if compat.is_torch_error(link):
             return Failure(
@@ -70,9 +70,14 @@ def innermost(error: BaseException) -> BaseException:
 
 def _chain(error: BaseException) -> list[BaseException]:
     chain = [error]
-    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
+    while (inner := _inner(chain[-1])) is not None and not any(inner is link for link in chain):
         chain.append(inner)
     return chain
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    """What it was raised from; an exception may have a truth value, and an equality, of its own."""
+    return error.__cause__ if error.__cause__ is not None else error.__context__
 
 
 def _hint(message: str) -> str:

@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine import compat
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.world import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
-from idbg.errors import ProgramError
+from idbg.errors import ProgramError, spelled
 from idbg.records import Program, Target
 
 Model = Callable[..., Any]
@@ -275,7 +275,7 @@ def _run_file(path: str) -> None:
 
 def _ended_itself(what: str, error: SystemExit) -> ProgramError:
     return ProgramError(
-        f"{what} ended itself with sys.exit({error.code!r})",
+        f"{what} ended itself with sys.exit({spelled(error.code)})",
         hint="see what it printed; arguments for it go after --",
     )
 

@@ -16,7 +16,7 @@ from idbg.engine.lowered import lowered
 from idbg.engine.program import Programs
 from idbg.engine.repro import compile_repro, violation_repro
 from idbg.engine.target import check_target
-from idbg.errors import BadInput, IdbgError, OutputError
+from idbg.errors import BadInput, IdbgError, OutputError, said
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Violation
 from idbg.run import Run
@@ -146,8 +146,8 @@ class Jobs:
             raise BadInput("the compile did not fail", hint="ask for the repro of a violation")
         error = innermost(self.error)
         return compile_repro(
-            self.last, error=type(error).__name__, message=str(error), backend=self.request.target.backend, rules=rules,
-            strict=self.request.target.strict, folder=folder,
+            self.last, error=type(error).__name__, message=said(error), backend=self.request.target.backend,
+            rules=rules, strict=self.request.target.strict, folder=folder,
         )  # fmt: skip
 
     def _violation(self, request: WriteRepro) -> Violation:

@@ -26,7 +26,7 @@ from idbg.engine.backends.inductor import Inductor
 from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import Named
 from idbg.engine.compat import Compiled
-from idbg.errors import BadInput
+from idbg.errors import BadInput, said
 from idbg.events import KnownBackend
 from idbg.settings import strict_from
 
@@ -66,7 +66,7 @@ def _of_others(name: str) -> Backend:
             return Adapted(made, name) if isinstance(made, AcceleratorAdapter) else made
         # Broad on purpose: a plug-in is code of others, and may need a driver or a device that is not here.
         except (Exception, SystemExit) as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {said(error)}"
     raise BadInput(f"the backend {name} cannot be used: {problem}", hint="mend or uninstall its package")
 
 

@@ -14,7 +14,7 @@ from idbg.adapter import AcceleratorAdapter, AdapterError, Callee, Capabilities,
 from idbg.engine import compat
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
-from idbg.errors import BadInput
+from idbg.errors import BadInput, said
 from idbg.records import Part
 
 _MEND = "choose another backend, or mend the adapter"
@@ -49,7 +49,7 @@ class Adapted:
                 result = CompilationResult(message=f"it gave a {type(result).__name__}, not a CompilationResult")
         # Broad on purpose: an adapter is code of others; what it raises is its result, and there may be a fallback.
         except Exception as error:
-            result, cause = CompilationResult(message=f"{type(error).__name__}: {error}"), error
+            result, cause = CompilationResult(message=f"{type(error).__name__}: {said(error)}"), error
         chosen = result.fallback if result.compiled is None else result.compiled
         why = result.message or "it does not say why"
         if chosen is None:
@@ -65,7 +65,7 @@ class Adapted:
             found = self.adapter.fallback(gm, inputs)
         except Exception as error:  # broad on purpose, as above
             raise AdapterError(
-                f"{failed}, and its fallback fails: {type(error).__name__}: {error}", hint=_MEND
+                f"{failed}, and its fallback fails: {type(error).__name__}: {said(error)}", hint=_MEND
             ) from error
         if found is not None and not callable(found):
             raise AdapterError(

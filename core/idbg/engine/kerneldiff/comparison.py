@@ -20,7 +20,7 @@ from idbg.engine.kerneldiff.narrowed import first_bad_of
 from idbg.engine.kerneldiff.sides import Given, Side, run_compiled, run_eager, run_float64, run_observed
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves
-from idbg.errors import BadInput
+from idbg.errors import BadInput, said
 
 if TYPE_CHECKING:
     from idbg.engine.kerneldiff.api import KernelDiff
@@ -222,7 +222,7 @@ class Comparison:
             with uncaptured(), self.subject.restored():
                 found = first_bad_of(self.subject, _taken(self.asked.test), dynamic=self.asked.dynamic)
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            told = _first_line(str(error)) or type(error).__name__
+            told = _first_line(said(error)) or type(error).__name__
             self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
             return ()
         if not found:

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat, compat_diff
+from idbg.errors import said
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
 
@@ -217,5 +218,5 @@ def _argument(func: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, 
 
 def why_not(error: BaseException) -> str:
     """One sentence for a report: why there is no float64 side."""
-    told = str(error).strip().partition("\n")[0] or type(error).__name__
+    told = said(error).strip().partition("\n")[0] or type(error).__name__
     return told if isinstance(error, NotInFloat64) else f"the program cannot run in float64: {told}"

@@ -17,6 +17,7 @@ from torch.fx.node import map_aggregate, map_arg
 
 from idbg.engine import compat, compat_diff
 from idbg.engine.kerneldiff.philox import drawn
+from idbg.errors import said
 
 _WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 # the program's own dtype is part of what these compute
@@ -115,7 +116,7 @@ class References:
                 return random
             return Both(_call(node, known, exact=True), _call(node, known, exact=False))
         except (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = (said(error).strip() or type(error).__name__).splitlines()[0]
             return Unknown(f"{node.name} cannot be computed by itself: {reason}")
 
     def _random(self, node: Node, known: Mapping[Node, Both]) -> Both | Unknown | None:
