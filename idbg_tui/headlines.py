@@ -10,6 +10,7 @@ from idbg.records import Failure
 _WHAT = {
     "user": "the program raised {type}",
     "torch": "torch could not compile it",
+    "backend": "the backend failed",
     "constraints": "stopped by the rules",
     "worker": "the worker died",
     "cancelled": "cancelled",
@@ -68,5 +69,5 @@ def _cause(failure: Failure) -> str:
         said = str(ast.literal_eval(got[2])).strip().partition("\n")[0].rstrip(".")
         return f"{got[1]}: {said}"
     first = next((line.strip() for line in failure.message.splitlines() if line.strip()), "").rstrip(":")
-    named = failure.kind == "torch" and failure.type and not first.startswith(failure.type)
+    named = failure.kind in ("torch", "backend") and failure.type and not first.startswith(failure.type)
     return f"{failure.type}: {first}" if named else first

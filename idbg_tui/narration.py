@@ -13,7 +13,7 @@ from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
-_KINDS = {"user": "your program", "torch": "torch", "constraints": "constraints", "worker": "the worker"}
+_KINDS = {"user": "your program", "torch": "torch", "backend": "the backend", "constraints": "constraints", "worker": "the worker"}
 _LEVELS: dict[str, Severity] = {"warning": "fallback", "error": "reject"}
 # CSI, OSC (up to its end), other two-character escapes; then what is left of control characters
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL)
@@ -129,7 +129,7 @@ def failure(failed: Failure) -> Iterator[Told]:
     line = headline(failed)
     first, *others = message
     hidden = bool(line.cause) and line.cause.partition(": ")[2] not in first and line.cause not in failed.message
-    named = failed.kind in ("user", "torch") and failed.type and not first.startswith(failed.type)
+    named = failed.kind in ("user", "torch", "backend") and failed.type and not first.startswith(failed.type)
     cause = line.cause if hidden else f"{failed.type}: {first}" if named else first
     whose = f"{_KINDS[failed.kind]}: " if failed.kind in _KINDS else ""
     yield Told(f"  {whose}{cause}", "reject", failed.file, failed.line)

@@ -26,7 +26,7 @@ from idbg.constraints.static_shapes import StaticShapes
 from idbg.constraints.unknown import Unknown
 from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.errors import AcceleratorError, BadInput, IdbgError
-from idbg.records import Severity
+from idbg.records import Failure, Severity
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -174,6 +174,9 @@ class AcceleratorAdapter(ABC):
 
 class AdapterError(IdbgError):
     """An adapter compiled nothing and has no fallback, or one that fails."""
+
+    def failure(self) -> Failure:
+        return Failure(kind="backend", type=type(self).__name__, message=self.message, hint=self.hint)
 
 
 def broken() -> dict[str, str]:

@@ -324,7 +324,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     torch's; `repro` is the path of a script that was written to show it again.
     """
 
-    kind: Literal["user", "torch", "constraints", "worker", "cancelled", "input", "idbg"]
+    kind: Literal["user", "torch", "backend", "constraints", "worker", "cancelled", "input", "idbg"]
     message: str
     hint: str = ""
     type: str = ""

@@ -161,7 +161,8 @@ def reason(failed: Failed) -> str:
     """The failure in a line."""
     failure = failed.failure
     what = failure.message.strip().partition("\n")[0]
-    return f"{failure.type}: {what}" if failure.kind in ("user", "torch") and failure.type not in what else what
+    named = failure.kind in ("user", "torch", "backend") and failure.type not in what
+    return f"{failure.type}: {what}" if named else what
 
 
 def _with_speedup(row: Row, eager: Row | None) -> Row:

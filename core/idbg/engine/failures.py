@@ -1,16 +1,15 @@
 """Whose is this exception, and what should the user be told?"""
 
 import re
-import sysconfig
 import traceback
 from pathlib import Path
 from types import TracebackType
 
-from idbg.engine import compat
+from idbg.engine import compat, compat_errors
+from idbg.engine.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of
 from idbg.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.records import Failure, Program
 
-_OURS = str(Path(__file__).resolve().parents[1])
 _NO_CUDA = (
     "Torch not compiled with CUDA enabled",
     "Found no NVIDIA driver",
@@ -18,14 +17,13 @@ _NO_CUDA = (
     "no CUDA-capable device",
 )
 _BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
-_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 
-def failure_of(error: BaseException, program: Program) -> Failure:
-    """The failure as a record. A user's own exception keeps its traceback, less the frames that are ours."""
-    chain = _chain(error)
-    for link in chain:
+def failure_of(error: BaseException, program: Program, backend: str = "") -> Failure:
+    """The failure, of a run for `backend`, as a record. The traceback of a user's own has none of our frames."""
+    links = chain(error)
+    for link in links:
         if isinstance(link, (ConstraintViolation, IdbgError)):
             return link.failure()
     if isinstance(error, KeyboardInterrupt):
@@ -36,28 +34,45 @@ def failure_of(error: BaseException, program: Program) -> Failure:
         return Failure(
             kind="input", type="FileNotFoundError", message=f"there is no file {program.path}", hint="check the path"
         )
-    text = _traceback(error)
-    file, line = _place(error)
-    message = _BY_BACKEND.sub("", said(error).strip()) or type(error).__name__
+    owner = owner_of(error, home_of(backend))
+    if owner.place and owner.whose == "user":
+        return _in_traced_code(owner)
+    file, line = _place(error, owner)
+    told = owner.error if owner.whose == "user" else error
+    message = _BY_BACKEND.sub("", said(told).strip()) or type(told).__name__
     if isinstance(error, SystemExit):
         message = f"it ended itself with sys.exit({spelled(error.code)})"
-    for link in chain:
-        if compat.is_torch_error(link):
-            return Failure(
-                kind="torch",
-                type=type(link).__name__,
-                message=message,
-                hint="torch.compile raised this: a repro shows it alone, if Dynamo had a graph",
-                traceback=text,
-                file=file,
-                line=line,
-            )
+    return Failure(
+        kind=owner.whose,
+        type=type(_named(links, owner)).__name__,
+        message=message,
+        hint=_hint(owner, message, backend),
+        traceback=_traceback(error),
+        file=file,
+        line=line,
+    )
+
+
+def _named(links: list[BaseException], owner: Owner) -> BaseException:
+    """The exception whose type says most: torch's own of those that torch wrapped it in."""
+    if owner.whose != "torch":
+        return owner.error
+    return next(filter(compat.is_torch_error, links), owner.error)
+
+
+def _in_traced_code(owner: Owner) -> Failure:
+    """What the program raised, or an op at a line of it, in code that Dynamo traced and Python did not run."""
+    kind, message = compat_errors.raised_in_traced_code(owner.error) or ("", "")
+    message = message or said(owner.error).strip() or type(owner.error).__name__
+    kind = kind or type(owner.error).__name__
+    file, line = _place(owner.error, owner)
+    frames = "".join(traceback.format_list([frame for frame in owner.place if not frame.filename.startswith(OURS)]))
     return Failure(
         kind="user",
-        type=type(error).__name__,
+        type=kind,
         message=message,
-        hint=_hint(message),
-        traceback=text,
+        hint=_hint(owner, message, ""),
+        traceback=f"Traceback (most recent call last), in code that torch traced:\n{frames}{kind}: {message}\n",
         file=file,
         line=line,
     )
@@ -65,22 +80,15 @@ def failure_of(error: BaseException, program: Program) -> Failure:
 
 def innermost(error: BaseException) -> BaseException:
     """The exception that all the others were raised from."""
-    return _chain(error)[-1]
+    return chain(error)[-1]
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    chain = [error]
-    while (inner := _inner(chain[-1])) is not None and not any(inner is link for link in chain):
-        chain.append(inner)
-    return chain
-
-
-def _inner(error: BaseException) -> BaseException | None:
-    """What it was raised from; an exception may have a truth value, and an equality, of its own."""
-    return error.__cause__ if error.__cause__ is not None else error.__context__
-
-
-def _hint(message: str) -> str:
+def _hint(owner: Owner, message: str, backend: str) -> str:
+    if owner.whose == "torch":
+        return "torch.compile raised this: a repro shows it alone, if Dynamo had a graph"
+    if owner.whose == "backend":
+        whose = f"{owner.package}, the package of the backend {backend}"
+        return f"{whose}, raised this: a repro shows it alone, if Dynamo had a graph"
     if any(text in message for text in _NO_CUDA):
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
     return "the program itself raised this: mend it, then run it again"
@@ -109,17 +117,18 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     """Skip the frames above the program: ours, and those of the machinery that runs it."""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith((_OURS, "<frozen")):
+        if not file.startswith((OURS, "<frozen")):
             return trace
         trace = trace.tb_next
     return None
 
 
-def _place(error: BaseException) -> tuple[str, int]:
-    """The user's line: the innermost frame that is in no library."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OURS, "<")) and not any(folder in frame.filename for folder in _LIBRARIES)
-    ]
-    return (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
+def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
+    """The user's line: the innermost frame in no library, of those that Dynamo traced, else of those that ran."""
+    traced = [frame for frame in owner.place if is_own(frame.filename)]
+    fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # an op's fake of the program's
+    for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place):
+        users = [frame for frame in frames if not owner.folder or not frame.filename.startswith(owner.folder)]
+        if users:
+            return users[-1].filename, users[-1].lineno or 0
+    return "", 0

@@ -73,7 +73,7 @@ def _failure(run: Run) -> Iterator[str]:
         return
     yield ""
     yield from _why(run.failure)
-    if run.failure.kind == "torch" and run.graphs:
+    if run.failure.kind in ("torch", "backend") and run.graphs:
         yield f"  idbg-tui {run.program.label} shows the graphs up to there, and writes a repro"
     yield from _traceback(run.failure)
 

@@ -65,7 +65,7 @@ class Jobs:
             self._compile(request, tell)
         except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error
-            failure = failure_of(error, request.program)
+            failure = failure_of(error, request.program, request.target.backend)
         seconds = time.monotonic() - began
         run.apply(RunEnded(run=request.run, verdict="clean", seconds=seconds, failure=failure))
         return RunEnded(run=request.run, verdict=run.verdict, seconds=seconds, failure=failure)

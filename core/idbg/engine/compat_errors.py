@@ -1,0 +1,106 @@
+"""Which of torch's private names tell whose an exception is?
+
+Run on torch 2.14. Where a name is not there in another version, the answer is "not known", and never an error of ours.
+"""
+
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch._dynamo.exc
+from torch.utils._pytree import tree_leaves, tree_map
+
+from idbg.engine.compat import concrete, lookup_backend
+
+_TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
+_MOST_BYTES = 1 << 28  # of real tensors made to try an op
+_RAISED = re.compile(r"^raised exception (\w+)\((.*?),?\)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class TracedCall:
+    """An op that Dynamo ran on fake tensors: the FX opcode and target, and its arguments."""
+
+    op: str
+    target: object
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+
+def traced_call(error: BaseException) -> TracedCall | None:
+    """The op on fake tensors that raised this; None if it is not from there."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        known = frame.f_locals if frame.f_code.co_name in _TRACERS else {}
+        if isinstance(node := known.get("node"), torch.fx.Node) and "args" in known and "kwargs" in known:
+            return TracedCall(node.op, node.target, known["args"], known["kwargs"])
+    return None
+
+
+def made_real(call: TracedCall) -> Callable[[], object] | None:
+    """The same call on real tensors of zeros; None where it cannot be had, or takes too much memory."""
+    tensors = [leaf for leaf in tree_leaves((call.args, call.kwargs)) if isinstance(leaf, torch.Tensor)]
+    sizes = [_bytes(tensor) for tensor in tensors]
+    if any(size is None for size in sizes) or sum(filter(None, sizes)) > _MOST_BYTES:
+        return None
+    args, kwargs = tree_map(_real, (tuple(call.args), dict(call.kwargs)))
+    if call.op == "call_method" and args:
+        return lambda: getattr(args[0], str(call.target))(*args[1:], **kwargs)
+    if call.op == "call_function" and callable(call.target):
+        target = call.target
+        return None if isinstance(target, torch._ops.HigherOrderOperator) else lambda: target(*args, **kwargs)
+    return None
+
+
+def _bytes(tensor: torch.Tensor) -> int | None:
+    sizes = [concrete(size) for size in tensor.shape]
+    if tensor.layout != torch.strided or not all(isinstance(size, int) for size in sizes):
+        return None
+    count = 1
+    for size in sizes:
+        count *= size if isinstance(size, int) else 0
+    return count * tensor.element_size()
+
+
+def _real(value: object) -> object:
+    if not isinstance(value, torch.Tensor):
+        return concrete(value)
+    shape = [size for size in map(concrete, value.shape) if isinstance(size, int)]
+    stride = [step for step in map(concrete, value.stride()) if isinstance(step, int)]
+    real = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
+    real.zero_()
+    return real.requires_grad_() if value.requires_grad and value.is_leaf else real
+
+
+def traced_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
+    """The program's frames at which Dynamo was, outermost first; () where the exception has none."""
+    return tuple(getattr(error, "real_stack", None) or ())
+
+
+def raised_in_traced_code(error: BaseException) -> tuple[str, str] | None:
+    """Type and message of what the program raises in the code that Dynamo traces; None if it is not that."""
+    if not isinstance(error, torch._dynamo.exc.ObservedException):
+        return None
+    said = _RAISED.match(str(error))
+    return (said[1], said[2].strip("'\"")) if said else ("", "")
+
+
+def is_unhandled(error: BaseException) -> bool:
+    """Whether torch says that the program raises, and catches nothing."""
+    return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith("Observed exception")
+
+
+def module_of_backend(name: str) -> str:
+    """The module of the function that torch calls for this backend."""
+    found = lookup_backend(name)
+    found = getattr(found, "func", found)  # a partial
+    return str(getattr(found, "__module__", None) or type(found).__module__)
+
+
+def generated_code() -> str:
+    """The folder below which Inductor writes the code that it runs."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return str(cache_dir())

@@ -1,0 +1,174 @@
+"""Whose is this exception: the program's, torch's, or that of the backend that was asked to compile? The stack decides.
+
+What is raised while torch compiles is torch's, but where a frame of the user's or of the backend's package lies below
+the compiler. What Dynamo meets as it runs an op on fake tensors is the program's if the op fails on real ones too.
+"""
+
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from idbg import plugins
+from idbg.adapter import GROUP
+from idbg.engine import compat, compat_errors
+from idbg.errors import said
+
+OURS = str(Path(__file__).resolve().parents[1])
+LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
+
+_TORCH = str(Path(torch.__file__).parent)
+_SITES = ("/site-packages/", "/dist-packages/")
+# what torch itself compiles with: their frames are torch's
+_OF_TORCH = {"torchgen", "functorch", "sympy", "mpmath", "triton", "networkx", "numpy", "jinja2", "filelock", "fsspec"}
+# frames that are on the stack only while something is compiled
+_COMPILERS = (
+    f"{_TORCH}/_dynamo/convert_frame.py",
+    f"{_TORCH}/_dynamo/output_graph.py",
+    f"{_TORCH}/_inductor/compile_fx.py",
+    f"{OURS}/engine/backends/base.py",
+)
+_INDEX = "out of bounds"  # what a kernel says of an index, which eager refuses as well
+
+Whose = Literal["user", "torch", "backend"]
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose it is; `error` is what to tell of it, and `place` where the program was, as Dynamo had it.
+
+    `package` and `folder` are the backend's.
+    """
+
+    whose: Whose
+    error: BaseException
+    place: tuple[traceback.FrameSummary, ...] = ()
+    package: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a backend that is neither torch's nor ours has its code; `folder` is "" where nobody knows."""
+
+    backend: str = ""
+    folder: str = ""
+
+
+def home_of(backend: str) -> Home:
+    """Whose frames are the backend's own; an empty Home for torch's backends and ours."""
+    if backend in plugins.names(GROUP):
+        module = getattr(plugins.load(GROUP).found.get(backend), "__module__", "")
+    elif backend in compat.backend_names():
+        module = compat_errors.module_of_backend(backend)
+    else:
+        return Home()
+    root = module.partition(".")[0]
+    file = getattr(sys.modules.get(root), "__file__", None) or ""
+    if root in ("torch", "idbg"):
+        return Home()
+    # a lone module (the program itself registered it) is the user's
+    return Home(backend, str(Path(file).parent) if file.endswith("__init__.py") else "")
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """The exception, and those that it was raised from, outermost first."""
+    links = [error]
+    while (inner := _inner(links[-1])) is not None and not any(inner is link for link in links):
+        links.append(inner)
+    return links
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    """What it was raised from; an exception may have a truth value, and an equality, of its own."""
+    return error.__cause__ if error.__cause__ is not None else error.__context__
+
+
+def owner_of(error: BaseException, home: Home) -> Owner:
+    """Whose the exception is."""
+    links = chain(error)
+    if compat.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
+        return found
+    stack = [frame for link in links for frame in traceback.extract_tb(link.__traceback__)]
+    compiling = [number for number, frame in enumerate(stack) if frame.filename.startswith(_COMPILERS)]
+    is_torch = any(map(compat.is_torch_error, links))
+    for number, frame in sorted(enumerate(stack), reverse=True):
+        kind, package = _room(frame.filename, home)
+        below = bool(compiling) and number > compiling[0]
+        if kind == "backend" or (kind == "library" and home.backend and below):
+            return Owner("backend", links[-1], package=package, folder=home.folder)
+        if kind == "generated" and not compiling:
+            return Owner("user" if _INDEX in said(links[-1]) else "torch", error)
+        if kind in ("user", "library"):
+            if below:
+                return Owner("user", links[-1])
+            return Owner("torch" if compiling or is_torch else "user", error)
+    return Owner("torch" if compiling or is_torch else "user", error)
+
+
+def _room(file: str, home: Home) -> tuple[Literal["user", "torch", "backend", "library", "generated", "none"], str]:
+    """Whose a source file is, and its package's name."""
+    if home.folder and file.startswith(home.folder + "/"):
+        return "backend", Path(home.folder).name
+    if file.startswith(("<", OURS)):
+        return "none", ""
+    if file.startswith(_TORCH):
+        return "torch", "torch"
+    for site in _SITES:
+        if site in file:
+            package = file.rpartition(site)[2].partition("/")[0].removesuffix(".py")
+            return ("torch" if package in _OF_TORCH else "library"), package
+    if file.startswith(LIBRARIES[-1]):
+        return "none", ""
+    return ("generated" if file.startswith(compat_errors.generated_code()) else "user"), ""
+
+
+def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
+    """Of an exception that Dynamo met in the code that it traced; None if it met none."""
+    place = next(filter(None, map(compat_errors.traced_stack, links)), ())
+    for link in links:
+        if (call := compat_errors.traced_call(link)) is not None:
+            users = _fails_eagerly(call, links[-1])
+            return Owner("user", links[-1], place) if users else Owner("torch", links[0], place)
+    if compat_errors.is_unhandled(links[0]):
+        raised = next((link for link in links if compat_errors.raised_in_traced_code(link)), None)
+        return Owner("user", raised, place) if raised is not None else None
+    return None
+
+
+def _fails_eagerly(call: compat_errors.TracedCall, error: BaseException) -> bool:
+    """Whether the op that failed on fake tensors fails on real ones. Where that cannot be tried: whether what it
+    raised is what a wrong argument gives.
+    """
+    raised_by = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    if any(_room(file, Home())[0] == "user" for file in raised_by):
+        return True  # the fake of an op of the program's own
+    try:
+        real = compat_errors.made_real(call)
+    except (RuntimeError, ValueError, TypeError, NotImplementedError):
+        real = None
+    if real is None:
+        wrong_argument = (RuntimeError, ValueError, TypeError, IndexError)
+        return isinstance(error, wrong_argument) and not isinstance(error, NotImplementedError)
+    try:
+        real()
+    except Exception:  # broad on purpose: any op may be called here, and whatever it raises is the answer
+        return True
+    return False
+
+
+def own_frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
+    """The frames of a traceback that are the program's own, outermost first."""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if is_own(frame.filename):
+            yield frame
+
+
+def is_own(file: str) -> bool:
+    """Whether a source file is the program's own, and in no library."""
+    return not file.startswith((OURS, "<")) and not any(folder in file for folder in LIBRARIES)

@@ -1,0 +1,170 @@
+"""Whose an exception is: what eager would raise as well is the program's, with its line; the stack tells the rest."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from idbg.engine import owners
+from idbg.engine.failures import failure_of
+from idbg.engine.owners import Home
+from idbg.records import Failure, Program
+
+HERE = str(Path(__file__))
+
+
+def raised(compiled: Callable[..., object], *args: object, home: Home | None = None) -> Failure:
+    torch._dynamo.reset()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("idbg.engine.failures.home_of", lambda backend: home or Home())
+        try:
+            compiled(*args)
+        except Exception as error:
+            return failure_of(error, Program("subject.py"), home.backend if home else "inductor")
+    raise AssertionError("it did not fail")
+
+
+def eager(function: Callable[..., object], **how: object) -> Callable[..., object]:
+    return torch.compile(function, backend="eager", **how)
+
+
+def wrong_shape(x: torch.Tensor) -> torch.Tensor:
+    return x @ torch.ones(7, 7)
+
+
+def raises(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] == 3:
+        raise ValueError("of mine")
+    return x
+
+
+def prints(x: torch.Tensor) -> torch.Tensor:
+    print("a graph break")
+    return x + 1
+
+
+def line_of(function: Callable[..., object], of: int) -> int:
+    return function.__code__.co_firstlineno + of
+
+
+def test_a_shape_that_eager_refuses_as_well_is_the_programs() -> None:
+    failure = raised(eager(wrong_shape), torch.ones(3, 5))
+    assert (failure.kind, failure.type) == ("user", "RuntimeError")
+    assert failure.message.startswith("a and b must have same reduction dim")
+    assert (failure.file, failure.line) == (HERE, line_of(wrong_shape, 1))
+    assert "in wrong_shape" in failure.traceback
+    assert "_dynamo" not in failure.traceback
+
+
+def test_a_wrong_shape_in_a_library_module_shows_at_the_programs_line() -> None:
+    layer = torch.nn.Linear(4, 4)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return layer(x) + 1
+
+    failure = raised(eager(model), torch.ones(3, 5))
+    assert (failure.kind, failure.file, failure.line) == ("user", HERE, line_of(model, 1))
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_what_the_program_raises_is_its_own_traced_or_run(fullgraph: bool) -> None:
+    failure = raised(eager(raises, fullgraph=fullgraph), torch.ones(3, 5))
+    assert (failure.kind, failure.type, failure.message) == ("user", "ValueError", "of mine")
+    assert (failure.file, failure.line) == (HERE, line_of(raises, 2))
+
+
+def test_what_torch_cannot_trace_is_torchs() -> None:
+    failure = raised(eager(prints, fullgraph=True), torch.ones(3))
+    assert (failure.kind, failure.type) == ("torch", "Unsupported")
+
+
+def test_a_fake_that_refuses_what_the_op_takes_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with torch.library._scoped_library("idbg_owners", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CPU")
+
+        def model(x: torch.Tensor) -> torch.Tensor:
+            return torch.ops.idbg_owners.twice(x)
+
+        def refuses(file: str, home: Home) -> tuple[str, str]:
+            return "torch", ""  # as if this file were torch's
+
+        library._register_fake("twice", _refusing)
+        assert raised(eager(model), torch.ones(3)).kind == "user", "a fake of the program's own"
+        monkeypatch.setattr(owners, "_room", refuses)
+        assert raised(eager(model), torch.ones(3)).kind == "torch"
+
+
+def _refusing(x: torch.Tensor) -> torch.Tensor:
+    raise RuntimeError("this fake is wrong")
+
+
+def test_a_backend_of_the_programs_own_is_the_programs() -> None:
+    def backend(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
+        raise KeyError("mine")
+
+    failure = raised(torch.compile(lambda x: x + 1, backend=backend), torch.ones(3))
+    assert (failure.kind, failure.type, failure.line) == ("user", "KeyError", line_of(backend, 1))
+
+
+PACKAGE = """
+def compile(gm, inputs):
+    raise AssertionError("sources must not be empty for symbol s75")
+
+def run(gm, inputs):
+    def call(*args):
+        raise RuntimeError("the device is lost")
+    return call
+
+def through_torch(gm, inputs):
+    import torch
+    return torch.fx.GraphModule(3, None)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    folder = tmp_path / "src" / "idbg_far_backend"  # installed as a developer has it, and not in site-packages
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from .compiler import *\n")
+    (folder / "compiler.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    yield importlib.import_module("idbg_far_backend")
+    for name in [name for name in sys.modules if name.startswith("idbg_far_backend")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("entry", ["compile", "run", "through_torch"])
+def test_what_a_backends_package_raises_is_the_backends(package: object, entry: str) -> None:
+    home = Home("far", str(Path(package.__file__).parent))
+    failure = raised(torch.compile(lambda x: x + 1, backend=getattr(package, entry)), torch.ones(3), home=home)
+    assert failure.kind == "backend", failure
+    assert "idbg_far_backend, the package of the backend far" in failure.hint
+    assert failure.file == HERE
+
+
+def test_an_error_of_torch_that_it_does_not_wrap_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `sources must not be empty for symbol s75`, which guards raise after a backend changed the shapes."""
+
+    def broken(*_: object, **__: object) -> object:
+        return {}["no such source"]
+
+    broken.__code__ = broken.__code__.replace(co_filename=f"{owners._TORCH}/fx/experimental/symbolic_shapes.py")
+    monkeypatch.setattr(torch._dynamo.guards.CheckFunctionManager, "__init__", broken)
+    failure = raised(eager(prints), torch.ones(3))
+    assert failure.kind == "torch", failure
+
+
+def test_what_goes_wrong_as_a_graph_runs_is_the_programs() -> None:
+    failure = raised(eager(lambda table, at: table[at] + 1), torch.ones(3), torch.tensor([7]))
+    assert (failure.kind, failure.type) == ("user", "IndexError")
+
+
+@pytest.mark.filterwarnings("ignore")  # what OpenVINO does as it is imported
+def test_homes_are_those_of_foreign_backends_alone() -> None:
+    assert owners.home_of("inductor") == owners.home_of("aot") == owners.home_of("aot_eager") == Home()
+    openvino = pytest.importorskip("openvino")
+    assert owners.home_of("openvino") == Home("openvino", str(Path(openvino.__file__).parent))
