@@ -13,7 +13,13 @@ from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
-_KINDS = {"user": "your program", "torch": "torch", "backend": "the backend", "constraints": "constraints", "worker": "the worker"}
+_KINDS = {
+    "user": "your program",
+    "torch": "torch",
+    "backend": "the backend",
+    "constraints": "constraints",
+    "worker": "the worker",
+}
 _LEVELS: dict[str, Severity] = {"warning": "fallback", "error": "reject"}
 # CSI, OSC (up to its end), other two-character escapes; then what is left of control characters
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL)
