@@ -14,6 +14,7 @@ import torch
 import torch._dynamo
 import torch._inductor.config
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from idbg.engine.compat import Compiled, observed, op_name, written
 from idbg.records import Part
@@ -177,3 +178,13 @@ def inductor_set(options: Mapping[str, object]) -> Iterator[None]:
     """Inductor's options as asked for, in this thread."""
     with torch._inductor.config.patch(dict(options)):
         yield
+
+
+def wraps_others(value: torch.Tensor) -> bool:
+    """Whether it is of a class that tells the tensors which it wraps (DTensor): its own address is 0."""
+    return bool(is_traceable_wrapper_subclass(value))
+
+
+def is_zeros(value: torch.Tensor) -> bool:
+    """Whether it is one of autograd's that are zeros without any memory."""
+    return bool(value._is_zerotensor())

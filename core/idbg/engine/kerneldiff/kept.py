@@ -5,6 +5,7 @@ Outputs are kept as safetensors beside the session's repros; nothing else is eve
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -12,6 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from idbg.engine.kerneldiff.pair import dense
+from idbg.engine.kerneldiff.wrapped import no_memory, parts
 from idbg.errors import OutputError
 
 MOST_BYTES = 2 << 30  # of one run's outputs; more are not kept
@@ -34,10 +37,10 @@ class Kept(dict[str, Tensor]):
 def digest(tensors: Iterable[Tensor]) -> str:
     """A fingerprint of the values: of inputs and weights, it says whether two runs were given the same."""
     found = hashlib.blake2b(digest_size=16)
-    for tensor in tensors:
-        if tensor.layout == torch.strided and not tensor.is_meta:
+    for tensor in chain.from_iterable(parts(each).values() or (each,) for each in tensors):
+        if tensor.layout == torch.strided and not tensor.is_meta and not no_memory(tensor):
             found.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-            found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            found.update(dense(tensor).cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from idbg.diff import FailedBy, TensorDiff
 from idbg.engine.kerneldiff.figures import Grid, grid_of
+from idbg.engine.kerneldiff.wrapped import address, no_memory, unwrapped
 from idbg.records import TensorMeta
 
 
@@ -71,6 +72,8 @@ def unreadable(value: Tensor) -> str:
         return "a tensor on the meta device has no values"
     if value.is_nested:
         return "nested tensors are not compared: compare their values()"
+    if value.layout == torch.strided and (problem := no_memory(value)):
+        return problem
     if value.dtype.is_floating_point or value.dtype.is_complex:
         return f"torch cannot read single elements of {value.dtype}" if value.dtype in _PACKED else ""
     return "" if value.dtype in _INTEGERS or value.is_quantized else f"torch cannot compute with {value.dtype}"
@@ -87,15 +90,19 @@ _INTEGERS = {torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64} 
 
 def dense(value: Tensor) -> Tensor:
     """Strided and not quantized, with its numbers in memory as they are: a view that torch negates or conjugates when
-    it is read is copied, and so is what is neither.
+    it is read is copied, and so is what is neither, or is zeros without memory.
     """
     if value.requires_grad:
         value = value.detach()
+    if type(value) is not Tensor:
+        value = unwrapped(value)
     if value.is_quantized:
         return value.dequantize()
     value = value if value.layout == torch.strided else value.to_dense()
     if value.is_neg():
         value = value.resolve_neg()
+    if not address(value) and value.numel():
+        value = value.clone()
     return value.resolve_conj() if value.is_complex() else value
 
 

@@ -16,6 +16,7 @@ from idbg.engine.kerneldiff.float64 import Float64, usual_dtype, widened
 from idbg.engine.kerneldiff.observe import Observation, observing
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Leaves, leaves, snapshot
+from idbg.engine.kerneldiff.wrapped import parts
 from idbg.errors import BadInput
 from idbg.records import Program
 
@@ -167,6 +168,11 @@ def _cotangent(output: Tensor) -> Tensor:
 
     Sixteenths from -8/8 to 8/8, which every floating dtype holds exactly, drawn without any generator.
     """
+    if parts(output):  # its gradient is of its own class
+        ones = torch.ones_like(output.detach())
+        for held in parts(ones).values():
+            held.copy_(_cotangent(held))
+        return ones
     steps = torch.arange(output.numel(), device=output.device) * _PRIME
     return (((steps >> 7) % 17 - 8) / 8).reshape(output.shape).to(output.dtype)
 

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from idbg.engine import compat_diff
 from idbg.engine.kerneldiff.tree import leaves, mapped
+from idbg.engine.kerneldiff.wrapped import equal, parts
 from idbg.engine.program import Model, Workload
 from idbg.engine.world import state_restored
 
@@ -101,8 +102,12 @@ class Subject:
         return {name: each for name, each in self.tensors.items() if self._is_changed(each)}
 
     def initial(self, name: str) -> Tensor | None:
-        """The value that the tensor of this name had before any run."""
-        return self._before.get(id(self.tensors.get(name)))
+        """The value that the tensor of this name, or this part of one that wraps others, had before any run."""
+        if name in self.tensors:
+            return self._before.get(id(self.tensors[name]))
+        held = {own: self._before.get(id(tensor)) for own, tensor in self.tensors.items() if name.startswith(own + ".")}
+        found = [parts(before).get(name.removeprefix(own)) for own, before in held.items() if before is not None]
+        return next((part for part in found if part is not None), None)
 
     def _keep(self) -> None:
         for tensor in self.tensors.values():
@@ -117,7 +122,7 @@ class Subject:
         if isinstance(tensor, torch.nn.Parameter):  # many and large, and only ops that count versions write to them
             return _version(tensor) != self._versions[id(tensor)]
         # eager's batch norm writes its statistics without counting: only the values tell
-        return tensor.shape != before.shape or not torch.equal(tensor.detach(), before.to(tensor.dtype))
+        return tensor.shape != before.shape or not equal(tensor.detach(), before.to(tensor.dtype))
 
     def _put_back(self) -> None:
         """Values go back to the memory that they came from: views of it, and whoever else holds it, see them."""

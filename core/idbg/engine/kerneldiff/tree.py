@@ -11,6 +11,8 @@ from types import FunctionType, MethodType, ModuleType
 import torch
 from torch.utils import _pytree as pytree
 
+from idbg.engine.kerneldiff.wrapped import parts
+
 Leaves = Mapping[str, object]
 Children = list[tuple[str, object]]
 
@@ -43,10 +45,16 @@ def shared(found: Leaves) -> dict[str, str]:
 
 def snapshot(found: Leaves) -> dict[str, object]:
     """The leaves with tensors copied, each once: models return views of inputs and buffers, which the next side
-    changes, and CUDA graphs write the next run's outputs over this one's.
+    changes, and CUDA graphs write the next run's outputs over this one's. Of a tensor that wraps others, those.
     """
-    copies: dict[int, torch.Tensor] = {}
-    return {name: _copied(value, copies) if isinstance(value, torch.Tensor) else value for name, value in found.items()}
+    copies: dict[int, dict[str, torch.Tensor]] = {}
+    made: dict[str, object] = {}
+    for name, value in found.items():
+        if isinstance(value, torch.Tensor):
+            made |= {_stepped(name, step): copy for step, copy in _copied(value, copies).items()}
+        else:
+            made[name] = value
+    return made
 
 
 def mapped(value: object, function: Callable[[torch.Tensor], object]) -> object:
@@ -63,10 +71,17 @@ def mapped(value: object, function: Callable[[torch.Tensor], object]) -> object:
     return pytree.tree_map(once, value)
 
 
-def _copied(value: torch.Tensor, copies: dict[int, torch.Tensor]) -> torch.Tensor:
+def _copied(value: torch.Tensor, copies: dict[int, dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
     if id(value) not in copies:
-        copies[id(value)] = value.detach().clone()
+        held = parts(value) or {"": value}
+        copies[id(value)] = {step: tensor.detach().clone() for step, tensor in held.items()}
     return copies[id(value)]
+
+
+def _stepped(name: str, step: str) -> str:
+    """`out.a`, `grad(weight.a)`, `x.a (after)`: the step follows the name of the tensor."""
+    end = ")" if name.startswith("grad(") else AFTER if name.endswith(AFTER) else ""
+    return f"{name.removesuffix(end)}{step}{end}"
 
 
 def _walk(value: object, name: str, above: Mapping[int, str]) -> Iterator[tuple[str, object]]:
