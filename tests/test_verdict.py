@@ -1,0 +1,96 @@
+"""Does everyone who shows a run's verdict show the same one, and never green or red where nothing is known?"""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from idbg import events, verdict
+from idbg.cli.run import status
+from idbg.diff import Comparison, DiffReport, SideResult, TensorDiff
+from idbg.records import Failure, Graph, GraphId, NodeId, Program, Severity, Target, Violation
+from idbg.reports import json as json_report
+from idbg.reports import text
+from idbg.run import Run, fold
+
+DYNAMO, INFERENCE = GraphId("0/0", "dynamo"), GraphId("0/0", "inference")
+BROKEN = Failure("torch", "no kernel", type="InductorError")
+REFUSED = Failure("constraints", "1 violation of the rules of mock", type="ConstraintViolation")
+CANCELLED = Failure("cancelled", "cancelled")
+GRAPH = events.GraphCaptured(run=1, graph=Graph(INFERENCE, ()))
+
+
+def ran(*told: events.SessionEvent, failure: Failure | None = None, strict: bool = False, ended: bool = True) -> Run:
+    target = Target(strict=strict)
+    started = events.RunStarted(run=1, program=Program("m.py"), target=target, comparison=Comparison())
+    end = [events.RunEnded(run=1, verdict="clean", seconds=1.0, failure=failure)] if ended else []
+    run = fold([started, *told, *end]).last
+    assert run is not None
+    return run
+
+
+def breaks(severity: Severity = "reject") -> events.ViolationsFound:
+    broken = Violation(rule="r", severity=severity, node=NodeId(DYNAMO, "a"), found="f", wanted="w")
+    return events.ViolationsFound(run=1, violations=(broken,))
+
+
+def compared(word: str, *sides: SideResult, tensors: Sequence[TensorDiff] = ()) -> events.Compared:
+    report = DiffReport(
+        test="aot", reference="eager", verdict=word, mode="float64", sides=sides, outputs=tuple(tensors)  # type: ignore[arg-type]
+    )  # fmt: skip
+    return events.Compared(run=1, report=report)
+
+
+def swallowed(failure: Failure = BROKEN) -> events.FrameFailed:
+    return events.FrameFailed(run=1, frame="0/0", failure=failure)
+
+
+SIDE = SideResult("aot", failure=BROKEN)
+WRONG = (TensorDiff(name="a", passed=False), TensorDiff(name="b"))
+RUNS = {
+    "clean": (ran(GRAPH), "clean", "clean", 0),
+    "one stage breaks a rule": (ran(GRAPH, breaks("pad")), "violations", "1 violation", 0),
+    "stopped": (ran(GRAPH, breaks(), failure=REFUSED, strict=True), "violations", "stopped by the rules: 1 violation", 1),
+    "failed": (ran(GRAPH, failure=BROKEN), "failed", "failed", 1),
+    "swallowed": (ran(GRAPH, breaks(), swallowed()), "failed", "1 frame did not compile", 1),
+    "a swallowed refusal": (ran(GRAPH, breaks(), swallowed(REFUSED), strict=True), "violations", "1 violation", 1),
+    "nothing compiled": (ran(), "empty", "nothing was compiled", 1),
+    "a side failed": (ran(GRAPH, compared("error", SIDE)), "failed", "aot failed", 1),
+    "wrong numbers": (ran(GRAPH, compared("failed", tensors=WRONG)), "wrong", "1 of 2 tensors wrong", 1),
+    "right numbers, a rule broken": (ran(GRAPH, breaks("pad"), compared("passed")), "violations", "1 violation", 0),
+    "goes on": (ran(GRAPH, breaks(), compared("failed", tensors=WRONG), ended=False), "waiting", "waiting", 1),
+    "cancelled": (ran(GRAPH, failure=CANCELLED), "waiting", "cancelled", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_has_the_verdict_of_its_worst_stage(name: str) -> None:
+    run, word, said, exits = RUNS[name]
+    assert (run.verdict, verdict.said(run), status(run)) == (word, said, exits)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_reports_say_the_same_verdict(name: str) -> None:
+    run, word, said, _ = RUNS[name]
+    assert json.loads(json_report.encode(json_report.run_report(run)))["verdict"] == word
+    first = text.run_report(run)[0]
+    assert first.startswith(verdict.SIGNS[verdict.looks(run)])
+    assert said in first or run.ended is None
+
+
+def test_a_green_sign_means_clean_and_nothing_else() -> None:
+    green = {name for name, (run, *_) in RUNS.items() if verdict.SIGNS[verdict.looks(run)] == "✔"}
+    assert green == {"clean"}
+
+
+def test_what_a_program_swallowed_is_told_in_full() -> None:
+    run = ran(GRAPH, swallowed())
+    told = "\n".join(text.run_report(run))
+    assert "frame 0/0 did not compile, and the program went on" in told and "no kernel" in told
+    assert json_report.run_report(run).frame_failures[0].error.message == "no kernel"
+
+
+def test_what_the_worker_said_can_only_be_made_worse() -> None:
+    run = ran(GRAPH)
+    run.ended = "failed"
+    assert run.verdict == "failed"
