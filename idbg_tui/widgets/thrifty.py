@@ -50,6 +50,11 @@ class Thrifty(ScrollView):
         if not self.is_mounted:
             return
         width, height = self.line_width, self.size.height
+        if not height:
+            # hidden: it has no lines to tell, and Textual would show those that it painted last when it is shown again
+            self._painted.clear()
+            self.refresh()
+            return
         for y in range(height) if lines is None else lines:
             if not 0 <= y < height:
                 continue
