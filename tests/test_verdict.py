@@ -47,10 +47,11 @@ def swallowed(failure: Failure = BROKEN) -> events.FrameFailed:
 
 SIDE = SideResult("aot", failure=BROKEN)
 WRONG = (TensorDiff(name="a", passed=False), TensorDiff(name="b"))
+STOPPED = "stopped by the rules: 1 violation"
 RUNS = {
     "clean": (ran(GRAPH), "clean", "clean", 0),
     "one stage breaks a rule": (ran(GRAPH, breaks("pad")), "violations", "1 violation", 0),
-    "stopped": (ran(GRAPH, breaks(), failure=REFUSED, strict=True), "violations", "stopped by the rules: 1 violation", 1),
+    "stopped": (ran(GRAPH, breaks(), failure=REFUSED, strict=True), "violations", STOPPED, 1),
     "failed": (ran(GRAPH, failure=BROKEN), "failed", "failed", 1),
     "swallowed": (ran(GRAPH, breaks(), swallowed()), "failed", "1 frame did not compile", 1),
     "a swallowed refusal": (ran(GRAPH, breaks(), swallowed(REFUSED), strict=True), "violations", "1 violation", 1),
