@@ -72,6 +72,7 @@ class BenchActions(DiffActions):
                 device=target.device,
                 rules=target.rules,
                 options=target.options,
+                options_for=target.options_for,
                 dynamic=target.dynamic,
             )
             subjects = plan.subjects([program], asked, like)
@@ -97,6 +98,7 @@ class BenchActions(DiffActions):
             backend=Backend(target.backend),
             device=target.device,
             options=target.options,
+            options_for=target.options_for,
             dynamic=target.dynamic,
             runs=KERNEL_RUNS,
         )

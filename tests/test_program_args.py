@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from idbg.errors import BadInput, ProgramError, SettingsError
-from idbg.program_args import Asked, add_arguments, check_device, parse_option, parse_program, settle, split
+from idbg.program_args import Asked, add_arguments, check_device, parse_program, settle, split
 
 
 @pytest.fixture(autouse=True)
@@ -125,18 +125,14 @@ def test_the_settings_fill_what_the_flags_leave_open(folder: Path) -> None:
         ask(folder, "model.py", IDBG_STRICT="perhaps")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("a=true", True), ("a=False", False), ("a=3", 3), ("a=3.5", 3.5), ("a=x=y", "x=y"), ("a=", "")]
-)
-def test_an_option_has_a_typed_value(text: str, value: object) -> None:
-    assert parse_option(text) == ("a", value)
-    assert type(parse_option(text)[1]) is type(value)
-
-
-@pytest.mark.parametrize("text", ["a", "=1", ""])
-def test_an_option_without_a_name_or_a_value_is_refused(text: str) -> None:
-    with pytest.raises(BadInput):
-        parse_option(text)
+def test_options_are_those_of_the_backend_that_is_asked_for(folder: Path) -> None:
+    (folder / "s.toml").write_text("[options]\nmax_autotune = true\n")
+    given = ("model.py", "--option", "config.A=1", "--backend")
+    own = ask(folder, *given, "openvino", IDBG_SETTINGS=str(folder / "s.toml")).target
+    assert (own.options, own.options_for) == ({"config.A": 1}, "openvino")  # the settings file's are Inductor's
+    for backend in ("aot", "inductor", "mock", "eager"):
+        inductors = ask(folder, *given, backend, IDBG_SETTINGS=str(folder / "s.toml")).target
+        assert (inductors.options, inductors.options_for) == ({"max_autotune": True, "config.A": 1}, "inductor")
 
 
 def test_a_folder_names_the_programs_in_it(folder: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from idbg.accelerator import default_for
 from idbg.errors import BadInput
+from idbg.options import family
 from idbg.program_args import check_device, parse_program
-from idbg.records import Program, Target
+from idbg.records import OptionValue, Program, Target
 from idbg.reports import check as checks
 from idbg.reports.check import Check
 from idbg.run import Run
@@ -22,7 +23,7 @@ def run_program(
     strict: bool = False,
     device: str = "",
     dynamic: bool | None = None,
-    options: Mapping[str, bool | int | float | str] | None = None,
+    options: Mapping[str, OptionValue] | None = None,
     module: bool = False,
     argv: Sequence[str] = (),
     output: str | Path = "debug_artifacts",
@@ -42,6 +43,7 @@ def run_program(
         dynamic=dynamic,
         accelerator=accelerator or default_for(backend),
         options=dict(options or {}),
+        options_for=family(backend),
     )
     return _ran(found, target, Path(output))
 

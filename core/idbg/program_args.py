@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from idbg import plugins, settings
+from idbg import options, plugins, settings
 from idbg.accelerator import default_for
 from idbg.errors import BadInput, ProgramError
 from idbg.records import Program, Target
@@ -21,8 +21,6 @@ from idbg.source_names import top_level_names
 
 # torch's own, which `torch.device` takes; a package of the group torch.backends may add another (npu, mlu)
 DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "ipu", "maia", "vulkan", "lazy", "privateuseone")
-
-OptionValue = bool | int | float | str
 
 
 class Asked(NamedTuple):
@@ -68,7 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> 
         "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
     )
     target.add_argument(
-        "--option", metavar="NAME=VALUE", action="append", default=[], help="an Inductor config option; repeat for more"
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an Inductor config option, or one of the backend's own as torch.compile(options=...) takes it, a table's "
+        "with a dot (config.NAME=VALUE); repeat for more",
     )
     parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
 
@@ -90,14 +93,16 @@ def settle(
     chosen = settings.load(environ, {name: value for name, value in named.items() if value is not None})
     _check_utf8([text for text in (*msgspec.structs.astuple(chosen), *args.option) if isinstance(text, str)])
     check_device(chosen.device)
-    options = chosen.options | dict(parse_option(text) for text in args.option)
+    whose = options.family(chosen.backend)
+    given = dict(options.parse(text) for text in args.option)
     target = Target(
         backend=chosen.backend,
         device=chosen.device,
         strict=strict if chosen.strict is None else chosen.strict,
         dynamic=chosen.dynamic,
         accelerator=chosen.accelerator or default_for(chosen.backend),
-        options=options,
+        options=given if whose != options.INDUCTOR else {**chosen.options, **given},
+        options_for=whose,
     )
     return Asked(parse_program(args.program, module=args.module, argv=argv, cwd=cwd), target, chosen)
 
@@ -116,21 +121,6 @@ def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = ()
         if name:
             _check_name(Path(cwd, path), path, name)
     return Program(path=path, name=name, module=module, argv=argv, cwd=cwd)
-
-
-def parse_option(text: str) -> tuple[str, OptionValue]:
-    """`max_autotune=true` as a name and a typed value; raises BadInput."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise BadInput(f"--option {text}: an option is NAME=VALUE", hint="for example --option max_autotune=true")
-    if value.lower() in ("true", "false"):
-        return name, value.lower() == "true"
-    for number in (int, float):
-        try:
-            return name, number(value)
-        except ValueError:
-            continue
-    return name, value
 
 
 def check_device(name: str) -> None:

@@ -23,6 +23,8 @@ MOST_DIMS = 1000
 MOST_STORAGES = 1 << 22  # of one graph; the largest that was seen has 100,000 nodes
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Plain = bool | int | float | str | None
+OptionValue = Plain | list[Plain] | dict[str, Plain]
 Storage = Annotated[int, msgspec.Meta(ge=0, lt=MOST_STORAGES)]
 
 SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow", "unknown")
@@ -308,7 +310,8 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
-    `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value."""
+    `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend
+    `options_for` takes (`idbg.options.family`)."""
 
     backend: str = "aot"
     device: str = ""
@@ -316,7 +319,8 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     dynamic: bool | None = None
     accelerator: str = "mock"
     rules: str = ""
-    options: dict[str, bool | int | float | str] = {}
+    options: dict[str, OptionValue] = {}
+    options_for: str = "inductor"
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

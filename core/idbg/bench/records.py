@@ -9,7 +9,7 @@ import msgspec
 
 from idbg.bench.kernels import KernelTimes, Pass
 from idbg.diff import Outcome
-from idbg.records import Failure, Program
+from idbg.records import Failure, OptionValue, Program
 
 RUNS = 100
 SECONDS = 600.0
@@ -44,7 +44,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: int = RUNS
     threads: int = 0
     rules: str = ""
-    options: dict[str, bool | int | float | str] = {}
+    options: dict[str, OptionValue] = {}
+    options_for: str = "inductor"
     dynamic: bool | None = None
 
 

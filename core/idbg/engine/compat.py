@@ -4,6 +4,7 @@ Every one is here and nowhere else. Run on torch 2.11 (CPU; CUDA with triton 3.6
 symbols' ranges were there, under the same names, in both.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -92,6 +93,24 @@ def python_ops() -> set[str]:
 
 def inductor_options() -> set[str]:
     return set(torch._inductor.list_options())
+
+
+def inductor_option_type(name: str) -> object:
+    """What torch's settings say that the option's values are: a class, or a typing construct."""
+    return torch._inductor.config.get_type(name)  # type: ignore[attr-defined]
+
+
+def takes_options(backend: Compiled) -> bool:
+    """Whether what torch.compile(options=...) is given reaches this backend, and is not dropped."""
+    from torch._dynamo.backends.common import AotAutograd
+
+    if isinstance(backend, AotAutograd):
+        return False  # it logs that it ignores them
+    try:
+        parameters = inspect.signature(backend).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(each.name == "options" or each.kind is each.VAR_KEYWORD for each in parameters)
 
 
 def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """Can this target be had here?"""
 
-from difflib import get_close_matches
-
 import torch
 
-from idbg.engine import compat
+from idbg.engine.backends import Backend, takes_options
+from idbg.engine.option_types import checked
 from idbg.errors import BadInput
-from idbg.records import Target
+from idbg.options import INDUCTOR, family, nested
+from idbg.records import OptionValue, Target
 
 
-def check_target(target: Target) -> None:
-    """Raises BadInput for a device or an Inductor option that there is not."""
+def check_device(target: Target) -> None:
+    """Raises BadInput for a device that there is not."""
     if target.device:
         try:
             kind = torch.device(target.device).type
@@ -20,9 +20,25 @@ def check_target(target: Target) -> None:
             raise BadInput(
                 "this machine has no usable CUDA GPU", hint="run it where there is one, or with --device cpu"
             )
-    unknown = target.options.keys() - compat.inductor_options()
-    if unknown:
-        name = min(unknown)
-        near = get_close_matches(name, compat.inductor_options(), n=1)
-        hint = f"did you mean {near[0]}?" if near else "torch._inductor.list_options() names them all"
-        raise BadInput(f"Inductor has no option {name!r}", hint=hint)
+
+
+def options_of(target: Target, backend: Backend) -> tuple[dict[str, OptionValue], str]:
+    """The target's options as its backend takes them, and what to tell of those that it is not given.
+
+    Raises BadInput for an Inductor option, or a value of one, that there is not.
+    """
+    if not target.options:
+        return {}, ""
+    if target.options_for != family(target.backend):
+        return {}, f"not used by {target.backend}: options that were given for {target.options_for} ({_names(target)})"
+    if target.options_for == INDUCTOR:
+        options = checked(target.options)
+        told = "" if takes_options(backend) else f"{target.backend} uses no options: not {_names(target)}"
+        return options, told
+    if not takes_options(backend):
+        return {}, f"the backend {target.backend} takes no options: {_names(target)} has no effect"
+    return nested(target.options), ""
+
+
+def _names(target: Target) -> str:
+    return ", ".join(target.options)

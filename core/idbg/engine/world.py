@@ -15,9 +15,12 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from idbg import adapter as adapters
+from idbg import plugins
 from idbg.engine import compat
 from idbg.engine.capture.run import current
 from idbg.engine.compat import Compiled
+from idbg.options import INDUCTOR, family
 from idbg.records import Program, Target
 
 
@@ -92,10 +95,10 @@ BeforeFirst = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 def torch_compile_replaced(target: Target, calls: Calls, before_first: BeforeFirst | None = None) -> Iterator[None]:
     """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
 
-    Its mode and options still hold where the target lowers through Inductor.
+    Its mode and options still hold where the target lowers through Inductor, and its options where it asks for the
+    target's own backend.
     """
     original = torch.compile
-    known = compat.inductor_options()
     made: dict[str, BackendInForce] = {}
 
     def compile_for_target(model: Any = None, *, disable: bool = False, **kwargs: Any) -> Any:
@@ -106,10 +109,9 @@ def torch_compile_replaced(target: Target, calls: Calls, before_first: BeforeFir
         calls.count += 1
         dynamic = target.dynamic if target.dynamic is not None else kwargs.pop("dynamic", None)
         kwargs.pop("dynamic", None)
-        kwargs.pop("backend", None)
-        asked = compat.mode_options(kwargs.pop("mode", None), dynamic) | dict(kwargs.pop("options", None) or {})
-        options = {name.replace("-", "_"): value for name, value in asked.items()}
-        options = {name: value for name, value in options.items() if name in known} | target.options
+        backend, mode = kwargs.pop("backend", None), kwargs.pop("mode", None)
+        given = dict(kwargs.pop("options", None) or {})
+        options = _holding(given, mode, backend, dynamic, target) | target.options
         # one object for equal options, or Dynamo compiles again
         chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
         compiled = original(model, backend=chosen, dynamic=dynamic, **kwargs)
@@ -130,6 +132,17 @@ def torch_compile_as_it_is() -> Iterator[None]:
         yield
     finally:
         torch.compile = replaced
+
+
+def _holding(
+    given: dict[str, object], mode: str | None, backend: object, dynamic: bool | None, target: Target
+) -> dict[str, object]:
+    """Of what the program gave to its torch.compile, what holds for the target."""
+    if family(target.backend) != INDUCTOR and target.backend not in plugins.names(adapters.GROUP):
+        return given if backend == target.backend else {}
+    known = compat.inductor_options()
+    asked = {name.replace("-", "_"): value for name, value in (compat.mode_options(mode, dynamic) | given).items()}
+    return {name: value for name, value in asked.items() if name in known}
 
 
 def _announced(compiled: Any, model: Any, before_first: BeforeFirst) -> Any:

@@ -15,7 +15,7 @@ from idbg.engine.failures import failure_of, innermost
 from idbg.engine.lowered import lowered
 from idbg.engine.program import Programs
 from idbg.engine.repro import compile_repro, violation_repro
-from idbg.engine.target import check_target
+from idbg.engine.target import check_device, options_of
 from idbg.errors import BadInput, IdbgError, OutputError, said
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Violation
@@ -71,14 +71,19 @@ class Jobs:
         return RunEnded(run=request.run, verdict=run.verdict, seconds=seconds, failure=failure)
 
     def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
-        target = request.target
-        check_target(target)
+        check_device(request.target)
+        found = backends.find(request.target.backend)
+        options, unused = options_of(request.target, found)
+        if unused:
+            self.emit(events.Noted(level="warning", text=unused))
+        target = replace(request.target, options=options)
         rules = accelerator.parse(target.rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         backend = backends.TargetBackend(
-            backends.find(target.backend),
+            found,
             rules,
             target.strict,
+            dict(options),
             repros=Path(request.folder),
             rules=target.rules,
         )

@@ -41,6 +41,7 @@ __all__ = [
     "known",
     "mock_backend",
     "names",
+    "takes_options",
 ]
 
 OURS: Mapping[str, type[Backend]] = {kind.name: kind for kind in (Eager, Mock, Aot, Inductor)}
@@ -55,6 +56,13 @@ def find(name: str) -> Backend:
     if name not in compat.backend_names():
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
     return Named(name)
+
+
+def takes_options(backend: Backend) -> bool:
+    """Whether options do anything to how it compiles."""
+    if isinstance(backend, Named):
+        return compat.takes_options(backend.function)
+    return not isinstance(backend, (Eager, Mock, Adapted))
 
 
 def _of_others(name: str) -> Backend:

@@ -15,4 +15,5 @@ class Named:
         self.function = compat.lookup_backend(name)
 
     def compile(self, job: Job) -> Compiled:
-        return cast("Compiled", self.function(job.gm, job.inputs))
+        given = {"options": job.options} if job.options and compat.takes_options(self.function) else {}
+        return cast("Compiled", self.function(job.gm, job.inputs, **given))

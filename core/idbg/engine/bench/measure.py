@@ -25,14 +25,14 @@ from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.failures import failure_of
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.program import Model, Programs, Workload
-from idbg.engine.target import check_target
+from idbg.engine.target import check_device, options_of
 from idbg.engine.world import torch_compile_as_it_is
 from idbg.events import SessionEvent
+from idbg.options import INDUCTOR, family
 from idbg.records import Target
 from idbg.reports.words import count
 from idbg.run import Run
 
-INDUCTOR = "inductor"
 NAMED = 3  # of the tensors that are wrong
 
 
@@ -51,9 +51,13 @@ def answer(subject: Subject, task: Task) -> Answer:
             found.append(_answered(sized, subject, task, before))
         raise _Enough
 
-    target = Target(subject.backend.name, device=subject.device, options=subject.options)
+    target = Target(
+        subject.backend.name, device=subject.device, options=subject.options, options_for=subject.options_for
+    )
     try:
-        check_target(target)
+        check_device(target)
+        options, _ = options_of(target, backends.find(target.backend))
+        subject = replace(subject, options=options)
         if subject.threads:
             torch.set_num_threads(subject.threads)
         programs = Programs({} if subject.batch is None else {"batch": subject.batch})
@@ -135,8 +139,9 @@ def _compiled(model: Model, subject: Subject) -> Model:
 
 
 def _options(subject: Subject) -> dict[str, object]:
-    """Inductor's: the mode's, then those that were asked for."""
-    return compat.mode_options(subject.backend.mode or None, subject.dynamic) | subject.options
+    """The mode's, which are Inductor's, then those that were asked for."""
+    mode = subject.backend.mode if family(subject.backend.name) == INDUCTOR else ""
+    return compat.mode_options(mode or None, subject.dynamic) | subject.options
 
 
 def _target_backend(subject: Subject, rules: str) -> TargetBackend:
