@@ -208,11 +208,14 @@ class IdbgApp(Actions):
     # ---------------------------------------------------------------- what panes say
 
     def on_node_chosen(self, message: messages.NodeChosen) -> None:
-        self.state.choose(message.node, jump=message.jump)
+        if not self.state.choose(message.node, jump=message.jump):
+            self.flash(f"the graphs that are shown have no node {message.node.name}")
         self.show_selection()
 
     def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
-        self.state.choose_kernel(message.frame, message.part, message.name)
+        launch = message.handle, message.line
+        if not self.state.choose_kernel(message.frame, message.part, message.name, *launch):
+            self.flash(f"the code that is shown does not launch {message.handle or message.name}: r compiles again")
         self.show()
 
     def on_line_chosen(self, message: messages.LineChosen) -> None:

@@ -8,7 +8,7 @@ from idbg import costs
 from idbg.analysis.partition import HOST
 from idbg.constraints import Constraint, Finding, Findings
 from idbg.diff import KernelError
-from idbg.records import SEVERITIES, Graph, Kernel, Node, NodeId, Sym, TensorMeta
+from idbg.records import SEVERITIES, Graph, Kernel, KernelCall, Node, NodeId, Sym, TensorMeta
 from idbg_tui import kernel_times
 from idbg_tui.amounts import counted, size
 from idbg_tui.diff_list import figure
@@ -30,6 +30,7 @@ class Fact:
     style: str = ""
     node: NodeId | None = None
     kernel: Kernel | None = None
+    call: KernelCall | None = None  # of that kernel
     file: str = ""
     line: int = 0
     copied: str = ""
@@ -170,7 +171,9 @@ def _neighbours(graph: Graph, label: str, names: tuple[str, ...]) -> Iterator[Fa
 def _kernels(state: State) -> Iterator[Fact]:
     label = "kernels"
     for kernel, call in state.kernels:
-        yield Fact(label, _dotted(kernel.name, language_of(kernel), f"wrapper line {call.line}"), kernel=kernel)
+        yield Fact(
+            label, _dotted(kernel.name, language_of(kernel), f"wrapper line {call.line}"), kernel=kernel, call=call
+        )
         if (time := state.time_of(kernel, call)) is not None:
             yield Fact("time", kernel_times.words(time))
         if (error := state.error_of(kernel, call)) is not None:

@@ -10,7 +10,7 @@ from idbg.bench.kernels import KernelTime, KernelTimes
 from idbg.constraints import Findings
 from idbg.diff import DiffReport, KernelError
 from idbg.events import ReproEnded, SessionEvent, WorkerDied
-from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Program, Severity, Target, Violation
+from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Part, Program, Severity, Target, Violation
 from idbg.run import History, Run
 from idbg_tui import stages
 from idbg_tui.costing import Costs, Priced, Question, pads
@@ -56,6 +56,7 @@ class Known:
     graph_id: GraphId | None = None
     selected: NodeId | None = None
     kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
+    launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
     versions: Versions = field(default_factory=Versions)
     verdicts: Verdicts = field(default_factory=Verdicts)
     costs: Costs = field(default_factory=Costs)
@@ -92,18 +93,29 @@ class Known:
 
     def time_of(self, kernel: Kernel, call: KernelCall) -> KernelTime | None:
         """How long a launch takes, if the kernels of the shown run's program and backend were timed."""
+        times = self.timed
+        if times is None:
+            return None
+        if self._times is None or self._times[0] is not times:
+            by_launch: dict[tuple[str, str, str], KernelTime] = {
+                (one.frame, one.part, one.handle): one for one in times.kernels
+            }
+            self._times = times, by_launch
+        return self._times[1].get((kernel.frame, kernel.part, call.handle))
+
+    @property
+    def timed(self) -> KernelTimes | None:
+        """The times of the last timed kernels, if they are of the shown run's program and backend."""
         timed, shown = self.history.kernels, self.shown
         if timed is None or timed.times is None or shown is None:
             return None
         same = (timed.program, timed.backend) == (shown.program.label, shown.target.backend)
-        if not same or timed.at < shown.started:  # the program may be another since
-            return None
-        if self._times is None or self._times[0] is not timed.times:
-            by_launch: dict[tuple[str, str, str], KernelTime] = {
-                (one.frame, one.part, one.handle): one for one in timed.times.kernels
-            }
-            self._times = timed.times, by_launch
-        return self._times[1].get((kernel.frame, kernel.part, call.handle))
+        return timed.times if same and timed.at >= shown.started else None  # the program may be another since
+
+    def has_code_of(self, run: Run, frame: str, part: Part) -> bool:
+        """Whether the shown run has the code that another has there, so that its launches are the same."""
+        mine, other = (one.codes.get((frame, part)) if one else None for one in (self.shown, run))
+        return self.shown is run or (mine is not None and other is not None and mine.text == other.text)
 
     @property
     def running(self) -> bool:
@@ -140,16 +152,16 @@ class Known:
 
     @property
     def marked(self) -> frozenset[str]:
-        """Names of the shown graph's nodes that the chosen kernel (or the selected node's first) computes."""
+        """Names of the shown graph's nodes that the chosen launch or kernel (or the selected node's first) computes."""
         kernel = self.kernel or next((kernel for kernel, _ in self.kernels), None)
         provenance = self.provenance
         if kernel is None or provenance is None or self.graph_id is None:
             return frozenset()
-        graph_id = self.graph_id
-        found = {
-            place.name for node in provenance.nodes_of(kernel) for place in provenance.counterparts(node, graph_id)
-        }
-        found |= {node.name for node in provenance.nodes_of(kernel) if node.graph == graph_id}
+        graph_id, computed = self.graph_id, provenance.nodes_of(kernel)
+        if self.launch is not None:
+            computed = [node for node in computed if node.name in self.launch.nodes]
+        found = {place.name for node in computed for place in provenance.counterparts(node, graph_id)}
+        found |= {node.name for node in computed if node.graph == graph_id}
         return frozenset(found)
 
     @property

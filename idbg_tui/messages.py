@@ -18,13 +18,18 @@ class NodeChosen(Message):
 
 
 class KernelChosen(Message):
-    """The user moved to a kernel: its nodes are marked in the graph."""
+    """The user moved to a kernel, or to one launch of it: its nodes are marked in the graph.
 
-    def __init__(self, frame: str, part: Part, name: str) -> None:
+    A launch is told by its `handle`, or by its `line` in the wrapper where Inductor gave none.
+    """
+
+    def __init__(self, frame: str, part: Part, name: str, handle: str = "", line: int = 0) -> None:
         super().__init__()
         self.frame = frame
         self.part = part
         self.name = name
+        self.handle = handle
+        self.line = line
 
 
 class LineChosen(Message):

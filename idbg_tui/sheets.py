@@ -160,7 +160,9 @@ def _wrapper(state: State) -> Sheet:
 
 
 def _calls(state: State, kernel: Kernel) -> list[KernelCall]:
-    """The calls that compute the selected node; all of them where the kernel was chosen by hand."""
+    """The launch that was chosen; else the calls that compute the selected node, or all of a kernel chosen by hand."""
+    if state.launch is not None:
+        return [state.launch]
     mine = [call for other, call in state.kernels if kernel_key(other) == kernel_key(kernel)]
     return mine or list(kernel.calls)
 

@@ -32,7 +32,7 @@ from idbg.events import (
     WorkerDied,
     WorkerStarted,
 )
-from idbg.records import GraphId, NodeId, Target
+from idbg.records import GraphId, Kernel, KernelCall, NodeId, Target
 from idbg_tui import stages
 from idbg_tui.benching import Bench, Past
 from idbg_tui.costing import Answer
@@ -137,7 +137,7 @@ class State(Known):
         if self.shown is not run and (self.shown is None or ended or self.shown.graphs.keys() <= run.graphs.keys()):
             self.shown = run
             self.versions.graphs += 1
-            self.kernel = None
+            self.kernel = self.launch = None
         assert self.shown is not None
         if self.graph_id not in self.shown.graphs or (self._follow and self.shown is run):
             self._show_graph(stages.most_telling(self.shown))
@@ -184,22 +184,35 @@ class State(Known):
         self._show_graph(graph)
         return True
 
-    def choose_kernel(self, frame: str, part: str, name: str) -> bool:
-        """Mark a kernel's nodes; select its first one, unless the selected node is one of them."""
+    def choose_kernel(self, frame: str, part: str, name: str, handle: str = "", line: int = 0) -> bool:
+        """Mark a kernel's nodes, or those of one launch; select the first one, unless the selected node is one of them.
+
+        A launch that the shown graph has no node of is shown in its post-grad graph. False if there is no such kernel
+        or launch.
+        """
         provenance = self.provenance
         kernels = self.shown.kernels if self.shown else []
         kernel = next((k for k in kernels if (k.frame, k.part, k.name) == (frame, part, name)), None)
-        if kernel is None or provenance is None:
+        if kernel is None or provenance is None or self.shown is None:
+            return False
+        launch = next((call for call in kernel.calls if (call.handle == handle if handle else call.line == line)), None)
+        if launch is None and (handle or line):
             return False
         self._follow = False
-        self.kernel = kernel
-        self.versions.selection += 1
-        marked = self.marked
-        graph = self.graph
+        self._mark(kernel, launch)
+        below = GraphId(kernel.frame, "post_grad", kernel.part)
+        if launch is not None and launch.nodes and not self.marked and below in self.shown.graphs:
+            self._show_graph(below)
+            self._mark(kernel, launch)
+        marked, graph = self.marked, self.graph
         if graph is not None and marked and (self.selected is None or self.selected.name not in marked):
             first = next(node.name for node in graph.nodes if node.name in marked)
             self.selected = graph.node_id(first)
         return True
+
+    def _mark(self, kernel: Kernel, launch: KernelCall | None) -> None:
+        self.kernel, self.launch = kernel, launch
+        self.versions.selection += 1
 
     def choose_line(self, file: str, line: int) -> bool:
         """Select the first node of the shown graph that was made at the user's line. False if there is none."""
@@ -291,4 +304,4 @@ class State(Known):
         self.versions.selection += 1
         self._last_in[node.graph] = node.name
         self.selected, self.graph_id = node, node.graph
-        self.kernel = None
+        self.kernel = self.launch = None

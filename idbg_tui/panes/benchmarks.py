@@ -80,6 +80,7 @@ class BenchmarksPane(FindingPane):
         super().__init__(id=id)
         self.lines = BenchLines()
         self._seen: tuple[object, ...] = ()
+        self._elsewhere = ""  # why the timed kernels are not those of the run that is shown
 
     def compose(self) -> ComposeResult:
         yield self.lines
@@ -87,6 +88,7 @@ class BenchmarksPane(FindingPane):
 
     def show(self, state: State) -> None:
         bench = state.bench
+        self._elsewhere = _elsewhere(state)
         seen = (state.versions.run, bench.waiting, bench.chosen, bench.past, state.target.backend)
         if seen == self._seen or not self.is_mounted:
             return
@@ -101,14 +103,21 @@ class BenchmarksPane(FindingPane):
         event.stop()
         item = self.lines.items[event.index]
         if isinstance(item, KernelTime):
-            self.post_message(KernelChosen(item.frame, item.part, item.name))
-            await self.run_action("app.pane(2)")
+            await self._go_to(item)
             return
         row = item if isinstance(item, records.Row) else item.row if isinstance(item, Told) else None
         if row is None:
             self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
         else:
             self.post_message(BenchAsked(benching.key(row)))
+
+    async def _go_to(self, kernel: KernelTime) -> None:
+        """The launch's source and nodes, where what was timed is what is shown."""
+        if self._elsewhere:
+            self.post_message(Flash(self._elsewhere, "warning"))
+            return
+        self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, kernel.handle, kernel.line))
+        await self.run_action("app.pane(2)")
 
     def action_copy(self) -> None:
         if not (self.lines.rows or self.lines.times):
@@ -122,6 +131,17 @@ class BenchmarksPane(FindingPane):
             return
         rows = map(self.lines.searched, range(self.lines.row_count))
         self.post_message(CopyAsked("\n".join(rows), "the measurements"))
+
+
+def _elsewhere(state: State) -> str:
+    timed, shown = state.history.kernels, state.shown
+    if timed is None or state.timed is not None:
+        return ""
+    if shown is None:
+        return "no run is shown whose kernels these are: r compiles"
+    if timed.backend != shown.target.backend:
+        return f"these are kernels of {timed.backend}, and {shown.target.backend} is shown: b chooses the backend"
+    return f"run {shown.number} was compiled since these were timed: R times its kernels"
 
 
 def _why_empty(state: State) -> tuple[str, ...]:

@@ -141,9 +141,11 @@ class KernelDiffPane(FindingPane):
         event.stop()
         item = self.lines.items[event.index] if self.lines.items else None
         match item:
-            case KernelError():
+            case KernelError() if self._is_shown(item):
                 self._go_to(item)
                 await self.run_action("app.pane(2)")
+            case KernelError():
+                self.post_message(Flash("another run is shown than was compared: D compares again", "warning"))
             case TensorDiff():
                 self.post_message(DiffAsked("tensor", item.name))
             case Told(failed=str(side)):
@@ -154,13 +156,23 @@ class KernelDiffPane(FindingPane):
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
         item = self.lines.items[event.index] if self.lines.items else None
-        if isinstance(item, KernelError):
+        if isinstance(item, KernelError) and self._is_shown(item):
             self._go_to(item)
+
+    def _is_shown(self, kernel: KernelError) -> bool:
+        """Whether the run that is shown has this very launch: it is the compared one, or its code is the same."""
+        state = self._state
+        compared = state.compared if state else None
+        if state is None or compared is None:
+            return False
+        return state.shown is compared or state.has_code_of(compared, kernel.frame, kernel.part)
 
     def _go_to(self, kernel: KernelError) -> None:
         if kernel.graph is not None and (kernel.node or kernel.nodes):
             self.post_message(NodeChosen(NodeId(kernel.graph, kernel.node or kernel.nodes[0])))
-        self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
+        if not kernel.by_halves:
+            launch = kernel.handle, kernel.wrapper_line
+            self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
 
     def action_look(self, what: str) -> None:
         self.post_message(DiffAsked(what))

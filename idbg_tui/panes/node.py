@@ -62,7 +62,9 @@ class NodePane(FindingPane):
         if fact.node is not None:
             self.post_message(NodeChosen(fact.node, jump=True))
         elif fact.kernel is not None:
-            self.post_message(KernelChosen(fact.kernel.frame, fact.kernel.part, fact.kernel.name))
+            kernel, call = fact.kernel, fact.call
+            launch = (call.handle, call.line) if call else ()
+            self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
         elif fact.file:
             self.post_message(EditorAsked(fact.file, fact.line))
 

@@ -244,7 +244,7 @@ def follow_choices(state: State, message: Message) -> None:
         case messages.NodeChosen():
             state.choose(message.node, jump=message.jump)
         case messages.KernelChosen():
-            state.choose_kernel(message.frame, message.part, message.name)
+            state.choose_kernel(message.frame, message.part, message.name, message.handle, message.line)
         case messages.LineChosen():
             state.choose_line(message.file, message.line)
         case _:

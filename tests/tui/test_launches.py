@@ -1,0 +1,152 @@
+"""Does enter on a launch go to that launch, and not to another of the same name?"""
+
+from pathlib import Path
+
+import pytest
+from recorded import app_of, state_of
+from test_app import settle, until
+
+from idbg import events
+from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
+from idbg.records import Kernel, KernelCall
+from idbg_tui import facts, sheets
+from idbg_tui.app import IdbgApp
+from idbg_tui.state import State
+
+SESSIONS = ("attention", "mlp_train", "planted", "resnet")
+
+
+def launches(state: State) -> list[tuple[Kernel, KernelCall]]:
+    return [(kernel, call) for kernel in (state.shown.kernels if state.shown else ()) for call in kernel.calls]
+
+
+def timed(state: State, **other: str) -> events.KernelsTimed:
+    """As if every launch had been timed; `other` is what they are of, if not of what is shown."""
+    assert state.shown is not None
+    kernels = tuple(
+        KernelTime(
+            frame=kernel.frame, part=kernel.part, name=kernel.name, kind="cpp", handle=call.handle, line=call.line,
+            samples_us=(1.0 + place,), share=0.1,
+        )
+        for place, (kernel, call) in enumerate(launches(state))
+    )  # fmt: skip
+    times = KernelTimes(
+        kernels=kernels, samples_us=(40.0,), hooked_samples_us=(41.0,), peaks=Peaks(device="a CPU", torch="2.15")
+    )
+    place = {"program": state.shown.program.label, "backend": state.shown.target.backend, **other}
+    return events.KernelsTimed(times=times, **place)
+
+
+def chosen(state: State, kernel: Kernel, call: KernelCall) -> bool:
+    return state.choose_kernel(kernel.frame, kernel.part, kernel.name, call.handle, call.line)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_every_launch_is_told_from_the_others_by_its_nodes_and_its_line(name: str) -> None:
+    state = state_of(name)
+    assert any(len(kernel.calls) > 1 for kernel, _ in launches(state))
+    for kernel, call in launches(state):
+        assert chosen(state, kernel, call)
+        assert state.kernel is kernel and state.launch is call
+        sheet = sheets.make("wrapper", state)
+        assert (sheet.line, sheet.marks) == (call.line, {call.line})
+        if call.nodes:
+            assert state.selected is not None and state.selected.name in state.marked
+            below = [other for _, other in state.kernels]
+            assert call in below, "the node that is selected is one that this launch computes"
+
+
+def test_without_a_handle_a_launch_is_told_by_its_line() -> None:
+    state = state_of("attention")
+    kernel, call = next(
+        (kernel, call) for kernel, call in launches(state) if call is kernel.calls[-1] is not kernel.calls[0]
+    )
+    assert state.choose_kernel(kernel.frame, kernel.part, kernel.name, "", call.line)
+    assert state.launch is call
+
+
+def test_a_launch_that_the_run_does_not_have_changes_nothing() -> None:
+    state = state_of("attention")
+    kernel, call = launches(state)[0]
+    before = state.selected
+    assert not state.choose_kernel(kernel.frame, kernel.part, kernel.name, f"{call.handle}9", call.line)
+    assert (state.kernel, state.launch, state.selected) == (None, None, before)
+
+
+def test_a_node_that_is_chosen_after_it_forgets_the_launch() -> None:
+    state = state_of("attention")
+    kernel, call = launches(state)[-1]
+    assert chosen(state, kernel, call) and state.graph is not None
+    state.choose(state.graph.node_id(state.graph.nodes[0].name))
+    assert (state.kernel, state.launch) == (None, None)
+
+
+def test_a_launch_that_the_shown_graph_has_no_node_of_is_shown_in_its_own() -> None:
+    state = state_of("mlp_train")  # the forward graph is shown
+    kernel, call = next((kernel, call) for kernel, call in launches(state) if kernel.part == "backward" and call.nodes)
+    state.choose_graph(next(graph for graph in state.shown.graphs if graph.stage == "forward"))  # type: ignore[union-attr]
+    assert chosen(state, kernel, call)
+    assert state.graph_id is not None and state.graph_id.part == "backward"
+    assert state.selected is not None and state.selected.name in call.nodes
+
+
+def test_a_kernel_fact_of_a_node_leads_to_the_launch_that_computes_it() -> None:
+    state = state_of("attention")
+    _, call = next((kernel, call) for kernel, call in launches(state) if call is not kernel.calls[0] and call.nodes)
+    assert state.provenance is not None
+    told = [fact for fact in facts.facts(state) if fact.kernel is not None]
+    assert all(fact.call in fact.kernel.calls for fact in told if fact.kernel)
+    assert call.nodes
+
+
+async def entered(app: IdbgApp, item: KernelTime) -> None:
+    lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+    lines.place_cursor(lines.items.index(item))
+    lines.action_open()
+
+
+async def test_enter_in_benchmarks_goes_to_the_launch_in_the_row(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        event = timed(app.state)
+        app.state.apply([event])
+        app.show()
+        for number, (kernel, call) in enumerate(launches(app.state)):
+            await pilot.press("6")
+            await settle(pilot)
+            assert event.times is not None
+            await entered(app, event.times.kernels[number])
+            await until(pilot, lambda call=call: app.body.current == 2 and app.state.launch is call)  # type: ignore[misc]
+            assert app.state.kernel is kernel
+
+
+async def test_enter_on_kernels_of_another_backend_says_so_and_goes_nowhere(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        event = timed(app.state, backend="inductor")
+        app.state.apply([event])
+        app.show()
+        await pilot.press("6")
+        await settle(pilot)
+        assert event.times is not None
+        await entered(app, event.times.kernels[0])
+        await settle(pilot)
+        assert app.body.current == 6 and app.state.kernel is None
+        assert app._flash is not None and "kernels of inductor, and aot is shown" in app._flash[0]
+
+
+async def test_enter_in_the_comparison_goes_to_the_launch_in_the_row(tmp_path: Path) -> None:
+    app = app_of("planted", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        report = app.state.compared and app.state.compared.diff
+        assert report
+        for one in report.kernels:
+            await pilot.press("5")
+            await settle(pilot)
+            lines = app.body.panes[5].lines  # type: ignore[attr-defined]
+            lines.place_cursor(lines.items.index(one))
+            lines.action_open()
+            await until(pilot, lambda one=one: app.state.launch is not None and app.state.launch.handle == one.handle)  # type: ignore[misc]
