@@ -32,6 +32,7 @@ from idbg_tui.panes.source import SourcePane
 from idbg_tui.panes.violations import ViolationsPane
 from idbg_tui.state import State
 from idbg_tui.widgets.bars import Bar
+from idbg_tui.widgets.palette import Palette
 from idbg_tui.widgets.plain import use_plain
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
@@ -191,6 +192,11 @@ class IdbgApp(Actions):
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show_bars)
+
+    def action_command_palette(self) -> None:
+        """Show the palette, unless it is open."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     async def on_event(self, event: ui.Event) -> None:
         if isinstance(event, ui.Key) and self._flash is not None:

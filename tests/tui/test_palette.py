@@ -1,0 +1,46 @@
+"""Does the palette take every key, also where nothing is found?"""
+
+from pathlib import Path
+
+import pytest
+from recorded import app_of
+from textual.command import CommandPalette
+from textual.widgets import OptionList
+
+
+@pytest.mark.parametrize(("typed", "key"), [("zzqqzz", "pagedown"), ("zzqqzz", "enter"), ("relu", "pageup")])
+async def test_a_key_in_a_palette_that_found_nothing_or_is_still_finding_ends_nothing(
+    tmp_path: Path, typed: str, key: str
+) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *typed)
+        await pilot.press(key)  # while it looks
+        await pilot.pause(0.6)
+        if typed == "zzqqzz":
+            assert CommandPalette.is_open(app)
+        await pilot.press(key, key, "escape", "escape")
+        await pilot.pause(0.05)
+        assert not CommandPalette.is_open(app) and app.is_running
+
+
+async def test_enter_runs_what_was_typed_and_not_what_was_found_before(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("ctrl+p", *"go to kerneldiff", "enter")
+        await pilot.pause(0.6)
+        assert not CommandPalette.is_open(app) and app.body.current == 5
+
+
+async def test_a_page_in_a_list_with_no_line_on_the_screen_ends_nothing(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.3)
+        await pilot.resize_terminal(20, 3)
+        await pilot.press("pagedown", "pageup")
+        app.screen.query_one(OptionList).display = False
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("r", "pagedown", "pageup")
+        await pilot.pause(0.3)
+        assert app.is_running
