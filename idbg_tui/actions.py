@@ -1,4 +1,7 @@
-"""What does each key do? The actions of the whole program; panes have their own."""
+"""What does each key do? The actions of the whole program; panes have their own.
+
+What only one key shows is imported when that key is pressed: the first paint waits for nothing that it does not show.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +16,10 @@ from idbg.records import SEVERITIES, Target
 from idbg.rules_file import for_backend
 from idbg.session import Session
 from idbg.settings import Settings
-from idbg_tui import backends, messages, status
-from idbg_tui.accelerators import choices
+from idbg_tui import messages, status
 from idbg_tui.bench_actions import BenchActions
-from idbg_tui.help import Help, entries
 from idbg_tui.layout import Body
-from idbg_tui.panes.rules import RulesPane
 from idbg_tui.walk import Relation
-from idbg_tui.widgets.picker import Picker
 
 Level = Literal["info", "warning", "error"]
 RECOMPILE = 1.0  # seconds after the last edit of the rules
@@ -98,7 +97,11 @@ class Actions(BenchActions):
 
     def _may_quit(self) -> bool:
         """Whether nothing is lost, or the user was told of these very edits."""
-        rules = self.body.query_one(RulesPane)
+        from idbg_tui.panes.rules import RulesPane
+
+        rules = self.body.panes[8]
+        if not isinstance(rules, RulesPane):
+            return True
         text = rules.editor.text
         if not rules.edited or text == self._left_unsaved:
             return True
@@ -110,6 +113,9 @@ class Actions(BenchActions):
         self._retarget(replace(self.session.target, strict=not self.session.target.strict))
 
     def action_backend(self) -> None:
+        from idbg_tui import backends
+        from idbg_tui.widgets.picker import Picker
+
         current = self.session.target.backend
         listed = backends.choices(self.state.history.worker, current)
         broken = {backend.name: backend.error for backend in listed if backend.error}
@@ -125,6 +131,9 @@ class Actions(BenchActions):
         self.push_screen(Picker("Backend", words, current, broken), take)
 
     def action_accelerator(self) -> None:
+        from idbg_tui.accelerators import choices
+        from idbg_tui.widgets.picker import Picker
+
         current = self.session.target.accelerator
         used = [current, *(run.target.accelerator for run in self.state.history.runs.values())]
         folder = Path(self.state.program.cwd if self.state.program else "")
@@ -188,7 +197,7 @@ class Actions(BenchActions):
         else:
             self.flash(otherwise)
 
-    # ---------------------------------------------------------------- panes and files
+    # ---------------------------------------------------------------- files
 
     def action_copy(self) -> None:
         """Where the pane has nothing of its own to copy."""
@@ -203,6 +212,31 @@ class Actions(BenchActions):
         else:
             self.flash("no line of your program is known for this node")
 
+    def on_copy_asked(self, message: messages.CopyAsked) -> None:
+        from idbg_tui import outside
+
+        def copy() -> None:
+            said = outside.copy(self, message.text, message.what, str(self.session.folder))
+            self.call_from_thread(self.flash, said)
+
+        self.run_worker(copy, thread=True, exclusive=True, group="copy")
+
+    def on_editor_asked(self, message: messages.EditorAsked) -> None:
+        from idbg_tui import outside
+
+        def edit() -> None:
+            if message.text is None:
+                outside.edit(self, message.path, message.line, self.settings.editor)
+                return
+            text = outside.edit_text(self, message.path, message.text, message.line, self.settings.editor)
+            if text != message.text:
+                self.session.edit_rules(text)
+
+        self.attempt(edit)
+        self.refresh()
+
+    # ---------------------------------------------------------------- panes
+
     def action_pane(self, number: int) -> None:
         self.body.go(number)
 
@@ -216,4 +250,6 @@ class Actions(BenchActions):
         self.body.grow(step)
 
     def action_help(self) -> None:
+        from idbg_tui.help import Help, entries
+
         self.push_screen(Help(entries(self.keys, list(self.body.panes.values()))))

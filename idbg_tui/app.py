@@ -17,17 +17,14 @@ from idbg.errors import SettingsError
 from idbg.events import SessionEvent
 from idbg.session import Session
 from idbg.settings import Settings
-from idbg_tui import keymap, messages, outside, signs, status, theming
+from idbg_tui import keymap, messages, signs, status, theming
 from idbg_tui.actions import Actions, Level
 from idbg_tui.commands import IdbgCommands
 from idbg_tui.inbox import Inbox
 from idbg_tui.layout import Body
-from idbg_tui.panes.benchmarks import BenchmarksPane
+from idbg_tui.panes import later
 from idbg_tui.panes.graph import GraphPane
-from idbg_tui.panes.kernel_diff import KernelDiffPane
-from idbg_tui.panes.log import LogPane
 from idbg_tui.panes.node import NodePane
-from idbg_tui.panes.rules import RulesPane
 from idbg_tui.panes.source import SourcePane
 from idbg_tui.panes.violations import ViolationsPane
 from idbg_tui.state import State
@@ -63,8 +60,7 @@ class IdbgApp(Actions):
             use_plain()
         self.animation_level = "none"
         self.state = State(live=session.live, target=session.target)
-        panes = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), KernelDiffPane(), BenchmarksPane(), LogPane()]
-        self.body = Body([*panes, RulesPane()])
+        self.body = Body([GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.frames()])
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
@@ -106,14 +102,16 @@ class IdbgApp(Actions):
         self.show()
         self.call_after_refresh(self._begin)
 
-    def _begin(self) -> None:
-        """Start the session, now that the screen is painted."""
+    async def _begin(self) -> None:
+        """Start the session and make the other panes, now that the screen is painted."""
         self._inbox = Inbox(self.session, asyncio.get_running_loop(), self._take)
         self.state.apply(self._inbox.past)
         self._say_elsewhere()
         if self.session.live:
             self.session.start()
             self.attempt(self.session.run)
+        self.show()
+        await self.body.fill(later.made())
         self.show()
 
     def on_unmount(self) -> None:
@@ -152,6 +150,8 @@ class IdbgApp(Actions):
     # ---------------------------------------------------------------- state becomes screen
 
     def show(self) -> None:
+        if not self.is_running:
+            return  # the last messages come when the panes are gone already
         self.state.set_target(self.session.target)
         self.count_costs()
         self.read_past()
@@ -236,22 +236,3 @@ class IdbgApp(Actions):
 
     def on_flash(self, message: messages.Flash) -> None:
         self.flash(message.text, message.level)
-
-    def on_copy_asked(self, message: messages.CopyAsked) -> None:
-        def copy() -> None:
-            said = outside.copy(self, message.text, message.what, str(self.session.folder))
-            self.call_from_thread(self.flash, said)
-
-        self.run_worker(copy, thread=True, exclusive=True, group="copy")
-
-    def on_editor_asked(self, message: messages.EditorAsked) -> None:
-        def edit() -> None:
-            if message.text is None:
-                outside.edit(self, message.path, message.line, self.settings.editor)
-                return
-            text = outside.edit_text(self, message.path, message.text, message.line, self.settings.editor)
-            if text != message.text:
-                self.session.edit_rules(text)
-
-        self.attempt(edit)
-        self.refresh()

@@ -8,18 +8,15 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from idbg.bench import plan
 from idbg.bench.records import EAGER, Backend, Subject, file_of
 from idbg.errors import IdbgError
-from idbg_tui import backends, benching
+from idbg_tui import benching
 from idbg_tui.diff_actions import DiffActions
 from idbg_tui.listing import Entry, Listing
 from idbg_tui.messages import BenchAsked, Flash
 from idbg_tui.signs import MARKS
-from idbg_tui.widgets.picker import Picker
 
 KERNEL_RUNS = 50
-MODES = tuple(f"{benching.INDUCTOR}:{mode}" for mode in plan.MODES if mode != "default")
 
 
 class PastRead(Message):
@@ -62,6 +59,8 @@ class BenchActions(DiffActions):
         if self.state.measuring or self.state.bench.waiting:
             self.post_message(Flash("measuring already: c stops it"))
             return
+        from idbg.bench import plan
+
         target, program = self.session.target, self.session.program
 
         def measure() -> None:
@@ -109,10 +108,15 @@ class BenchActions(DiffActions):
 
     def action_measured_backends(self, last: str = "") -> None:
         """Choose what is measured: each choice goes in or out, until escape."""
+        from idbg.bench import plan
+        from idbg_tui import backends
+        from idbg_tui.widgets.picker import Picker
+
+        modes = [f"{benching.INDUCTOR}:{mode}" for mode in plan.MODES if mode != "default"]
         chosen = self.state.bench.backends(self.session.target)
         known = backends.choices(self.state.history.worker, self.session.target.backend)
         about = {one.name: one.error or one.about for one in known}
-        about |= dict.fromkeys(MODES, "torch.compile's mode") | {EAGER: "plain Python: what speed-up is over"}
+        about |= dict.fromkeys(modes, "torch.compile's mode") | {EAGER: "plain Python: what speed-up is over"}
         broken = {one.name for one in known if one.error}
         words = [(name, f"{MARKS['on' if name in chosen else 'off']} {said}") for name, said in about.items()]
 
@@ -157,7 +161,7 @@ class BenchActions(DiffActions):
 
     def on_bench_asked(self, message: BenchAsked) -> None:
         rows = {benching.key(row): row for row in self.state.history.rows}
-        from idbg_tui import bench_view  # as with charts: the first paint does not wait for what it does not show
+        from idbg_tui import bench_view
 
         row = rows.get(message.row)
         if row is not None:

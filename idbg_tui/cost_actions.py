@@ -9,7 +9,6 @@ from textual.timer import Timer
 
 from idbg.constraints import Findings
 from idbg.records import NodeId
-from idbg_tui import memory_view, partition_view
 from idbg_tui.costing import AT_ONCE, Answer, Question, answers
 from idbg_tui.counter import Counter
 from idbg_tui.listing import Entry, Listing
@@ -80,12 +79,16 @@ class CostActions(App[None]):
 
     def action_memory(self) -> None:
         """List what is alive at the peak of memory."""
+        from idbg_tui import memory_view
+
         self._open(
             memory_view.title(self.state), self.keys["memory"], lambda width: memory_view.entries(self.state, width)
         )
 
     def action_partitions(self) -> None:
         """List the partitions and what crosses between them."""
+        from idbg_tui import partition_view
+
         title = partition_view.title(self.state)
         self._open(title, self.keys["partitions"], lambda width: partition_view.entries(self.state, width))
 

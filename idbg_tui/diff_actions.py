@@ -8,9 +8,7 @@ from typing import ClassVar, Literal
 from textual.binding import Binding, BindingType
 
 from idbg.diff import Comparison, ErrorMap, TensorDiff
-from idbg.reports.plots import save_error_map
 from idbg.store import safe_name
-from idbg_tui import diff_chart, diff_view, heat
 from idbg_tui.layout import Body
 from idbg_tui.listing import Entry, Listing, sentences
 from idbg_tui.lowered_actions import LoweredActions
@@ -69,6 +67,8 @@ class DiffActions(LoweredActions):
             self.attempt(lambda: self.session.map_errors(diff.name, index))
 
     def _chart(self, width: int) -> Sequence[Entry]:
+        from idbg_tui import diff_chart
+
         report = self.state.compared and self.state.compared.diff
         if not report:
             return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
@@ -76,6 +76,8 @@ class DiffActions(LoweredActions):
 
     def _failure(self, side: str, width: int) -> Sequence[Entry]:
         """All that is known of why a side failed; "" is the program, of the run in hand."""
+        from idbg_tui import diff_view
+
         compared, run = self.state.compared, self.state.run
         report = compared.diff if compared else None
         failures = {one.name: one.failure for one in report.sides} if report else {}
@@ -83,6 +85,8 @@ class DiffActions(LoweredActions):
         return diff_view.failure_entries(found, width) if found else []
 
     def _entries(self, width: int) -> Sequence[Entry]:
+        from idbg_tui import diff_view, heat
+
         diff = self._tensor(self._looked_into)
         if diff is None:
             return list(sentences(f"{self._looked_into} is not in the last comparison", width, "dim"))
@@ -131,6 +135,8 @@ class DiffActions(LoweredActions):
         path = Path(self.session.folder) / f"error-{safe_name(found.name)}{slice_}.png"
 
         def save() -> None:
+            from idbg.reports.plots import save_error_map
+
             save_error_map(found, path)
             self.post_message(Flash(f"written: {path}"))
 

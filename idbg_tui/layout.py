@@ -17,6 +17,8 @@ from idbg_tui.state import State
 
 WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
+TABS = (4, 5, 6, 7)
+"""The panes that share one frame."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Body(Vertical):
                 yield self.panes[3]
         with Horizontal(id="bottom"):
             with TabBox(id="tabs"):
-                yield from (self.panes[number] for number in (4, 5, 6, 7))
+                yield self.panes[4]
             yield self.panes[8]
 
     def on_mount(self) -> None:
@@ -142,6 +144,19 @@ class Body(Vertical):
 
     def on_resize(self) -> None:
         self.settle()
+
+    async def fill(self, panes: list[Pane]) -> None:
+        """Put panes in the places that were kept for them; a key that came before goes to its pane now."""
+        kept = [self.panes[pane.NUMBER] for pane in panes]
+        self.panes |= {pane.NUMBER: pane for pane in panes}
+        self.settle()
+        await self.query_one("#tabs").mount(*(pane for pane in panes if pane.NUMBER in TABS))
+        with self.app.batch_update():
+            await self.query_one("#bottom").mount(*(pane for pane in panes if pane.NUMBER not in TABS))
+            for frame in kept:
+                if frame.is_attached:
+                    await frame.remove()
+            self.go(self.current)
 
     @property
     def single(self) -> bool:
@@ -156,7 +171,7 @@ class Body(Vertical):
         self.refresh_titles()
 
     def refresh_titles(self) -> None:
-        tabs = (self._tab,) if self.single else (4, 5, 6, 7)
+        tabs = (self._tab,) if self.single else TABS
         names = [(number, self.panes[number].heading().plain) for number in tabs]
         titles = _tabs(names, self._tab, f" {MARKS['guide']} ")
         if self._titles is None or not titles.is_same(self._titles):
@@ -168,10 +183,11 @@ class Body(Vertical):
     def go(self, number: int) -> None:
         """Give a pane the keys, and show it if it is hidden."""
         self.current = number
-        if number in (4, 5, 6, 7):
+        if number in TABS:
             self._tab = number
         self.settle()
-        self.panes[number].focus_target().focus()
+        if self.panes[number].is_attached:
+            self.panes[number].focus_target().focus()
         self.refresh_titles()
 
     def focus_moved(self, widget: Widget | None) -> None:
@@ -182,7 +198,7 @@ class Body(Vertical):
 
     def step(self, step: int) -> None:
         """Go to the next pane; on a wide screen, of those that can be seen."""
-        numbers = [number for number in self.panes if self.single or number not in (4, 5, 6, 7) or number == self._tab]
+        numbers = [number for number in self.panes if self.single or number not in TABS or number == self._tab]
         self.go(numbers[(numbers.index(self.current) + step) % len(numbers)])
 
     def zoom(self) -> None:
@@ -202,8 +218,8 @@ class Body(Vertical):
         self._line.display = self.single
         self.set_class(self.single, "-one")
         for number, pane in self.panes.items():
-            pane.display = number == self.current if alone else number not in (4, 5, 6, 7) or number == self._tab
-        shown = {"#top": (1, 2, 3), "#right": (2, 3), "#bottom": (4, 5, 6, 7, 8), "#tabs": (4, 5, 6, 7)}
+            pane.display = number == self.current if alone else number not in TABS or number == self._tab
+        shown = {"#top": (1, 2, 3), "#right": (2, 3), "#bottom": (4, 5, 6, 7, 8), "#tabs": TABS}
         for query, numbers in shown.items():
             self.query_one(query).display = not alone or self.current in numbers
         self.query_one("#top").styles.height = "1fr" if alone else f"{sizes.top}%"

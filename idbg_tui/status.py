@@ -12,7 +12,6 @@ from idbg.records import Failure, Verdict
 from idbg.run import Run
 from idbg_tui import keymap, stages
 from idbg_tui.amounts import counted, size
-from idbg_tui.bench_list import measured_now
 from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
@@ -224,6 +223,8 @@ def footer_progress(state: State) -> list[Piece]:
     if state.repro_running:
         return [("writing and trying a repro", "$text-primary")]
     if state.measuring:
+        from idbg_tui.bench_list import measured_now
+
         task = state.history.task
         elapsed = f"  {time.time() - task.at:.0f} s" if task else ""
         return [(f"measuring {measured_now(state)}", "$text-primary"), (elapsed, "")]

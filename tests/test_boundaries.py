@@ -49,6 +49,17 @@ def test_the_screen_has_no_torch() -> None:
     assert "torch" not in found
 
 
+def test_the_first_paint_waits_for_nothing_that_it_does_not_show() -> None:
+    code = "import idbg_tui.__main__, idbg_tui.app, sys; print('|', *sys.modules)"
+    environ = {"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environ)
+    assert found.returncode == 0, found.stderr
+    panes = {f"idbg_tui.panes.{name}" for name in ("benchmarks", "kernel_diff", "log", "rules")}
+    views = {f"idbg_tui.{name}" for name in ("bench_list", "diff_view", "help", "memory_view", "narration")}
+    slow = {"importlib.metadata", "sqlite3", "idbg_tui.widgets.picker", "textual.widgets._text_area"}
+    assert {*found.stdout.split()}.isdisjoint(panes | views | slow)
+
+
 def test_a_name_that_idbg_does_not_have_is_an_attribute_error() -> None:
     import idbg
 

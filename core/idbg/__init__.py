@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from idbg.headless import run_program as run_program
     from idbg.session import Session as Session
 
-    __version__: str
+__version__ = "0.1.0"
 
 # name -> the module that has it
 _HOMES = {
@@ -68,8 +68,6 @@ __all__ = [  # noqa: RUF022
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        return _version()
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'idbg' has no attribute {name!r}")
@@ -78,12 +76,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # 20 ms that `idbg --help` need not pay
-
-    try:
-        return version("idbg")
-    except PackageNotFoundError:
-        return "0+unknown"  # run from a checkout that is not installed

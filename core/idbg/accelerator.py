@@ -19,10 +19,11 @@ from typing import Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from idbg import plugins, rule_edits, toml_text
-from idbg.constraints import BadValue, Constraint, broken_kinds, kinds
+from idbg.constraints import BadValue, Constraint, broken_kinds, kind_named, kinds
 from idbg.constraints.unknown import Unknown
 from idbg.errors import AcceleratorError, SettingsError
 from idbg.numerics import Numerics
+from idbg.records import OUR_BACKENDS
 
 PRESETS = Path(__file__).parent / "accelerators"
 
@@ -128,9 +129,16 @@ def names() -> list[str]:
     return own + sorted(set(plugins.names("idbg.accelerators")) - set(own))
 
 
+def is_preset(name: str) -> bool:
+    """Whether `name` is one of `names()`; plug-ins are looked for only where it is none of ours."""
+    own = "/" not in name and (PRESETS / f"{name}.toml").is_file()
+    return own or name in plugins.names("idbg.accelerators")
+
+
 def default_for(backend: str) -> str:
     """The accelerator that a backend is for where nobody names one: its own package's of the same name, else mock."""
-    return backend if backend in plugins.names("idbg.accelerators") else "mock"
+    of_others = backend not in OUR_BACKENDS
+    return backend if of_others and backend in plugins.names("idbg.accelerators") else "mock"
 
 
 def with_value(text: str, kind: str, key: str, value: object) -> str:
@@ -256,9 +264,9 @@ def _rule(table: dict[str, object], index: int, text: str) -> Constraint:
         raise AcceleratorError("this rule has no kind", hint=f"kinds are: {', '.join(kinds())}", line=line())
     if not isinstance(kind, str):
         raise AcceleratorError("kind must be a string", hint='kind = "..."', line=line("kind"))
-    if kind not in kinds():
+    if (found := kind_named(kind)) is None:
         raise _unknown_kind(kind, line("kind"))
-    return _decoded(table, kinds()[kind], f'a rule of kind "{kind}"', line)
+    return _decoded(table, found, f'a rule of kind "{kind}"', line)
 
 
 def _numerics(table: object, text: str) -> Numerics:

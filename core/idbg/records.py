@@ -308,6 +308,10 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
         return ("-m " if self.module else "") + self.path + (f":{self.name}" if self.name else "")
 
 
+OUR_BACKENDS = ("aot", "mock", "inductor", "eager")
+"""Names that no other package's backend can take."""
+
+
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
     `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend

@@ -26,7 +26,7 @@ def rules_for(target: Target) -> tuple[str, Path | None]:
         text, path, place = target.rules, None, target.accelerator
     else:
         text, place = accelerator.find(target.accelerator)
-        path = None if target.accelerator in accelerator.names() else Path(place).absolute()
+        path = None if accelerator.is_preset(target.accelerator) else Path(place).absolute()
         if target.accelerator == "mock":
             text = accelerator.from_environment(text, os.environ)
     try:

@@ -15,7 +15,6 @@ from idbg_tui.panes.finding import FindingPane
 from idbg_tui.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, Row, clip
-from idbg_tui.widgets.search import SearchLine
 
 _WHOLE = 400  # cells of a row that is copied
 
@@ -84,7 +83,6 @@ class BenchmarksPane(FindingPane):
 
     def compose(self) -> ComposeResult:
         yield self.lines
-        yield SearchLine()
 
     def show(self, state: State) -> None:
         bench = state.bench

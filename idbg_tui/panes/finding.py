@@ -18,7 +18,7 @@ class FindingPane(Pane):
     def on_findable_lines_search_asked(self, event: FindableLines.SearchAsked) -> None:
         event.stop()
         self._sought_from = self.query_one(FindableLines).cursor
-        self.query_one(SearchLine).open()
+        SearchLine.open_in(self)
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         event.stop()

@@ -52,7 +52,6 @@ class GraphPane(Pane):
 
     def compose(self) -> ComposeResult:
         yield self.lines
-        yield SearchLine()
 
     def on_mount(self) -> None:
         self._preparing = self.set_interval(0.03, self._prepare, pause=True)
@@ -227,7 +226,7 @@ class GraphPane(Pane):
 
     def action_filter(self) -> None:
         if self.lines.graph is not None:
-            self.query_one(SearchLine).open()
+            SearchLine.open_in(self)
 
     def action_clear(self) -> None:
         if self._query:

@@ -114,7 +114,6 @@ class KernelDiffPane(FindingPane):
 
     def compose(self) -> ComposeResult:
         yield self.lines
-        yield SearchLine()
 
     def show(self, state: State) -> None:
         compared = state.compared

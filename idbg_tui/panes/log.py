@@ -15,7 +15,6 @@ from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Row
-from idbg_tui.widgets.search import SearchLine
 from idbg_tui.wrapping import LogRows
 
 _STEP = 16  # columns that one key scrolls sideways
@@ -41,7 +40,6 @@ class LogPane(FindingPane):
 
     def compose(self) -> ComposeResult:
         yield _Rows(self._log)
-        yield SearchLine()
 
     def show(self, state: State) -> None:
         """Append what is new; a session that begins again begins a new log."""

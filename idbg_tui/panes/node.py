@@ -16,7 +16,6 @@ from idbg_tui.signs import MARKS, SEVERITY_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, Row
-from idbg_tui.widgets.search import SearchLine
 
 _LABEL = 11  # cells: "⚠ fallback" and a blank
 _NOT_YET = Fact("", "no node is selected", "dim")
@@ -36,7 +35,6 @@ class NodePane(FindingPane):
 
     def compose(self) -> ComposeResult:
         yield _Rows()
-        yield SearchLine()
 
     def show(self, state: State) -> None:
         """Show the selected node from its top; one whose facts alone changed keeps the cursor."""

@@ -76,7 +76,6 @@ class SourcePane(Pane):
     def compose(self) -> ComposeResult:
         yield Caption()
         yield CodeView()
-        yield SearchLine()
 
     def show(self, state: State) -> None:
         """Show the selected node's text; nothing moves unless what is selected, or the text, has changed."""
@@ -182,7 +181,7 @@ class SourcePane(Pane):
     def on_code_view_search_asked(self, event: CodeView.SearchAsked) -> None:
         event.stop()
         self._sought_from = self.query_one(CodeView).line
-        self.query_one(SearchLine).open()
+        SearchLine.open_in(self)
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         event.stop()

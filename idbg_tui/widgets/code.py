@@ -19,6 +19,7 @@ from idbg_tui.messages import CopyAsked
 from idbg_tui.signs import MARKS
 from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.lexing import Lexing
+from idbg_tui.widgets.looks import look
 
 # What would move the terminal's cursor or change its colours; a tab has been expanded before
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -34,25 +35,21 @@ class CodeView(ScrollView, can_focus=True):
     Lines are 1-based here, and counted from `first`. It repaints the lines that change and no others, but for a scroll.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "code--number",
-        "code--mark",
-        "code--cursor",
-        "code--found",
-        # numbers have no colour here: they are the most frequent, and two changes of style take 80 bytes each
-        *(f"code--look-{look}" for look in ("keyword", "string", "number", "comment", "name")),
+    LOOKS: ClassVar[dict[str, str]] = {
+        "number": "$foreground 40%",
+        "mark": "bold $primary",
+        "cursor": "on $foreground 8%",
+        "cursor:focus": "on $foreground 18%",
+        "found": "underline bold",
+        "look-keyword": "$text-primary",
+        "look-string": "$text-secondary",
+        # none of their own: numbers are the most frequent, and two changes of style take 80 bytes each
+        "look-number": "",
+        "look-comment": "$foreground 55%",
+        "look-name": "bold",
     }
     DEFAULT_CSS = """
     CodeView { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; background: $background; }
-    CodeView .code--number { color: $foreground 40%; }
-    CodeView .code--mark { color: $primary; text-style: bold; }
-    CodeView .code--cursor { background: $foreground 8%; }
-    CodeView:focus .code--cursor { background: $foreground 18%; }
-    CodeView .code--found { text-style: underline bold; }
-    CodeView .code--look-keyword { color: $text-primary; }
-    CodeView .code--look-string { color: $text-secondary; }
-    CodeView .code--look-comment { color: $foreground 55%; }
-    CodeView .code--look-name { text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "step(-1)", show=False),
@@ -207,14 +204,9 @@ class CodeView(ScrollView, can_focus=True):
 
     def _look(self, name: str) -> Style:
         """The style of one kind of piece, to be added to that of its line: only the cursor has a background."""
-        if (style := self._styles.get(name)) is None:
-            whole = self.get_component_rich_style(f"code--{name}")
-            if name == "cursor":
-                style = Style(bgcolor=whole.bgcolor)
-            else:
-                style = Style(color=whole.color, bold=whole.bold, underline=whole.underline)
-            self._styles[name] = style
-        return style
+        if name not in self._styles:
+            self._styles[name] = look(self, self.LOOKS, name)
+        return self._styles[name]
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

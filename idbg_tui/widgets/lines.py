@@ -13,10 +13,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from idbg_tui.signs import MARKS
+from idbg_tui.widgets.looks import look
 from idbg_tui.widgets.thrifty import Thrifty
 
 Row = Sequence[tuple[str, str]]
-"""Pieces of one line: (text, name of a style, "" for the plain one); the names are those of COMPONENT_CLASSES, or
+"""Pieces of one line: (text, name of a style, "" for the plain one); the names are those of Lines.LOOKS, or
 "#112233 on #445566"."""
 
 
@@ -26,45 +27,26 @@ class Lines(Thrifty, can_focus=True):
     Only the cells that change are repainted: `cursor` is no Textual reactive, which would repaint the whole widget.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "lines--cursor",
-        "lines--strong",
-        "lines--dim",
-        "lines--accent",
-        "lines--match",
-        "lines--reject",
-        "lines--fallback",
-        "lines--pad",
-        "lines--tile",
-        "lines--slow",
-        "lines--unknown",
-        "lines--clean",
+    LOOKS: ClassVar[dict[str, str]] = {
+        "cursor": "on $foreground 8%",
+        "cursor:focus": "on $primary 32%",
+        "cursor:ansi": "on ansi_default underline",
+        "cursor:ansi:focus": "on ansi_default reverse",
+        "strong": "bold",
+        "dim": "$foreground 55%",
+        "dim:ansi": "dim $foreground 55%",
+        "accent": "$text-primary",
+        "match": "on $warning 40%",
+        "reject": "$text-error",
+        "fallback": "$text-warning",
+        "pad": "$text-accent",
+        "tile": "$text-secondary",
+        "slow": "$foreground 75%",
+        "unknown": "$foreground 75%",
+        "clean": "$text-success",
     }
     DEFAULT_CSS = """
-    Lines {
-        overflow-x: hidden;
-        overflow-y: scroll;
-        scrollbar-size-vertical: 1;
-        & > .lines--cursor { background: $foreground 8%; }
-        &:focus > .lines--cursor { background: $primary 32%; }
-        & > .lines--strong { text-style: bold; }
-        & > .lines--dim { color: $foreground 55%; }
-        & > .lines--accent { color: $text-primary; }
-        & > .lines--match { background: $warning 40%; }
-        & > .lines--reject { color: $text-error; }
-        & > .lines--fallback { color: $text-warning; }
-        & > .lines--pad { color: $text-accent; }
-        & > .lines--tile { color: $text-secondary; }
-        & > .lines--slow { color: $foreground 75%; }
-        & > .lines--unknown { color: $foreground 75%; }
-        & > .lines--unknown { color: $foreground 75%; }
-        & > .lines--clean { color: $text-success; }
-        &:ansi {
-            & > .lines--dim { text-style: dim; }
-            & > .lines--cursor { background: ansi_default; text-style: underline; }
-            &:focus > .lines--cursor { background: ansi_default; text-style: reverse; }
-        }
-    }
+    Lines { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False),
@@ -138,13 +120,7 @@ class Lines(Thrifty, can_focus=True):
     def _made_style(self, name: str) -> Style:
         if name.startswith("#"):
             return Style.parse(name)  # a colour of its own, and one behind it: a cell of a picture
-        # the whole style has its colours blended with what is behind; only the cursor and matches have a background
-        whole = self.get_component_rich_style(f"lines--{name}")
-        part = self.get_component_rich_style(f"lines--{name}", partial=True)
-        colour = whole.color if part.color is not None else None
-        background = whole.bgcolor if part.bgcolor is not None else None
-        colours = Style(color=colour, bgcolor=background)
-        return colours + Style(bold=part.bold, dim=part.dim, reverse=part.reverse, underline=part.underline)
+        return look(self, self.LOOKS, name)
 
     def line(self, y: int) -> Strip:
         index = y + self.scroll_offset.y

@@ -35,6 +35,11 @@ def _distance(name: str, typed: str) -> int:
 class Choices(Lines, can_focus=False):
     """One choice a row, the present one marked, and dim what cannot be had. The keys come from the line above."""
 
+    LOOKS: ClassVar[dict[str, str]] = Lines.LOOKS | {
+        "cursor": Lines.LOOKS["cursor:focus"],
+        "cursor:ansi": Lines.LOOKS["cursor:ansi:focus"],
+    }
+
     def __init__(self, choices: list[Choice], current: str, broken: Container[str]) -> None:
         super().__init__()
         self._all = self._shown = choices
@@ -83,8 +88,6 @@ class Picker(ModalScreen[str | None]):
     }
     Picker Input { dock: top; border: none; height: 1; padding: 0 1; background: $panel; }
     Picker Choices { height: auto; max-height: 100%; background: $surface; }
-    Picker Choices > .lines--cursor { background: $primary 32%; }
-    Picker Choices:ansi > .lines--cursor { background: ansi_default; text-style: reverse; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", show=False),

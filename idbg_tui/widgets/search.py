@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input
 
 
@@ -26,9 +27,15 @@ class SearchLine(Input):
         super().__init__(placeholder="search", compact=True, select_on_focus=True)
         self.cursor_blink = False
 
-    def open(self) -> None:
-        self.add_class("-open")
-        self.focus()
+    @classmethod
+    def open_in(cls, pane: Widget) -> None:
+        """Open the pane's line, which is made when it is first asked for."""
+        line = next(iter(pane.query(cls)), None)
+        if line is None:
+            line = cls()
+            pane.mount(line)
+        line.add_class("-open")
+        line.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

@@ -31,8 +31,8 @@ def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         EntryPoint("gone", "no_such_package_anywhere:Rule", "idbg.constraints"),
         EntryPoint("strange", f"{__name__}:NOT_A_RULE", "idbg.constraints"),
     ]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [point for point in points if point.group == group])
-    caches = (plugins.load, plugins.names, constraints.kinds)
+    monkeypatch.setattr(plugins, "points", lambda group: [point for point in points if point.group == group])
+    caches = (plugins.load, plugins.names, constraints.kinds, constraints.kind_named)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -44,6 +44,21 @@ def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_built_in_kinds_are_the_modules_of_the_package() -> None:
     assert {"alignment", "dtype", "layout", "memory", "unsupported_ops"} <= set(constraints.kinds())
     assert constraints.broken_kinds() == {}
+    assert all(constraints.kind_named(name) is kind for name, kind in constraints.kinds().items())
+
+
+def test_what_is_no_rule_is_no_kind_though_a_module_has_its_name() -> None:
+    assert [constraints.kind_named(name) for name in ("checker", "globs", "base", "nonsense", "../ops")] == [None] * 5
+
+
+def test_rules_of_ours_are_read_without_a_look_at_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(group: str) -> tuple[EntryPoint, ...]:
+        raise AssertionError(group)
+
+    monkeypatch.setattr(plugins, "points", never)
+    plugins.names.cache_clear()
+    assert accelerator.parse(accelerator.find("mock")[0]).rules
+    assert accelerator.is_preset("mock") and accelerator.default_for("inductor") == "mock"
 
 
 def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:

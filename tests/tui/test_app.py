@@ -12,7 +12,9 @@ from idbg.records import NodeId, Program
 from idbg.settings import Settings
 from idbg_tui.app import IdbgApp
 from idbg_tui.help import Help
+from idbg_tui.panes import later
 from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.pane import Pane
 from idbg_tui.panes.violations import ViolationsPane
 from idbg_tui.widgets.picker import Picker
 
@@ -30,7 +32,10 @@ def bar(app: IdbgApp, name: str) -> str:
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Wait until the panes have followed the selection."""
+    """Wait until the panes are there, and have followed the selection."""
+    app = pilot.app
+    while isinstance(app, IdbgApp) and any(isinstance(pane, later.Frame) for pane in app.body.panes.values()):
+        await pilot.pause(0.02)
     await pilot.pause(0.12)
 
 
@@ -210,15 +215,36 @@ async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path
 
 async def test_the_layout_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
+
+    def shown() -> list[int]:
+        return [number for number, pane in app.body.panes.items() if pane.region.area]
+
     async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        assert len([pane for pane in app.body.panes.values() if pane.region.area]) == 5
+        await until(pilot, lambda: shown() == [1, 2, 3, 4, 8])
         await pilot.resize_terminal(*SMALL)
-        await settle(pilot)
-        assert len([pane for pane in app.body.panes.values() if pane.region.area]) == 1
+        await until(pilot, lambda: shown() == [1])
         await pilot.resize_terminal(*WIDE)
-        await settle(pilot)
-        assert len([pane for pane in app.body.panes.values() if pane.region.area]) == 5
+        await until(pilot, lambda: shown() == [1, 2, 3, 4, 8])
+
+
+async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, made = app_of("resnet", tmp_path), later.made
+
+    def pressed() -> list[Pane]:
+        app.body.go(7)
+        return made()
+
+    monkeypatch.setattr(later, "made", pressed)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes[7].children)
+
+
+def test_frames_have_the_names_of_their_panes() -> None:
+    frames, panes = later.frames(), later.made()
+    names = [[(pane.NUMBER, pane.LABEL, pane.SHORT) for pane in some] for some in (frames, panes)]
+    assert names[0] == names[1]
 
 
 async def test_zoom_shows_one_pane_and_all_again(tmp_path: Path) -> None:

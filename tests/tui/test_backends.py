@@ -4,6 +4,7 @@ import pytest
 
 from idbg import plugins
 from idbg.events import KnownBackend, WorkerStarted
+from idbg.records import OUR_BACKENDS
 from idbg_tui.backends import OURS, choices
 
 
@@ -17,6 +18,10 @@ def test_ours_come_first_then_what_the_worker_found_then_what_was_asked_for() ->
     assert found[: len(OURS)] == list(OURS)
     assert found[len(OURS)] == npu
     assert [backend.name for backend in found].count("tvm") == 1 and found[-1].name == "tvm"
+
+
+def test_ours_are_those_whose_names_no_package_can_take() -> None:
+    assert [backend.name for backend in OURS] == list(OUR_BACKENDS)
 
 
 def test_before_the_worker_is_up_packages_are_listed_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,7 @@ def test_no_sign_stands_beside_a_separator_that_looks_like_it() -> None:
 
 def test_every_severity_has_a_style() -> None:
     assert set(SEVERITIES) == set(status.SEVERITY_STYLES)
-    assert {f"lines--{severity}" for severity in SEVERITIES} <= Lines.COMPONENT_CLASSES
+    assert set(SEVERITIES) <= Lines.LOOKS.keys()
 
 
 def test_why_there_is_no_repro_is_said_once() -> None:

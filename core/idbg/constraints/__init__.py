@@ -31,6 +31,7 @@ __all__ = [
     "Whole",
     "broken_kinds",
     "check",
+    "kind_named",
     "kinds",
 ]
 
@@ -52,13 +53,25 @@ def kinds() -> dict[str, type[Constraint]]:
     """Every kind of rule: those of this package, then those of plug-ins, which never replace a built-in one."""
     found: dict[str, type[Constraint]] = {}
     for module in iter_modules(__path__):
-        for value in vars(import_module(f"{__name__}.{module.name}")).values():
-            if _is_kind(value) and value.__module__ == f"{__name__}.{module.name}":
-                found[str(value.__struct_config__.tag)] = value
+        found |= _kinds_in(module.name)
     for value in plugins.load("idbg.constraints").found.values():
         if _is_kind(value):
             found.setdefault(str(value.__struct_config__.tag), value)
     return dict(sorted(found.items()))
+
+
+@lru_cache(maxsize=64)
+def kind_named(name: str) -> type[Constraint] | None:
+    """The kind of this name. One of ours is in the file of its name: no other is imported, and no plug-in sought."""
+    ours = {module.name for module in iter_modules(__path__)}
+    return (_kinds_in(name).get(name) if name in ours else None) or kinds().get(name)
+
+
+def _kinds_in(module: str) -> dict[str, type[Constraint]]:
+    """The kinds that one file of this package defines."""
+    values = vars(import_module(f"{__name__}.{module}")).values()
+    own = [value for value in values if _is_kind(value) and value.__module__ == f"{__name__}.{module}"]
+    return {str(kind.__struct_config__.tag): kind for kind in own}
 
 
 def broken_kinds() -> dict[str, str]:
