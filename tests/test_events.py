@@ -126,6 +126,7 @@ EVERY: list[events.SessionEvent] = [
     events.GraphBroke(run=1, graph_break=GraphBreak("print", "m.py", 3, "0/0")),
     events.Recompiled(run=1, frame="0/1", reason="x.size(0) was 8"),
     events.FrameFailed(run=1, frame="0/0", failure=FAILURE),
+    events.BackwardsIdle(run=1, frames=("0/0", "1/0")),
     events.ViolationsFound(run=1, violations=(VIOLATION,)),
     events.RunEnded(run=1, verdict="failed", seconds=2.0, failure=FAILURE),
     events.RulesEdited(text="", origin="editor"),

@@ -149,6 +149,15 @@ class ViolationsFound(Event, frozen=True, kw_only=True, tag="violations_found"):
     violations: tuple[Violation, ...]
 
 
+class BackwardsIdle(Event, frozen=True, kw_only=True, tag="backwards_idle"):
+    """The backward graphs of these frames were compiled, because their provenance is lost when torch does it later, and
+    the program never called them: torch alone would not have compiled them.
+    """
+
+    run: int
+    frames: tuple[str, ...]
+
+
 class SideStarted(Event, frozen=True, kw_only=True, tag="side_started"):
     """A side of the run's comparison ("eager", "float64", the backend's name, "kernels") begins."""
 
@@ -284,6 +293,7 @@ SessionEvent = (
     | Recompiled
     | FrameFailed
     | ViolationsFound
+    | BackwardsIdle
     | SideStarted
     | SideEnded
     | Compared

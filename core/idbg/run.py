@@ -49,6 +49,7 @@ class Run:
     recompiles: list[events.Recompiled] = field(default_factory=list)
     frame_failures: list[events.FrameFailed] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    backwards_idle: tuple[str, ...] = ()  # frames whose backward was compiled, and never called by the program
     output: list[events.OutputWritten] = field(default_factory=list)
     sides: list[SideResult] = field(default_factory=list)
     side: str = ""  # the one that goes on
@@ -98,6 +99,8 @@ class Run:
                 self.frame_failures.append(event)
             case events.ViolationsFound():
                 self.violations.extend(event.violations)
+            case events.BackwardsIdle():
+                self.backwards_idle = event.frames
             case events.SideStarted():
                 self.side = event.side
             case events.SideEnded():

@@ -142,6 +142,9 @@ class GraphPane(Pane):
             pieces.append((f" {stages.index(graph.id) + 1} of {len(stages)}", "not bold dim"))
         count = f"{len(graph.nodes):,}"
         counted = f"{self._matched:,} of {count}  /{self._query}" if self._query else f"{count} nodes"
+        run = state.run
+        if run is not None and "backward" in (graph.id.stage, graph.id.part) and graph.id.frame in run.backwards_idle:
+            counted += ", never run"
         pieces += [gap, (counted, "not bold")]
         frames = state.frames
         if len(frames) > 1:

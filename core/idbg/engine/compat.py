@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 import torch._dynamo
+import torch._dynamo.compiled_autograd
 import torch._dynamo.exc
 import torch._functorch.config
 import torch._inductor
@@ -67,14 +68,16 @@ def observed() -> Iterator[None]:
     """Torch's settings under which every graph and its provenance can be seen; restored on leaving.
 
     Enter it in the thread that compiles: in 2.15 overrides are local to it. The AOTAutograd cache skips the inner
-    compile on a hit, and with it every check: off. The FX graph cache stays on.
+    compile on a hit, and with it every check: off. The FX graph cache stays on. The backward is lowered with the
+    forward, or its provenance is lost; not where compiled autograd will compile it as part of another graph.
     """
+    eagerly = not (torch._dynamo.config.compiled_autograd or torch._dynamo.compiled_autograd.compiled_autograd_enabled)
     with ExitStack() as stack:
         stack.enter_context(torch._inductor.config.patch({"trace.provenance_tracking_level": 1}))
         # 2.11 leaves provenance out of the cache's key: what was compiled without it must not be found
         stack.enter_context(torch.compiler.config.patch(cache_key_tag="idbg"))  # type: ignore[attr-defined]
         stack.enter_context(
-            torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
+            torch._functorch.config.patch(force_non_lazy_backward_lowering=eagerly, enable_autograd_cache=False)
         )
         yield
 
@@ -145,6 +148,28 @@ def boxed(function: Compiled) -> Compiled:
     from torch._functorch._aot_autograd.utils import make_boxed_func
 
     return cast("Compiled", make_boxed_func(function))
+
+
+def on_first_call(compiled: Compiled, tell: Callable[[], None]) -> Compiled:
+    """What AOTAutograd is to call instead of `compiled`: `tell` is told of the first call, later ones cost nothing
+    where Inductor made it.
+    """
+    made = getattr(compiled, "current_callable", None)
+    if made is None:
+
+        def told(*arguments: Any) -> Any:
+            tell()
+            return compiled(list(arguments)) if getattr(compiled, "_boxed_call", False) else compiled(*arguments)
+
+        return boxed(told)
+
+    def first(arguments: list[Any]) -> Any:
+        compiled.current_callable = made  # type: ignore[attr-defined]
+        tell()
+        return made(arguments)
+
+    compiled.current_callable = first  # type: ignore[attr-defined]
+    return compiled
 
 
 def lookup_backend(name: str) -> Compiled:

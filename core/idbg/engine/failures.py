@@ -5,7 +5,10 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from idbg.engine import compat, compat_errors
+from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of
 from idbg.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.records import Failure, Program
@@ -76,6 +79,12 @@ def _in_traced_code(owner: Owner) -> Failure:
         file=file,
         line=line,
     )
+
+
+def failure_of_frame(error: BaseException, program: Program, backend: str) -> Failure:
+    """Why a frame did not compile, where the program went on: what a backend raised is the compile's."""
+    found = failure_of(error, program, backend)
+    return replace(found, kind="torch", hint=EAGER_HINT) if found.kind == "user" else found
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -107,6 +107,8 @@ def torch_compile_replaced(target: Target, calls: Calls, before_first: BeforeFir
         if disable:
             return original(model, disable=True, **kwargs)
         calls.count += 1
+        if kwargs.get("fullgraph") and (capture := current()) is not None:
+            capture.outcomes.fullgraph = True
         dynamic = target.dynamic if target.dynamic is not None else kwargs.pop("dynamic", None)
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), kwargs.pop("mode", None)

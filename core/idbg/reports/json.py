@@ -157,6 +157,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     phases: dict[str, float]
     frames: list[FrameReport]
     frame_failures: list[FrameFailureReport]
+    backwards_idle: list[str]
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
     recompiles: list[RecompileReport]
@@ -179,6 +180,7 @@ def run_report(run: Run) -> RunReport:
         phases=run.phases,
         frames=_frames(run),
         frame_failures=[FrameFailureReport(failed.frame, _error(failed.failure)) for failed in run.frame_failures],
+        backwards_idle=list(run.backwards_idle),
         violations=_violations(run),
         breaks=list(run.breaks),
         recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],

@@ -56,6 +56,9 @@ def _contents(run: Run) -> Iterator[str]:
             count(len(run.breaks), "graph break"),
         ]
         yield "  " + ", ".join(counts + ([count(len(run.recompiles), "recompile")] if run.recompiles else []))
+    if run.backwards_idle:
+        frames = f"{count(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
+        yield f"  the program never ran the backward of {frames}: idbg had it compiled, torch alone would not have"
     for graph_break in run.breaks[:LINES_OF_A_RULE]:
         reason = graph_break.reason.strip().partition("\n")[0]
         yield f"  graph break at {place(graph_break.file, graph_break.line) or 'an unknown line'}: {reason}"

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from idbg import accelerator, events
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.failures import failure_of, innermost
+from idbg.engine.failures import failure_of, failure_of_frame, innermost
 from idbg.engine.lowered import lowered
+from idbg.engine.owners import chain
 from idbg.engine.program import Programs
 from idbg.engine.repro import compile_repro, violation_repro
 from idbg.engine.target import check_device, options_of
@@ -66,9 +67,25 @@ class Jobs:
         except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
+        self._tell_frames(request, tell)
         seconds = time.monotonic() - began
         run.apply(RunEnded(run=request.run, verdict="clean", seconds=seconds, failure=failure))
         return RunEnded(run=request.run, verdict=run.verdict, seconds=seconds, failure=failure)
+
+    def _tell_frames(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
+        """What became of single frames: which did not compile, where the program's end says nothing of them, and whose
+        backward was never called.
+        """
+        if self.last is None:
+            return
+        for frame, why in self.last.outcomes.swallowed(chain(self.error) if self.error else ()):
+            failure = (
+                why if isinstance(why, Failure) else failure_of_frame(why, request.program, request.target.backend)
+            )
+            tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
+        idle = tuple(name for name, frame in self.last.frames.items() if frame.backward_ran is False)
+        if idle and self.error is None:
+            tell(events.BackwardsIdle(run=request.run, frames=idle))
 
     def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
         check_device(request.target)

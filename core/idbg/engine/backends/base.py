@@ -76,9 +76,13 @@ class Job:
             if self.checks:
                 self.violations += self.capture.check(graph)
             try:
-                return compat.boxed(gm.forward) if self.refused else cast("Compiled", lower(gm, inputs, **kwargs))
+                lowered = compat.boxed(gm.forward) if self.refused else cast("Compiled", lower(gm, inputs, **kwargs))
             finally:
                 self.frame.part_done(part)
+            if part != "backward":
+                return lowered
+            self.frame.backward_ran = False
+            return compat.on_first_call(lowered, self.frame.backward_called)
 
         return compiler
 
@@ -143,10 +147,15 @@ class TargetBackend:
             with compat.observed():
                 job.check_dynamo()
                 compiled = self.backend.compile(job)
+        except Exception as error:
+            capture.outcomes.errors[compat.current_frame()] = error  # the program may catch it, and say nothing
+            raise
         finally:
             frame.finish()
         if job.refused:
-            raise ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))
+            refusal = ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))
+            capture.outcomes.errors[compat.current_frame()] = refusal
+            raise refusal
         return compiled
 
     def _repro(self, job: Job) -> str:

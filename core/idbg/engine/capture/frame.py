@@ -55,6 +55,7 @@ class FrameCapture:
         self.trail: dict[Stage, links.Pairs] = {}
         self._trail: links.Trail | None = None
         self.finished = False
+        self.backward_ran: bool | None = None  # None: it was not lowered through us
 
     # What the trace says
 
@@ -98,6 +99,9 @@ class FrameCapture:
         for piece in self.pieces:
             self._finish_piece(piece, part)
         self.pieces.clear()
+
+    def backward_called(self) -> None:
+        self.backward_ran = True
 
     def finish(self) -> None:
         """The frame's compile ended, well or not: read what is left, and link the stages; do it once."""

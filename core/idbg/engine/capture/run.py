@@ -15,7 +15,8 @@ from idbg import events
 from idbg.accelerator import Accelerator
 from idbg.constraints import check
 from idbg.engine.capture.frame import Emit, FrameCapture
-from idbg.engine.capture.trace import Listener, listening
+from idbg.engine.capture.outcomes import Outcomes
+from idbg.engine.capture.trace import Listener, Problem, listening
 from idbg.engine.compat import Compiled
 from idbg.records import Frame, Graph, GraphBreak, GraphId, Violation
 
@@ -45,6 +46,7 @@ class RunCapture(Listener):
         self.violations: list[Violation] = []
         self.held: dict[GraphId, Held] = {}
         self.lower: Lower | None = None
+        self.outcomes = Outcomes()
         self._ids: dict[str, str] = {}
         self._breaks: set[tuple[str, int, str]] = set()
         self._began: dict[tuple[str, str], list[float]] = {}
@@ -87,7 +89,13 @@ class RunCapture(Listener):
             self._ids[frame.id] = name
             self.frames[name] = FrameCapture(name, self.run, self.emit)
         self.frame(frame.id)
+        if reason := self.outcomes.started(frame):
+            self.emit(events.Recompiled(run=self.run, frame=frame.id, reason=reason))
         self.emit(events.FrameStarted(run=self.run, frame=Frame(name, frame.function, frame.file, frame.line)))
+
+    def frame_ended(self, frame: str, problem: Problem | None) -> None:
+        if (graph_break := self.outcomes.ended(frame, problem)) is not None:
+            self._tell_break(graph_break)
 
     def graph_printed(self, frame: str, kind: str, text: str) -> None:
         self.frame(frame).graph_printed(kind, text)
@@ -99,13 +107,17 @@ class RunCapture(Listener):
         self.frame(frame).nodes_mapped(mapping)
 
     def graph_broke(self, graph_break: GraphBreak) -> None:
+        self.outcomes.broke(graph_break.frame)
+        self._tell_break(graph_break)
+
+    def _tell_break(self, graph_break: GraphBreak) -> None:
         key = (graph_break.file, graph_break.line, graph_break.reason)
         if key not in self._breaks:
             self._breaks.add(key)
             self.emit(events.GraphBroke(run=self.run, graph_break=graph_break))
 
     def recompiled(self, frame: str, reason: str) -> None:
-        self.emit(events.Recompiled(run=self.run, frame=frame, reason=reason))
+        self.outcomes.recompiling(frame, reason)
 
     def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None:
         """Phases of one name nest (a C++ compile in another): only the outermost is told."""

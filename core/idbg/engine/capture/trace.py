@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from idbg.engine import compat
 from idbg.records import Frame, GraphBreak
@@ -33,6 +33,15 @@ PHASES = {
 }
 
 
+class Problem(NamedTuple):
+    """Why torch gave a frame up: the exception's type and text, and the user's line if there is one."""
+
+    type: str
+    reason: str
+    file: str = ""
+    line: int = 0
+
+
 class Listener:
     """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id.
 
@@ -48,6 +57,7 @@ class Listener:
     def graph_broke(self, graph_break: GraphBreak) -> None: ...
     def recompiled(self, frame: str, reason: str) -> None: ...
     def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None: ...
+    def frame_ended(self, frame: str, problem: Problem | None) -> None: ...
 
 
 class _Tap(logging.Handler):
@@ -60,7 +70,7 @@ class _Tap(logging.Handler):
         payload = getattr(record, "payload", None)
         if metadata is None or self.listener.deaf:
             return
-        frame = f"{metadata['frame_id']}/{metadata.get('frame_compile_id', 0)}" if "frame_id" in metadata else ""
+        frame = _compile_id(metadata)
         kind = next(iter(metadata))
         text = payload if isinstance(payload, str) else ""
         match kind:
@@ -75,6 +85,8 @@ class _Tap(logging.Handler):
                 self.listener.graph_printed(frame, kind, text)
             case "inductor_output_code":
                 self.listener.code_written(frame, text)
+            case "compilation_metrics" | "bwd_compilation_metrics":
+                self.listener.frame_ended(frame, _problem(metadata[kind]))
             case "artifact":
                 self._artifact(frame, _name(metadata[kind]), text)
             case _:
@@ -119,6 +131,22 @@ def _read(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _compile_id(metadata: Mapping[str, object]) -> str:
+    """The compile id as torch spells it: "0/0", and "!0/7/0" of a graph of compiled autograd."""
+    if "frame_id" not in metadata:
+        return ""
+    frame = f"{metadata['frame_id']}/{metadata.get('frame_compile_id', 0)}"
+    autograd = metadata.get("compiled_autograd_id")
+    return frame if autograd is None else f"!{autograd}/{frame}"
+
+
+def _problem(metrics: object) -> Problem | None:
+    if not isinstance(metrics, dict) or not metrics.get("fail_type"):
+        return None
+    file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
+    return Problem(str(metrics["fail_type"]), str(metrics.get("fail_reason") or ""), str(file or ""), int(line or 0))
 
 
 def _name(metadata: object) -> str:

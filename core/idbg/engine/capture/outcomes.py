@@ -1,0 +1,83 @@
+"""Which frames did torch give up, and was that an error, a graph break, or the limit of recompiles?"""
+
+import re
+from collections.abc import Iterable
+
+from idbg.engine.capture.trace import Problem
+from idbg.records import Failure, Frame, GraphBreak
+
+_SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, unless the program asked for fullgraph
+_LIMIT = re.compile(r"exceeding the (\w+) .*?currently set to (\d+)", re.DOTALL)
+EAGER_HINT = (
+    "the program caught this, or torch ran the frame eagerly instead (suppress_errors): mend it, or leave it eager"
+)
+_SAME = 200  # characters in which torch's record of an exception and the exception agree: more is added to it later
+
+
+class Outcomes:
+    """What became of the frames of one run. `frame` is torch's compile id."""
+
+    def __init__(self) -> None:
+        self.fullgraph = False  # the program asked for it: there, what cannot be traced is an error
+        self.problems: dict[str, Problem] = {}  # errors only
+        self.errors: dict[str, BaseException] = {}  # those of them that a backend raised
+        self._frames: dict[str, Frame] = {}
+        self._again: dict[str, str] = {}  # why a frame is about to be compiled again
+        self._broken: set[str] = set()
+
+    def recompiling(self, frame: str, reason: str) -> None:
+        self._again[frame] = reason
+
+    def started(self, frame: Frame) -> str:
+        """Why it is compiled again; "" for the first time. A frame beyond the limit of recompiles never starts."""
+        self._frames[frame.id] = frame
+        self._broken.discard(frame.id)
+        return self._again.pop(frame.id, "")
+
+    def broke(self, frame: str) -> None:
+        self._broken.add(frame)
+
+    def ended(self, frame: str, problem: Problem | None) -> GraphBreak | None:
+        """What is to be told of a frame that torch leaves eager without an error, and said nothing of yet."""
+        again = self._again.pop(frame, "")
+        if problem is None:
+            return None
+        if problem.type not in _SOFT or (self.fullgraph and not again and frame not in self._broken):
+            self.problems[frame] = problem
+            return None
+        if again:
+            return self._limit(frame, problem, again)
+        if frame in self._broken:
+            return None
+        known = self._frames.get(frame, Frame(frame, "?"))
+        place = (problem.file, problem.line) if problem.file else (known.file, known.line)
+        return GraphBreak(problem.reason.partition("\n")[0], *place, frame)
+
+    def _limit(self, frame: str, problem: Problem, reason: str) -> GraphBreak:
+        code = frame.rpartition("/")[0]
+        known = next((known for name, known in self._frames.items() if name.rpartition("/")[0] == code), Frame("", "?"))
+        limit = _LIMIT.search(problem.reason)
+        said = f"{limit[1]} is {limit[2]}" if limit else "Dynamo's limit"
+        text = f"{known.function} is compiled no more and stays eager for other inputs: recompile limit hit ({said})"
+        return GraphBreak(f"{text}; last reason: {reason}", known.file, known.line, frame)
+
+    def swallowed(self, ended_by: Iterable[BaseException]) -> list[tuple[str, Failure | BaseException]]:
+        """The frames that did not compile although the run went on: none that an exception of `ended_by` tells."""
+        chain = list(ended_by)
+        found: list[tuple[str, Failure | BaseException]] = []
+        for frame, problem in self.problems.items():
+            error = self.errors.get(frame)
+            if error in chain if error else any(_is_same(problem, link) for link in chain):
+                continue
+            found.append((frame, error or _failure(problem)))
+        return found
+
+
+def _is_same(problem: Problem, error: BaseException) -> bool:
+    return type(error).__qualname__ == problem.type and problem.reason[:_SAME] in str(error)
+
+
+def _failure(problem: Problem) -> Failure:
+    return Failure(
+        kind="torch", type=problem.type, message=problem.reason, hint=EAGER_HINT, file=problem.file, line=problem.line
+    )
