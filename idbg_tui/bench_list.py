@@ -18,7 +18,7 @@ from idbg_tui.widgets.lines import clip, fit
 
 OK, DOUBT, BAD = "clean", "fallback", "reject"
 NOTHING = "-"
-_NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared"}
+_NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empty": "not compiled"}
 _NAME = 32  # cells of a backend's name at most
 _LEAST_NAME = 8
 _LEAST_P = 1e-12  # below that the normal approximation says nothing

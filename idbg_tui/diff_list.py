@@ -117,6 +117,7 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
         "passed": f"{report.test} agrees with {report.reference}, {against}",
         "failed": f"{report.test} does not agree with {report.reference}, {against}",
         "error": f"{report.test} and {report.reference} could not be compared",
+        "empty": f"nothing was compiled: {report.test} is {report.reference} as it is",
     }[report.verdict]
     took = [f"{side.name} {side.seconds:.1f} s" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)

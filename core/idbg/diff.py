@@ -29,9 +29,13 @@ FailedBy = Literal[
     "row",
     "column",
     "tile",
+    "layout",  # strided on one side, sparse on the other
+    "alias",  # a view of an input or of state on one side, a copy on the other
+    "requires_grad",  # the reference's output can be differentiated, the test's cannot
+    "unsteady",  # eager itself gives something else each time
 ]
 Mode = Literal["float64", "tolerance"]
-Outcome = Literal["passed", "failed", "error"]
+Outcome = Literal["passed", "failed", "error", "empty"]
 
 DECADES = tuple(range(-20, 11))
 """Exponents of the histogram: bin 0 counts equal elements, bin 1 those below 1e-20, bin i+2 |d| in [10**DECADES[i],
@@ -138,6 +142,14 @@ class Criterion(msgspec.Struct, frozen=True):
         return self.measured / self.allowed if self.allowed else inf
 
 
+class FormDiff(msgspec.Struct, frozen=True):
+    """One thing in which the sides' forms differ, as a sentence of the test's; whether the output fails by it."""
+
+    kind: Literal["layout", "stride", "requires_grad", "alias"]
+    said: str
+    failed: bool = False
+
+
 class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """One tensor of the test side held against its counterpart.
 
@@ -145,7 +157,8 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `cosine` is of both tensors as vectors, None
     where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers. Means, RMSE, cosine
     and blocks are over the elements that are finite on both sides. `blocks` holds the worst row, column and tile block.
-    `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide.
+    `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide. `form`
+    is what differs beside the numbers; `note` says it too.
     """
 
     name: str = ""
@@ -174,6 +187,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     rtol: float | None = None
     baseline: Baseline | None = None
     criteria: tuple[Criterion, ...] = ()
+    form: tuple[FormDiff, ...] = ()
     note: str = ""
 
 
@@ -182,7 +196,8 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
 
     `input_error` is the worst of its inputs', `eager_error` that of the same nodes computed op by op in the program's
     own dtype. `graph` is the post-grad graph that `nodes` are of; `file` and `line` are the user's, `wrapper_line` is
-    1-based in the output code of (`frame`, `part`). Where it was not observed, `reason` says why.
+    1-based in the output code of (`frame`, `part`). Where it was not observed, `reason` says why. A `harmless` one is
+    worse than what it was given, in a run whose outputs agree all the same: it is not accused.
     """
 
     frame: str
@@ -200,6 +215,7 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     input_error: float | None = None
     eager_error: float | None = None
     bad: bool = False
+    harmless: bool = False
     buffer: str = ""  # the worst output's name in the wrapper
     node: str = ""  # and the post-grad node that it holds
     diff: TensorDiff | None = None  # of the worst output
@@ -247,7 +263,8 @@ class ErrorMap(msgspec.Struct, frozen=True):
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run held against a reference. `float64` is "" where there was a float64 side, else says why there was none.
 
-    `verdict` is "error" where a side failed, was stopped or has not run yet: what the other gave is still here.
+    `verdict` is "error" where a side failed, was stopped or has not run yet: what the other gave is still here; "empty"
+    where the numbers agree because nothing was compiled.
     `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it had compared by
     then stands.
     """

@@ -232,7 +232,7 @@ def test_float64_draws_the_numbers_that_eager_draws(dtype: torch.dtype) -> None:
 
     held = subject(model, torch.randn(50).to(dtype))
     eager, float64 = run_eager(held), run_float64(held)
-    assert out(float64).dtype == torch.float64 and float64.drew
+    assert out(float64).dtype == torch.float64 and float64.draws
     torch.testing.assert_close(out(eager).double(), out(float64), atol=16 * torch.finfo(dtype).eps, rtol=0)
 
 
@@ -323,7 +323,7 @@ def test_lent_values_come_back_also_after_an_error() -> None:
 
 def test_the_mode_leaves_torchs_settings_as_they_were() -> None:
     with Float64() as mode:
-        assert torch.ones(1).dtype == torch.float64 and not mode.drew
+        assert torch.ones(1).dtype == torch.float64 and not mode.draws
     assert torch.ones(1).dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
 
 

@@ -209,7 +209,7 @@ def test_many_reasons_are_cut_and_counted() -> None:
 def test_where_outputs_are_wrong_and_no_observed_kernel_is_bad_the_others_are_suspects() -> None:
     some = summary(report(outputs=(BAD,), kernels=(KERNELS[0], unseen("add"))))
     assert "the outputs are wrong all the same: suspect what was not observed" in some
-    assert "their error grows little by little" in summary(report(outputs=(BAD,), kernels=KERNELS[:1]))
+    assert "what the kernels stand for may be wrong itself" in summary(report(outputs=(BAD,), kernels=KERNELS[:1]))
     blamed = summary(report(outputs=(BAD,), kernels=(*KERNELS, unseen("add")), first_bad_kernel=1))
     assert "all the same" not in blamed and "1 × add: its graph was not called" in blamed
     missing = msgspec.structs.replace(BAD, failed_by=("missing",))

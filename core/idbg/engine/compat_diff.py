@@ -27,6 +27,13 @@ def dense_kernel(op: object) -> Compiled | None:
     return op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
 
 
+def decomposition(op: object) -> Compiled | None:
+    """What torch computes an op by, in ops that are simpler; None where it has nothing."""
+    from torch._decomp import decomposition_table
+
+    return decomposition_table.get(op) if isinstance(op, torch._ops.OpOverload) else None
+
+
 # Inductor's own data of a graph that it has just compiled (KernelDiff, per kernel)
 
 

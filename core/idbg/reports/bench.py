@@ -14,7 +14,7 @@ from idbg.sizes import rounded_bytes
 SCHEMA = "idbg.bench/1"
 NOTHING = "–"
 HEADS = ("backend", "cold", "warm", "median", "p95", "speed-up", "peak", "graphs", "breaks", "violations", "numbers")
-NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared"}
+NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empty": "not compiled"}
 
 
 def to_json(
@@ -77,7 +77,7 @@ def passed(rows: Sequence[Row]) -> bool:
 
 
 def _is_bad(row: Row) -> bool:
-    return row.status == "failed" or row.diff in ("failed", "error")
+    return row.status == "failed" or row.diff in ("failed", "error", "empty")
 
 
 def report(rows: Sequence[Row], changes: Sequence[Change] = ()) -> str:
@@ -104,6 +104,7 @@ def _program(rows: list[Row]) -> Iterator[str]:
         cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))]
         yield f"  {'  '.join(cells)}".rstrip()
     for row in rows:
+        yield from (f"  ⚠ {row.backend}: nothing was compiled" for _ in range(row.diff == "empty"))
         yield from (f"  ✘ {row.backend} failed: {row.reason}" for _ in range(row.status == "failed"))
         yield from (f"  ✘ {row.backend}: {row.diff_note}" for _ in range(row.diff in ("failed", "error")))
         yield from (f"  ⚠ {row.backend}: {mark}" for mark in row.marks)

@@ -16,7 +16,7 @@ from idbg.reports.because import because, measured
 from idbg.reports.words import count, place
 
 SCHEMA = "idbg.diff/1"
-SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘"}
+SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠"}
 FAILED_SHOWN = 20  # outputs that failed, and as many gradients: more do not fit a screen
 PASSED_SHOWN = 8
 MESSAGE_LINES = 4  # of one message: a C++ compiler's has a thousand
@@ -24,7 +24,9 @@ LINE_LENGTH = 300  # its command line alone has thousands of characters
 REASONS_SHOWN = 6  # why kernels were not observed
 NAMES_SHOWN = 3  # of kernels with the same reason
 WHOLE = "--json has all of it, and so has the session's events.jsonl"
-STRUCTURE: frozenset[FailedBy] = frozenset({"missing", "extra", "type", "shape", "dtype"})  # no kernel is to blame
+STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
+    {"missing", "extra", "type", "shape", "dtype", "layout", "alias", "requires_grad", "unsteady"}
+)
 
 Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | bool | None
 
@@ -77,6 +79,8 @@ def _verdict(report: DiffReport) -> str:
         return "not compared" if any(side.failure for side in report.sides) else "not finished"
     if _is_empty(report):
         return "nothing was compared"
+    if report.verdict == "empty":
+        return "nothing was compiled"
     failed = [diff for diff in _all(report) if not diff.passed]
     return f"{count(len(failed), 'tensor')} failed" if failed else report.verdict
 
@@ -206,7 +210,7 @@ def _kernels(report: DiffReport) -> Iterator[str]:
     if bad:
         yield from _bad(bad)
     else:
-        yield f"    {_none_bad(len(launches) - len(unseen), len(unseen))}"
+        yield f"    {_none_bad(len(launches) - len(unseen), len(unseen), [one for one in launches if one.harmless])}"
     if not bad and any(set(diff.failed_by) - STRUCTURE for diff in _all(report)):
         yield f"    the outputs are wrong all the same: {_suspected(unseen)}"
     yield from _unseen(unseen)
@@ -224,9 +228,13 @@ def _bad(kernel: KernelError) -> Iterator[str]:
         yield f"      {_line(kernel.reason)}"
 
 
-def _none_bad(seen: int, unseen: int) -> str:
+def _none_bad(seen: int, unseen: int, harmless: list[KernelError]) -> str:
     if not seen:
         return "none of them was observed: whether one is wrong is not known"
+    if harmless:
+        names = ", ".join(dict.fromkeys(kernel.name for kernel in harmless[:NAMES_SHOWN]))
+        more = f", +{len(harmless) - NAMES_SHOWN}" if len(harmless) > NAMES_SHOWN else ""
+        return f"worse than what was given to it, and none accused, as the outputs agree all the same: {names}{more}"
     if not unseen:
         return "none is worse than what it was given"
     those = f"none of the {seen:,} observed kernels is" if seen > 1 else "the one observed kernel is not"
@@ -236,7 +244,10 @@ def _none_bad(seen: int, unseen: int) -> str:
 def _suspected(unseen: list[KernelError]) -> str:
     if unseen:
         return "suspect what was not observed"
-    return "their error grows little by little, or comes from outside of the kernels"
+    return (
+        "what the kernels stand for may be wrong itself (a decomposition, a pass), or outside of them, "
+        "or each error is no more than rounding may be"
+    )
 
 
 def _unseen(kernels: list[KernelError]) -> Iterator[str]:

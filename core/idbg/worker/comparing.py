@@ -117,7 +117,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
     """The comparisons of a script's functions as one; the worst verdict is that of all."""
     if len(reports) == 1:
         return reports[0]
-    worst = min((report.verdict for report in reports), key=("error", "failed", "passed").index)
+    worst = min((report.verdict for report in reports), key=("error", "failed", "passed", "empty").index)
     kernels = tuple(chain.from_iterable(report.kernels for report in reports))
     return replace(
         reports[0],

@@ -5,7 +5,6 @@ parameters, buffers and inputs float64 copies of their values. Random numbers ar
 draws them in, so that they are the same ones.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,12 +17,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat, compat_diff
+from idbg.engine.kerneldiff.draws import DRAWS_INSIDE, draw_of, draws_outside, place_of
+from idbg.engine.kerneldiff.wide_ops import in_float64
 from idbg.errors import said
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
 
-# kernels that draw their dropout inside: nothing can be told of the numbers from outside
-_DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient)_attention_forward|\w*rnn\w*|lstm|gru")
 _TAKES_DEFAULT_DTYPE = ("rand", "randn", "normal")
 _REINTERPRETS = ("view.dtype", "view_copy.dtype")
 
@@ -79,7 +78,7 @@ class Float64(TorchDispatchMode):
     """While it is in force, every floating tensor that an op takes or makes is float64 (complex128).
 
     `like` is the dtype that the program mostly computes in: what tensors are taken to have been where nothing else is
-    known. `drew` says whether random numbers were drawn.
+    known. `draws` says what random numbers were drawn.
     """
 
     supports_higher_order_operators = True
@@ -87,7 +86,7 @@ class Float64(TorchDispatchMode):
     def __init__(self, like: torch.dtype = torch.float32) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.like = like
-        self.drew = False
+        self.draws: list[str] = []
         self._default = torch.get_default_dtype()
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
         self._around = ExitStack()
@@ -115,13 +114,13 @@ class Float64(TorchDispatchMode):
             return self._nested(func, args, given)
         if f"{name}.{func._overloadname}" in _REINTERPRETS:
             raise NotInFloat64(f"{func} reads a tensor's bits as another dtype")
-        if torch.Tag.nondeterministic_seeded in func.tags and not _DRAWS_INSIDE.fullmatch(name):
+        if draws_outside(func):
             return self._drawn(func, name, args, given)
-        if _DRAWS_INSIDE.fullmatch(name) and (_argument(func, "dropout_p", args, given) or 0) > 0:
+        if DRAWS_INSIDE.fullmatch(name) and (_argument(func, "dropout_p", args, given) or 0) > 0:
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
         was = self._result_was(args, given)
         args, given = tree_map(self._wide, (args, given))
-        return self._marked(func(*args, **given), was)
+        return self._marked(in_float64(func, args, given), was)
 
     def _wide(self, value: Any) -> Any:
         """A tensor in float64: its twin, so that what is written to it is found again. A dtype: what stands for it."""
@@ -176,13 +175,14 @@ class Float64(TorchDispatchMode):
 
     def _drawn(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An op that draws random numbers, in the program's own dtypes."""
-        self.drew = True
+        place = place_of(kwargs.get("generator"))
         if name in _TAKES_DEFAULT_DTYPE and not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
             kwargs["dtype"] = kwargs.get("dtype") or self._default
         was = self._result_was(args, kwargs)
         twins: Any = tree_map(lambda leaf: leaf if isinstance(leaf, torch.dtype) else self._wide(leaf), (args, kwargs))
         narrow_args, narrow_kwargs = tree_map(self._narrow, twins)
         result = func(*narrow_args, **narrow_kwargs)
+        self.draws.append(draw_of(name, result, place))
         if name == "native_dropout":
             return self._dropped_out(twins[0], result[1])
         written = compat.written(func)

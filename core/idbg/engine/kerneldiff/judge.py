@@ -35,23 +35,54 @@ class Judged:
     excess: float
 
 
-def judged(value: Tensor, reference: Both, inputs: Iterable[Size], *, k: float = K, steps: bool = False) -> Judged:
+def judged(
+    value: Tensor,
+    reference: Both,
+    inputs: Iterable[Size],
+    *,
+    k: float = K,
+    steps: bool = False,
+    rounding: float = 0.0,
+) -> Judged:
     """`inputs` are the errors of what the value was computed from; `steps` says that there were comparisons or
-    roundings on the way, which turn the smallest error of a few elements into a large one.
+    roundings on the way, which turn the smallest error of a few elements into a large one. `rounding` is the RMS of
+    what rounding may do to a value whose terms cancel (rounding.py), which its own size does not tell.
     """
-    exact, own = reference.exact, reference.own
-    scale = _rms(exact) or _rms(own)  # what is exactly zero has the size of its rounding errors
+    exact, own, dtype = reference.exact, reference.own, reference.own.dtype
+    # what is exactly zero has the size of its rounding errors
+    scale = _rms(exact) or _rms(own) or rounding
     eager = measured(exact, own, scale)
-    if math.isinf(eager.rmse):  # not finite where float64 is: float64 goes where the program's dtype cannot
-        exact, eager = own.to(exact.dtype), Size()
+    if math.isinf(eager.rmse):
+        own, value = _where_eager_is_like_float64(exact, own, value)
+        eager = measured(exact, own, scale)
     error = measured(exact, value, scale)
-    worst = [eager, *inputs]
-    allowed = _allowed(exact, own.dtype, Size(max(e.rmse for e in worst), max(e.maximum for e in worst)), scale, k)
+    worst = [eager, *inputs, _everywhere(rounding, exact, scale)]
+    allowed = _allowed(exact, dtype, Size(max(e.rmse for e in worst), max(e.maximum for e in worst)), scale, k)
     excess = _excess(error, allowed)
     if excess > 1 and steps and exact.dtype.is_floating_point:
-        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, _epsilon(own.dtype)))
+        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, _epsilon(dtype)))
         excess = min(excess, _excess(_without_worst(exact, value, int(share * exact.numel()), scale), allowed))
     return Judged(error, eager, excess)
+
+
+def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Eager's value and the kernel's without the places at which eager has overflowed, and is no truth.
+
+    A kernel that keeps more digits on the way is finite there, and held against float64; one that overflows as eager
+    does is as wrong as eager, and one that gives a number where float64 has none cannot be judged.
+    """
+    wide, given = own.to(exact.dtype), value.to(exact.dtype)
+    same = (wide == exact) | (wide.isnan() & exact.isnan())
+    lost = ~same & ~(wide.isfinite() & exact.isfinite())
+    unjudged = lost & ~(exact.isfinite() & given.isfinite())
+    return torch.where(lost, exact, wide), torch.where(unjudged, exact, given)
+
+
+def _everywhere(rounding: float, exact: Tensor, scale: float) -> Size:
+    """An error that is as large, for its size, in the largest element."""
+    if not rounding or not scale:
+        return Size()
+    return Size(rounding / scale, rounding / scale * max(1.0, _largest(exact) / scale))
 
 
 def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Size:
@@ -97,11 +128,15 @@ def _allowed(exact: Tensor, dtype: torch.dtype, worst: Size, scale: float, k: fl
         flips = math.sqrt(k * worst.rmse + (4 / count if count >= 64 else 0))
         return Size(max(factor * worst.rmse, flips), math.inf)
     epsilon = _epsilon(dtype)
-    largest = float(exact.abs().nan_to_num(0, 0, 0).max()) if exact.numel() else 0.0
+    largest = _largest(exact)
     return Size(
         factor * max(worst.rmse, epsilon / 2),
         factor * max(worst.maximum, epsilon / 2 * (largest / scale if scale else 1.0)),
     )
+
+
+def _largest(exact: Tensor) -> float:
+    return float(exact.abs().nan_to_num(0, 0, 0).max()) if exact.numel() else 0.0
 
 
 def _epsilon(dtype: torch.dtype) -> float:

@@ -17,6 +17,7 @@ from torch.fx.node import map_aggregate, map_arg
 
 from idbg.engine import compat, compat_diff
 from idbg.engine.kerneldiff.philox import drawn
+from idbg.engine.kerneldiff.rounding import size_of
 from idbg.errors import said
 
 _WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
@@ -50,9 +51,10 @@ class References:
         self.order = {node: place for place, node in enumerate(gm.graph.nodes)}
         self.barriers = [node for node in gm.graph.nodes if _changes_more(node)]
         self.values: dict[Node, Both | Unknown] = {}
+        self.rms: dict[Node, Tensor] = {}  # of every floating value, also of those that are dropped
         placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
         for node, value in zip(placeholders, copied(inputs), strict=True):
-            self.values[node] = Both(_map(value, _widened), value)
+            self._hold(node, Both(_map(value, _widened), value))
         needed = self._before(name for name in wanted if name in self.nodes)
         self.uses = Counter(source for node in needed for source in self._sources(node))
         self.uses.update({self.nodes[name]: count for name, count in wanted.items() if name in self.nodes})
@@ -61,7 +63,7 @@ class References:
         """The node's value. Raises Unknown."""
         with torch.no_grad():
             for node in sorted(self._before([name], self.values), key=self.order.__getitem__):
-                self.values[node] = self._computed(node)
+                self._hold(node, self._computed(node))
                 for source in self._sources(node):
                     self._used(source)
         value = self.values[self.nodes[name]]
@@ -71,11 +73,18 @@ class References:
 
     def take(self, name: str, actual: Tensor) -> None:
         """Hold this as the node's value: random numbers are what the compiled program drew."""
-        self.values.setdefault(self.nodes[name], Both(_widened(actual.clone()), actual.clone()))
+        if self.nodes[name] not in self.values:
+            self._hold(self.nodes[name], Both(_widened(actual.clone()), actual.clone()))
 
     def done(self, name: str) -> None:
         """A buffer that holds this node has been seen."""
         self._used(self.nodes[name])
+
+    def _hold(self, node: Node, value: Both | Unknown) -> None:
+        self.values[node] = value
+        size = size_of(value.exact) if isinstance(value, Both) else None
+        if size is not None:
+            self.rms[node] = size
 
     def _used(self, node: Node) -> None:
         self.uses[node] -= 1

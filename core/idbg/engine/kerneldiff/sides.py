@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,7 +12,9 @@ from torch import Tensor
 from idbg.diff import KernelError, SideResult, Variance
 from idbg.engine import compat, compat_diff
 from idbg.engine.failures import failure_of
+from idbg.engine.kerneldiff.draws import Draws, recorded_draws
 from idbg.engine.kerneldiff.float64 import Float64, usual_dtype, widened
+from idbg.engine.kerneldiff.form import Forms, forms
 from idbg.engine.kerneldiff.observe import Observation, observing
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Leaves, leaves, snapshot
@@ -32,17 +34,21 @@ class Given:
 
     outputs: Leaves
     gradients: Leaves
+    forms: Forms = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Side:
-    """`given` is None where it failed: `error` is why. `drew`: random numbers were drawn (only float64 knows)."""
+    """`given` is None where it failed: `error` is why. `draws`: what random numbers were drawn (only float64 knows).
+    `graphs`: how many graphs the side's backend was given (only a compiled side knows).
+    """
 
     result: SideResult
     given: Given | None = None
     error: BaseException | None = None
     variance: tuple[Variance, ...] = ()
-    drew: bool = False
+    draws: Draws = ()
+    graphs: int | None = None
 
     @property
     def outputs(self) -> Leaves | None:
@@ -51,6 +57,10 @@ class Side:
     @property
     def gradients(self) -> Leaves | None:
         return self.given.gradients if self.given else None
+
+    @property
+    def forms(self) -> Forms:
+        return self.given.forms if self.given else {}
 
 
 def run_eager(subject: Subject, *, backward: bool = False) -> Side:
@@ -66,6 +76,7 @@ def run_compiled(
 ) -> Side:
     """The model as `compile(model)` makes it, from its first call on; run so many times."""
     torch._dynamo.reset()  # no code that an earlier compile left behind
+    before = compat_diff.graphs_compiled()
     compiled: list[Call] = []
 
     def around(stack: ExitStack) -> Call:
@@ -73,7 +84,7 @@ def run_compiled(
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
 
-    return _side(name, subject, around, backward, runs)
+    return replace(_side(name, subject, around, backward, runs), graphs=compat_diff.graphs_compiled() - before)
 
 
 def run_observed(
@@ -104,7 +115,15 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
         return subject.model
 
     side = _side("float64", subject, around, backward)
-    return Side(side.result, side.given, side.error, drew=mode.drew)
+    given = side.given and replace(side.given, forms={})  # nothing lies where the program has it
+    return replace(side, given=given, draws=tuple(mode.draws))
+
+
+def eagers_draws(subject: Subject, *, backward: bool = False) -> Draws | None:
+    """What random numbers the program draws in eager; None where it fails."""
+    with recorded_draws() as draws:
+        side = run_eager(subject, backward=backward)
+    return tuple(draws) if side.given is not None else None
 
 
 def _side(name: str, subject: Subject, around: Callable[[ExitStack], Call], backward: bool, runs: int = 1) -> Side:
@@ -132,6 +151,7 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
     with torch.set_grad_enabled(backward or subject.grad), torch.autograd.set_multithreading_enabled(False):
         output = call(*subject.args, **subject.kwargs)
         found = leaves(output)
+        given_as = forms(found, subject.tensors)
         if subject.loss is not None:
             found["loss"] = subject.loss(output)
         if backward:
@@ -139,7 +159,7 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     wanted = subject.wanting_gradients() if backward else {}
     gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
-    given = Given(snapshot(found | after), snapshot(gradients))
+    given = Given(snapshot(found | after), snapshot(gradients), given_as)
     if compat.cuda_in_use():
         torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
     return given

@@ -41,7 +41,6 @@ class Subject:
         self.grad = workload.grad
         self.input_gradients = input_gradients
         self._before: dict[int, Tensor] = {}
-        self._versions: dict[int, int] = {}
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -111,7 +110,6 @@ class Subject:
 
     def _keep(self) -> None:
         for tensor in self.tensors.values():
-            self._versions[id(tensor)] = _version(tensor)
             if id(tensor) not in self._before and _can_be_written(tensor):
                 self._before[id(tensor)] = tensor.detach().clone()
 
@@ -119,9 +117,8 @@ class Subject:
         before = self._before.get(id(tensor))
         if before is None:
             return False
-        if isinstance(tensor, torch.nn.Parameter):  # many and large, and only ops that count versions write to them
-            return _version(tensor) != self._versions[id(tensor)]
-        # eager's batch norm writes its statistics without counting: only the values tell
+        # eager's batch norm writes its statistics without counting versions, and so does whoever writes by `.data`;
+        # a compiled program counts what it writes: only the values tell the same on every side
         return tensor.shape != before.shape or not equal(tensor.detach(), before.to(tensor.dtype))
 
     def _put_back(self) -> None:
@@ -173,10 +170,6 @@ def _distinct(found: Mapping[str, T]) -> dict[str, T]:
 
 def _joined(*names: str) -> str:
     return ".".join(name for name in names if name).replace(".[", "[")
-
-
-def _version(tensor: Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _can_be_written(tensor: Tensor) -> bool:

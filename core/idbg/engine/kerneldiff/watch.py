@@ -26,6 +26,7 @@ from idbg.engine.capture.run import current
 from idbg.engine.kerneldiff.compare import compare_tensors
 from idbg.engine.kerneldiff.judge import Judged, Size, judged
 from idbg.engine.kerneldiff.references import Both, References, Unknown
+from idbg.engine.kerneldiff.rounding import Rounding
 from idbg.engine.kerneldiff.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
 from idbg.records import GraphId, OutputCode
 
@@ -58,6 +59,7 @@ class Seen:
     outputs: list[Output] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     input_error: Size = field(default_factory=Size)
+    natural: Size = field(default_factory=Size)  # the inputs' errors, of what cancels over the size of its terms
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     ran: bool = False
 
@@ -89,9 +91,11 @@ class Watch:
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, self.changes)
         self.held = self._held(buffers)
         self.seen = [Seen() for _ in self.wrapper.launches]
-        self.sizes: dict[str, Size] = {}
+        self.sizes: dict[str, Size] = {}  # the error of each buffer, over its own size
+        self.natural: dict[str, Size] = {}  # and over the size of the terms that it is the sum of
         self.unobserved: set[str] = set()
         self.references: References | None = None
+        self.rounding = Rounding({})
         self.problem = ""
 
     def start(self) -> None:
@@ -137,6 +141,7 @@ class Watch:
         try:
             with torch.no_grad():
                 self.references = References(self.graph.gm, args, wanted)
+            self.rounding = Rounding(self.references.rms)
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
             self.problem = f"the inputs could not be copied: {str(error).splitlines()[0]}"
 
@@ -157,13 +162,17 @@ class Watch:
         seen.ran = True
         found = [(name, self._size(name)) for name in launch.takes]
         seen.input_error = _worst([size or Size() for _, size in found])
+        seen.natural = _worst([self.natural.get(self._known(name), size or Size()) for name, size in found])
         seen.unobserved = [name for name, size in found if size is None or name in self.unobserved]
 
     def _size(self, name: str) -> Size | None:
         """The buffer's error, None if it is not known; where it is what another one came with, that is taken."""
+        return self.sizes.get(self._known(name), Size() if self._known(name) in self.graph.inputs else None)
+
+    def _known(self, name: str) -> str:
         while name not in self.sizes and name in self.wrapper.bases:
             name = self.wrapper.bases[name]
-        return self.sizes.get(name, Size() if name in self.graph.inputs else None)
+        return name
 
     def _output(self, held: Held, at: Mapping[str, object], launch: Launch, seen: Seen, references: References) -> None:
         node, value = self.nodes[held.node], at[held.name]
@@ -181,16 +190,26 @@ class Watch:
             if held.whole:
                 reference = _part(reference, cast("Tensor", at[held.whole]), value)
             reference = _like(reference, value)
-            result = judged(value, reference, [seen.input_error], k=self.k, steps=self._steps(launch))
+            rounding = self.rounding.error(node)
+            steps = self._steps(launch)
+            result = judged(value, reference, [seen.natural], k=self.k, steps=steps, rounding=rounding)
             diff = _diff(reference, value, node.name) if result.excess > 1 else None
             seen.outputs.append(Output(held, result, diff))
-            self.sizes[held.name] = result.error
+            self._note(held, node, result)
         except Unknown as unknown:
             seen.reasons.append(str(unknown))
         except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
             seen.reasons.append(f"{held.name} could not be compared: {str(error).splitlines()[0]}")
         for name in (held.node, *held.changes):
             references.done(name)
+
+    def _note(self, held: Held, node: Node, result: Judged) -> None:
+        """What later kernels come with that take this buffer."""
+        self.sizes[held.name] = result.error
+        by_terms = (self.rounding.natural(node, each) for each in result.error)
+        self.natural[held.name] = result.error if result.excess > 1 else Size(*by_terms)
+        if not held.whole:
+            self.rounding.measured[node] = result.error.rmse
 
     def _pass_on(self, names: tuple[str, ...], seen: Seen) -> None:
         """A buffer that could not be compared is taken to be as wrong as what it came with."""
