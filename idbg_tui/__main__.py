@@ -22,6 +22,7 @@ from idbg import settings, store
 from idbg.errors import BadInput
 from idbg.program_args import add_arguments, settle, split
 from idbg.session import Session
+from idbg_tui.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from idbg_tui.app import IdbgApp
@@ -89,11 +90,15 @@ def _check_terminal() -> None:
 
 
 def _show(app: "IdbgApp") -> int:
-    """Run the app; whatever signal ends it, Textual gives the terminal back as it was."""
+    """Run the app; whatever signal ends it, the terminal is given back as it was."""
     ended: list[int] = []
+    app.watchdog = watchdog = Watchdog()
 
     def end(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and watchdog.is_away:
+            return  # it is for the editor
         ended.append(number)
+        watchdog.asked(number)
         if len(ended) > 1:
             raise SystemExit(128 + number)  # the app did not leave when it was asked
         try:
@@ -101,10 +106,13 @@ def _show(app: "IdbgApp") -> int:
         except RuntimeError:
             raise SystemExit(128 + number) from None  # no screen yet, or no longer
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, end)
     threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), ended), daemon=True).start()
-    app.run()
+    try:
+        app.run()
+    finally:
+        watchdog.stop()
     return 128 + ended[0] if ended else app.return_code or 0
 
 

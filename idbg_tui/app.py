@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import platformdirs
@@ -28,6 +29,7 @@ from idbg_tui.panes.node import NodePane
 from idbg_tui.panes.source import SourcePane
 from idbg_tui.panes.violations import ViolationsPane
 from idbg_tui.state import State
+from idbg_tui.watchdog import Watchdog
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.palette import Palette
 from idbg_tui.widgets.plain import use_plain
@@ -64,6 +66,7 @@ class IdbgApp(Actions):
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
+        self.watchdog: Watchdog | None = None  # of a real terminal
         self._flash: tuple[str, str] | None = None
         self._flash_of_run = False  # it is about a run: the next one's start or end makes it old
         self._inbox: Inbox | None = None
@@ -97,6 +100,8 @@ class IdbgApp(Actions):
     # ---------------------------------------------------------------- events become state
 
     def on_mount(self) -> None:
+        if self.watchdog is not None:
+            self.watchdog.start(asyncio.get_running_loop(), self.refresh)
         self._ticking = self.set_interval(0.2, self._tick, pause=True)
         self.body.go(1)
         self.show()
@@ -192,6 +197,20 @@ class IdbgApp(Actions):
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show_bars)
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Leave the terminal to another program; nobody waits for the loop meanwhile."""
+        if self.watchdog is None:
+            with super().suspend():
+                yield
+            return
+        self.watchdog.away(True)
+        try:
+            with super().suspend():
+                yield
+        finally:
+            self.watchdog.away(False)
 
     def action_command_palette(self) -> None:
         """Show the palette, unless it is open."""
