@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import idbg
-from idbg import settings, store
+from idbg import places, settings, store
 from idbg.errors import BadInput
 from idbg.program_args import add_arguments, settle, split
 from idbg.session import Session
@@ -80,7 +80,7 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session,
         return Session.open(folder), chosen
     asked = settle(args, programs, strict=False)
     _check_terminal()
-    output = Path(asked.settings.output).expanduser()
+    output = places.expanded(asked.settings.output)
     return Session(asked.program, asked.target, output=output), asked.settings
 
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-import platformdirs
 from textual import events as ui
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
 from textual.timer import Timer
 
-from idbg import events
+from idbg import events, places
 from idbg.errors import SettingsError
 from idbg.events import SessionEvent
 from idbg.session import Session
@@ -80,7 +79,7 @@ class IdbgApp(Actions):
             self._flash = (f"{error.message}; {error.hint}", "error")
 
     def _add_themes(self) -> None:
-        for theme in theming.themes((theming.shipped(), platformdirs.user_config_path("idbg") / "themes")):
+        for theme in theming.themes((theming.shipped(), places.config() / "themes")):
             if isinstance(theme, SettingsError):
                 self._flash = (theme.message, "error")
             else:

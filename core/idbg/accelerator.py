@@ -18,7 +18,7 @@ from typing import Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from idbg import plugins, rule_edits, toml_text
+from idbg import places, plugins, rule_edits, toml_text
 from idbg.constraints import BadValue, Constraint, broken_kinds, kind_named, kinds
 from idbg.constraints.unknown import Unknown
 from idbg.errors import AcceleratorError, SettingsError
@@ -109,7 +109,7 @@ def unparse(accelerator: Accelerator) -> str:
 def find(name_or_path: str) -> tuple[str, str]:
     """The TOML text of a preset or a file, and the path it came from. Raises AcceleratorError if there is none."""
     if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
-        return _read(Path(name_or_path).expanduser())
+        return _read(places.expanded(name_or_path))
     preset = PRESETS / f"{name_or_path}.toml"
     if preset.is_file():
         return _read(preset)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
+from idbg import places
 from idbg.errors import SettingsError
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -54,7 +54,7 @@ BOOLEANS = ("strict", "dynamic")
 def path(environ: Mapping[str, str]) -> Path:
     """Where the settings file is, or would be."""
     named = environ.get("IDBG_SETTINGS")
-    return Path(named).expanduser() if named else platformdirs.user_config_path("idbg") / "settings.toml"
+    return places.expanded(named) if named else places.config() / "settings.toml"
 
 
 def load(environ: Mapping[str, str], chosen: Mapping[str, object] | None = None) -> Settings:

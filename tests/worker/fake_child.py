@@ -1,5 +1,6 @@
 """A stand-in for `idbg.worker.main` without torch: it speaks the protocol; the program's path says how it behaves."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -92,6 +93,8 @@ def behave(how: str, out: int) -> None:
                 time.sleep(0.003)
         case "sleep" | "clean up" | "hang":
             time.sleep(60)
+        case "hold the GIL":
+            ctypes.PyDLL(None).sleep(60)
         case "ignore SIGINT" | "hang for good":
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             time.sleep(60)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
+from idbg import places
 from idbg.bench.records import Row, Subject
 from idbg.errors import OutputError
 
@@ -31,7 +31,7 @@ _decode_plan = msgspec.json.Decoder(list[Subject]).decode
 
 
 def default_path() -> Path:
-    return platformdirs.user_data_path("idbg") / "bench.sqlite"
+    return places.data() / "bench.sqlite"
 
 
 class Suite(msgspec.Struct, frozen=True):

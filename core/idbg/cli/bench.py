@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from idbg import settings
+from idbg import places, settings
 from idbg.bench import plan
 from idbg.bench.change import Change, change
 from idbg.bench.history import History, Suite, default_path
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     _check(args)
-    history = History(Path(args.database).expanduser() if args.database else default_path())
+    history = History(places.expanded(args.database) if args.database else default_path())
     try:
         return _run(args, argv, history)
     finally:

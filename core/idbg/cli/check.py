@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from idbg import places
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.cli.run import status as run_status
 from idbg.one_run import one_run
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     asked = settle(args, argv, strict=False)
     accelerators = _accelerators(args.accelerators)
     aim = target(args.stage, device=asked.target.device, dynamic=asked.target.dynamic)
-    done, folder = one_run(asked.program, aim, Path(asked.settings.output).expanduser())
+    done, folder = one_run(asked.program, aim, places.expanded(asked.settings.output))
     found = check(done, args.stage, accelerators, best_first=not args.accelerators)
     _report(found, as_json=args.json, folder=folder)
     return status(found)

@@ -5,7 +5,7 @@ import math
 import sys
 from pathlib import Path
 
-from idbg import accelerator
+from idbg import accelerator, places
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.cli.run import status as run_status
 from idbg.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     comparison = _comparison(args)
     asked = settle(args, argv, strict=False)
     _warn_of_numerics(asked.target)
-    output = Path(asked.settings.output).expanduser()
+    output = places.expanded(asked.settings.output)
     done, folder = one_run(asked.program, asked.target, output, comparison)
     _report(done, as_json=args.json, folder=folder)
     return status(done)

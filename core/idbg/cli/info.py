@@ -1,11 +1,9 @@
 """Which versions run here, and which files and folders are read and written?"""
 
 import argparse
-import getpass
 import os
 import platform
 import sys
-import tempfile
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 import idbg
-from idbg import accelerator, adapter, plugins, settings
+from idbg import accelerator, adapter, places, plugins, settings
 from idbg.constraints import broken_kinds
 from idbg.errors import AcceleratorError
 
@@ -104,15 +102,14 @@ def _version(package: str) -> str | None:
 
 def _paths(chosen: settings.Settings) -> dict[str, Path]:
     environ = os.environ
-    inductor = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
     found = {
         "python": Path(sys.executable),
         "idbg": Path(idbg.__file__).parent,
         "settings": settings.path(environ),
-        "sessions": Path(chosen.output).expanduser().absolute(),
+        "sessions": places.expanded(chosen.output).absolute(),
         "presets": accelerator.PRESETS,
-        "inductor cache": Path(environ.get("TORCHINDUCTOR_CACHE_DIR") or inductor),
-        "triton cache": Path(environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache"),
+        "inductor cache": places.inductor_cache(environ),
+        "triton cache": places.triton_cache(environ),
     }
     themes = _themes()
     return found | ({"themes": themes} if themes else {})

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from idbg import places
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.one_run import one_run
 from idbg.program_args import add_arguments as add_program_arguments
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     asked = settle(args, argv, strict=True)
-    done, folder = one_run(asked.program, asked.target, Path(asked.settings.output).expanduser())
+    done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
     _report(done, as_json=args.json, folder=folder)
     return status(done)
 

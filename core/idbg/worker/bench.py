@@ -24,8 +24,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
 
+    from idbg.engine import compat_builds
     from idbg.engine.bench.measure import answer
 
+    compat_builds.install()
     found = answer(msgspec.json.decode(subject, type=Subject), cast("Task", task))
     flush()
     with os.fdopen(answer_fd, "wb") as pipe:

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import site
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for compilers to delete what they have half-written
+SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat_builds.py
+GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 
 
@@ -28,6 +32,7 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="idbg-")  # for what compilers have half-written
         request_read, self._requests = os.pipe()
         self.events, event_write = os.pipe()
         try:
@@ -38,11 +43,12 @@ class Child:
                 stderr=subprocess.PIPE,
                 pass_fds=(request_read, event_write),
                 start_new_session=True,
-                env=_environment() | dict(environment or {}),
+                env=_environment() | dict(environment or {}) | {SCRATCH: self._scratch},
             )
         except OSError:
             os.close(self._requests)
             os.close(self.events)
+            shutil.rmtree(self._scratch, ignore_errors=True)
             raise
         finally:
             os.close(request_read)
@@ -52,6 +58,7 @@ class Child:
         self.stdout, self.stderr = self.process.stdout.fileno(), self.process.stderr.fileno()
         for fd in (self.events, self.stdout, self.stderr):
             os.set_blocking(fd, False)
+        self._guard = _guard(self.process.pid, self._scratch)
         self._line = bytearray()
         self._forced = False
 
@@ -107,8 +114,7 @@ class Child:
     def end(self, patience: float = 0.0) -> None:
         """Leave no process of the group behind; give the child `patience` seconds to end by itself.
 
-        A compiler that is killed in the middle leaves a torn library in Inductor's cache, which torch takes for a whole
-        one ever after; one that is terminated deletes it. So: SIGTERM, a moment, SIGKILL.
+        SIGTERM, a moment, SIGKILL: a program, and a compiler that we did not start, may have something to tidy up.
         """
         self.hang_up()
         _wait_until(self.exited, patience)
@@ -117,6 +123,10 @@ class Child:
         _wait_until(lambda: self.exited() and not _is_alive(self.process.pid), TIDY_SECONDS)
         self.signal(signal.SIGKILL)
         self.process.wait()
+        if self._guard is not None:
+            self._guard.communicate(b"over\n")
+            self._guard = None
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def close(self) -> None:
         """Release the pipes, after `end`."""
@@ -136,6 +146,24 @@ class Child:
             except ValueError:
                 return f"killed by signal {-status}"
         return f"exited with status {status}"
+
+
+def _guard(group: int, scratch: str) -> "subprocess.Popen[bytes] | None":
+    """A shell that waits for our end, and then ends the child's group and its scratch folder.
+
+    The child sees our end for itself, but not while a program holds the GIL in C; nobody else is left after SIGKILL.
+    It is told when there is nothing left to end. None where there is no shell: then the child is on its own.
+    """
+    try:
+        return subprocess.Popen(
+            ("/bin/sh", "-c", GUARD, "idbg-guard", str(group), scratch),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what kills our group is no reason for it to end
+        )
+    except OSError:
+        return None
 
 
 def _wait_until(done: Callable[[], bool], seconds: float) -> None:

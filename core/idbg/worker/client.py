@@ -60,6 +60,7 @@ class Worker:
         self._sent_at: float | None = None
         self._deadline: float | None = None
         self._gone_by: float | None = None  # it closed its pipes: when to end it if it has not exited by itself
+        self._refusal = ""  # why the child cannot start, as it says itself
         self._output = Output()
         self._selector = selectors.DefaultSelector()
         self._thread = threading.Thread(target=self._serve, name="idbg-worker", daemon=True)
@@ -141,7 +142,7 @@ class Worker:
 
     def _spawn(self) -> None:
         self._wanted = self._ready = self._killed = self._spoiled = False
-        self._gone_by = None
+        self._gone_by, self._refusal = None, ""
         try:
             self._child = child = Child(self._command)
         except OSError as error:
@@ -201,7 +202,10 @@ class Worker:
 
     def _take(self, event: SessionEvent) -> None:
         if isinstance(event, events.WorkerStarted):
-            self._ready = True
+            self._ready, self._refusal = True, ""
+        elif isinstance(event, events.Noted) and event.level == "error" and not self._ready:
+            self._refusal = event.text  # `_lost` says it
+            return
         if not isinstance(event, Ended):
             self._listener(event)
         elif self._job is not None:
@@ -253,8 +257,9 @@ class Worker:
             self._wanted = self._job is not None
             self._lost(child.cause(), _hint(child.cause(), self._output.last()), keeps_job=self._sent_at is None)
         else:
-            cause = f"could not start: {child.cause()}"
-            self._lost(cause, _hint(cause, self._output.last()))
+            why, _, hint = self._refusal.partition("\n")
+            cause = f"could not start: {why or child.cause()}"
+            self._lost(cause, hint or _hint(cause, self._output.last()))
 
     def _let_go(self, child: Child) -> None:
         for fd in (child.events, child.stdout, child.stderr):

@@ -1,5 +1,6 @@
 """How does the worker do what it is asked: compile a program, or write and try a repro?"""
 
+import os
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg import accelerator, events
-from idbg.engine import backends
+from idbg.engine import backends, compat_builds
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.failures import failure_of, failure_of_frame, innermost
 from idbg.engine.lowered import lowered
@@ -195,7 +196,8 @@ def _tried(path: Path) -> tuple[int, str]:
     """Exit status and output of the repro in a fresh process."""
     try:
         done = subprocess.run(
-            [sys.executable, str(path)],
+            [sys.executable, "-P", "-m", "idbg.worker.alone", str(path)],
+            env={**os.environ, **compat_builds.environment()},
             capture_output=True,
             text=True,
             errors="replace",

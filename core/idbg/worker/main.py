@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from idbg import events
+from idbg import events, places
 from idbg.events import SessionEvent
 from idbg.worker import protocol
 from idbg.worker.protocol import Compile, Request
@@ -55,12 +55,14 @@ def main() -> None:
     if len(sys.argv) > 3:
         requests.put(protocol.decode(sys.argv[3].encode()))
     threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
+    _check_cache(pipe.emit)
 
     import torch
 
-    from idbg.engine import backends
+    from idbg.engine import backends, compat_builds
     from idbg.worker.jobs import Jobs
 
+    compat_builds.install(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
     pipe.emit(
         events.WorkerStarted(
             pid=os.getpid(),
@@ -72,13 +74,27 @@ def main() -> None:
         )
     )
     if requests.empty():
-        import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it
+        compat_builds.warm()
     jobs = Jobs(pipe.emit)
     while True:
         request = requests.get()
         if isinstance(request, Compile) and jobs.is_spent(request):
             _begin_again(request, (request_fd, event_fd), environment)
         _run(request, jobs, pipe.emit)
+
+
+def _check_cache(emit: Emit) -> None:
+    """Importing torch makes Inductor's cache, and ends in a traceback where it cannot: say it before, in a sentence."""
+    folder = places.inductor_cache(os.environ)
+    hint = "name another with TORCHINDUCTOR_CACHE_DIR, then run it again"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        emit(events.Noted(level="error", text=f"Inductor's cache {folder} cannot be made: {error.strerror}\n{hint}"))
+        os._exit(1)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        text = f"Inductor's cache {folder} cannot be written, so no kernel can be built: {hint}"
+        emit(events.Noted(level="warning", text=text))
 
 
 def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, str]) -> NoReturn:

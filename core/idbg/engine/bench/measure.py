@@ -5,12 +5,11 @@ import os
 import platform
 from typing import Any
 
-import platformdirs
 import torch
 from msgspec.structs import replace
 
 import idbg
-from idbg import accelerator
+from idbg import accelerator, places
 from idbg.accelerator import Accelerator
 from idbg.bench.records import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
 from idbg.diff import DiffReport
@@ -180,7 +179,7 @@ def _timed(workload: Workload, subject: Subject) -> Timed:
         grad=workload.grad,
         compile=lambda model: _compiled(model, subject),
         runs=subject.runs,
-        cache=platformdirs.user_cache_path("idbg"),
+        cache=places.cache(),
     )
     return Timed(times)
 

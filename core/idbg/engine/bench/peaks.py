@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
-import platformdirs
 import torch
 
+from idbg import places
 from idbg.bench.kernels import Peaks
 from idbg.engine import compat
 from idbg.engine.bench.busy import Busy
@@ -61,7 +61,7 @@ def place(of: Peaks, folder: Path | None = None) -> Path:
     """The file of these peaks, by what they are of."""
     key = "|".join((of.device, of.torch, str(of.threads), of.precision))
     name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
-    return (folder or platformdirs.user_cache_path("idbg")) / f"peaks-{name}.json"
+    return (folder or places.cache()) / f"peaks-{name}.json"
 
 
 def _keep(found: Peaks, path: Path) -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import Thread
 from typing import cast
 
-import platformdirs
 import torch
 
+from idbg import places
 from idbg.diff import DECADES
 from idbg.engine.kerneldiff.figures import HEADER, Figures, Grid, Rule
 from idbg.engine.kerneldiff.pieces import Matrix, Piece, pieces
@@ -96,7 +96,7 @@ def _place(compiler: str) -> Path:
     status = Path(compiler).resolve().stat()
     key = hashlib.sha256(SOURCE.read_bytes())
     key.update(repr((compiler, status.st_size, status.st_mtime_ns, FLAGS, platform.machine(), _processor())).encode())
-    return platformdirs.user_cache_path("idbg") / "native" / f"{key.hexdigest()[:24]}.so"
+    return places.cache() / "native" / f"{key.hexdigest()[:24]}.so"
 
 
 def _processor() -> str:

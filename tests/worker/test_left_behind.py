@@ -1,0 +1,87 @@
+"""However the host ends, it leaves no process and no folder of ours behind, whatever the program does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from idbg.worker.child import Child
+
+FAKE = str(Path(__file__).with_name("fake_child.py"))
+# A host that starts a run, says the worker's process and folder, and waits. `hold` is the C call that holds the GIL.
+HOST = """
+import sys, time
+from idbg.records import Program, Target
+from idbg.worker.child import Child
+from idbg.worker.protocol import Compile
+child = Child((sys.executable, sys.argv[1]))
+child.send(Compile(run=1, program=Program(path=sys.argv[2]), target=Target(), folder="/nowhere"))
+time.sleep(1)
+print(child.process.pid, child._scratch, flush=True)
+time.sleep(60)
+"""
+
+
+def ended(pid: int, seconds: float = 8.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z"):
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("how", ["sleep", "hold the GIL", "orphan"])
+def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str) -> None:
+    host = subprocess.Popen([sys.executable, "-c", HOST, FAKE, how], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    pid, folder = host.stdout.readline().split()
+    assert os.path.isdir(folder)
+    host.kill()
+    host.wait()
+    host.stdout.close()
+    assert ended(int(pid))
+    deadline = time.monotonic() + 5
+    while os.path.isdir(folder) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not os.path.exists(folder)
+
+
+def test_a_child_that_is_ended_leaves_no_folder_and_no_guard() -> None:
+    child = Child((sys.executable, FAKE))
+    folder, guard = Path(child._scratch), child._guard
+    assert guard is not None
+    (folder / "build-1").mkdir()
+    (folder / "build-1" / "cc1.s").touch()
+    child.end()
+    child.close()
+    assert guard.returncode == 0
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_ctrl_c_ends_a_run_whose_program_holds_the_gil(tmp_path: Path, interrupts: int) -> None:
+    (tmp_path / "holds.py").write_text(
+        "import ctypes, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})\n"
+        "print('held', flush=True)\nctypes.PyDLL(None).sleep(600)\n"
+    )
+    command = [sys.executable, "-m", "idbg", "run", "holds.py", "--backend", "eager"]
+    run = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    for line in run.stdout:
+        if line.strip() == "held":
+            break
+    began = time.monotonic()
+    for _ in range(interrupts):
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert run.wait(20) == 130
+    assert time.monotonic() - began < (10 if interrupts == 1 else 5)
+    run.stdout.close()
