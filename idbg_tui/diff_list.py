@@ -7,8 +7,9 @@ from math import inf, log10
 from os.path import basename
 from typing import Literal
 
-from idbg.diff import LARGEST, DiffReport, KernelError, TensorDiff, Worst
-from idbg.records import Failure
+from idbg.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst
+from idbg.records import Failure, Verdict
+from idbg.reports.because import decider
 from idbg_tui.amounts import counted
 from idbg_tui.diff_columns import Columns
 from idbg_tui.panes.graph_columns import cut_shape
@@ -17,6 +18,14 @@ from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.lines import Row, clip, cut, fit
 
 OK, BAD, UNSEEN = "clean", "reject", "dim"
+LOOKS: dict[Outcome, Verdict] = {
+    "passed": "clean",
+    "failed": "wrong",
+    "error": "failed",
+    "empty": "empty",
+    "waiting": "waiting",
+}
+STYLES: dict[Outcome, str] = {"passed": OK, "failed": BAD, "error": BAD, "empty": "fallback", "waiting": "dim"}
 _QUIET, _LOUD = 1e-8, 1.0  # relative errors that the growth bar shows as least and most
 _RULES = 8  # cells, below which the rules that a tensor failed by are not begun
 _LEVEL = 3  # cells of the growth bar and the blanks beside it
@@ -64,8 +73,7 @@ def items(
         if order != "as they come":
             chosen.sort(key=badness if order == "the worst first" else _failed, reverse=True)
         if tensors:
-            failed = sum(not one.passed for one in tensors)
-            text = f" {counted(len(tensors), what)}{f', {failed:,} failed' if failed else ''}"
+            text = f" {counted(len(tensors), what)}{_standing(tensors)}"
             found.append(Told(text + _with(query, len(chosen)), "strong"))
             found += [Heads(False), *chosen] if chosen else []
     if report.kernels:
@@ -76,6 +84,12 @@ def items(
         found.append(Told(f" {kernels_said(report)}{_with(query, len(kernels))}", "strong"))
         found += [Heads(True, narrowed(report)), *kernels] if kernels else []
     return found
+
+
+def _standing(tensors: Sequence[TensorDiff]) -> str:
+    """ ", 2 failed, 1 waiting"."""
+    failed, waiting = sum(one.failed for one in tensors), sum(not one.judged for one in tensors)
+    return (f", {failed:,} failed" if failed else "") + (f", {waiting:,} waiting" if waiting else "")
 
 
 def _with(query: str, count: int) -> str:
@@ -91,7 +105,7 @@ def _kernel_words(one: KernelError) -> str:
 
 
 def _failed(diff: TensorDiff) -> bool:
-    return not diff.passed
+    return diff.failed
 
 
 def badness(diff: TensorDiff) -> float:
@@ -109,15 +123,14 @@ def one_sided(diff: TensorDiff) -> bool:
 
 
 def _verdict(report: DiffReport) -> Iterator[Told]:
-    sign, style = {"passed": (VERDICT_SIGNS["clean"], OK), "failed": (VERDICT_SIGNS["failed"], BAD)}.get(
-        report.verdict, (VERDICT_SIGNS["violations"], "fallback")
-    )
+    sign, style = VERDICT_SIGNS[LOOKS[report.verdict]], STYLES[report.verdict]
     against = {"float64": "against float64", "tolerance": "by tolerance"}[report.mode]
     said = {
         "passed": f"{report.test} agrees with {report.reference}, {against}",
         "failed": f"{report.test} does not agree with {report.reference}, {against}",
         "error": f"{report.test} and {report.reference} could not be compared",
         "empty": f"nothing was compiled: {report.test} is {report.reference} as it is",
+        "waiting": f"{report.test} and {report.reference}: {_waiting(report)}",
     }[report.verdict]
     took = [f"{side.name} {side.seconds:.1f} s" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)
@@ -127,7 +140,7 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
     for name, what, failure in failed:
         said = f"{name} was cancelled" if name and failure.kind == "cancelled" else f"{what}: {failure_said(failure)}"
         yield Told(f"   {said}", BAD, wraps=False, failed=name)
-    if report.float64 and report.verdict != "error":
+    if report.float64 and report.verdict in ("passed", "failed"):
         yield Told(f"   no float64: {report.float64}", "dim")
     for note in report.notes:
         yield Told(f"   {note}", "dim")
@@ -137,6 +150,15 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
             yield Told(f"   {differ}, by up to {figure(one.max_abs)}", "fallback")
     if report.variance and all(one.deterministic for one in report.variance):
         yield Told(f"   {counted(report.variance[0].runs, 'run')} gave the same bits", "dim")
+
+
+def _waiting(report: DiffReport) -> str:
+    """What a comparison that has not come to its verdict waits for."""
+    if report.failure is not None:
+        return "not known: it was stopped before"
+    ended = [side.name for side in report.sides]
+    missing = [name for name in dict.fromkeys((report.reference, report.test, "float64")) if name not in ended]
+    return f"waiting for {missing[0]}" if missing else "waiting"
 
 
 def failure_said(failure: Failure) -> str:
@@ -185,7 +207,7 @@ def tensor_columns(found: Sequence[Item], width: int) -> Columns:
     return Columns.of(
         [one.name for one in tensors],
         [str(one.test or one.reference or "") for one in tensors],
-        [_spot(one) for one in [one for one in tensors if not one.passed] or tensors],
+        [_spot(one) for one in [one for one in tensors if one.failed] or tensors],
         width,
         figures=(0, 1, 2) if width >= 96 else (0, 2) if width >= 76 else most,
     )
@@ -210,23 +232,39 @@ def heads(item: Heads, columns: Columns) -> Row:
 
 
 def tensor_row(diff: TensorDiff, columns: Columns) -> Row:
-    """One output: how far it is off, how that compares with eager, and where it is worst."""
-    sign, style = (VERDICT_SIGNS["clean"], OK) if diff.passed else (VERDICT_SIGNS["failed"], BAD)
+    """One output: how far it is off, how that compares with eager, where it is worst, and which criterion decided."""
+    stands = outcome(diff)
+    sign, style = VERDICT_SIGNS[LOOKS[stands]], STYLES[stands]
     meta = diff.test or diff.reference
     rmse = None if one_sided(diff) and not diff.rmse else diff.rmse
     figures = [figure(value) for value in (diff.max_abs, rmse, _against(diff))]
     start: Row = [
         (f" {sign} ", style),
-        (columns.named(diff.name) + " ", "" if diff.passed else "strong"),
+        (columns.named(diff.name) + " ", "strong" if diff.failed else ""),
         (fit(cut_shape(str(meta), columns.middle) if meta else "", columns.middle), "dim"),
         (columns.figured(figures), ""),
     ]
     room = columns.width - sum(len(text) for text, _ in start) - 2
     said = clip(_spot(diff), room)
-    by = f"by {', '.join(diff.failed_by)}"
-    if diff.failed_by and room - len(said) > _RULES:
+    by = _decided(diff)
+    if by and room - len(said) > _RULES:
         said += f"  {clip(by, room - len(said) - 2)}" if said else clip(by, room)
-    return [*start, (f"  {said}", "" if diff.passed else style)]
+    return [*start, (f"  {said}", style if diff.failed else "")]
+
+
+def outcome(diff: TensorDiff) -> Outcome:
+    return "passed" if diff.passed else "failed" if diff.judged else "waiting"
+
+
+def _decided(diff: TensorDiff) -> str:
+    """By which criterion it failed, and how far; of one that passes, how near it came where it is not equal."""
+    most = decider(diff)
+    far = f" ({figure(most.share)} {MARKS['times']} allowed)" if most and most.measured and most.allowed > 0 else ""
+    if diff.failed_by:
+        first = most.by if most and most.by in diff.failed_by else diff.failed_by[0]
+        others = [by for by in diff.failed_by if by != first]
+        return ", ".join((f"by {first}{far if most and most.by == first else ''}", *others))
+    return f"{most.by} {far.strip(' ()')}" if most and far else ""
 
 
 def _against(diff: TensorDiff) -> float | None:

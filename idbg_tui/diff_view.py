@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from idbg.diff import DECADES, LARGEST, Block, Counts, TensorDiff
 from idbg.records import Failure
-from idbg_tui.diff_list import BAD, failure_said, figure, one_sided, spot
+from idbg.reports.because import because
+from idbg_tui.diff_list import BAD, STYLES, failure_said, figure, one_sided, outcome, spot
 from idbg_tui.listing import Entry, sentences
 from idbg_tui.signs import MARKS
 from idbg_tui.widgets.lines import Row
@@ -17,7 +18,8 @@ _COUNT = 14  # cells of the count before a bar
 
 def entries(diff: TensorDiff, width: int) -> list[Entry]:
     """Verdict, metrics, worst blocks, histogram."""
-    found = [*sentences(_verdict(diff), width, "clean" if diff.passed else BAD)]
+    found = [*sentences(_verdict(diff), width, STYLES[outcome(diff)])]
+    found += sentences(because(diff), width)
     found += sentences(diff.note, width, "dim") if diff.note else []
     for label, text in _metrics(diff):
         found += _lines(label, text, width)
@@ -64,6 +66,8 @@ def _lines(label: str, text: str, width: int, style: str = "") -> Iterator[Entry
 
 def _verdict(diff: TensorDiff) -> str:
     kind = " ".join(str(meta) for meta in (diff.reference,) if meta) or "no tensor"
+    if not diff.judged:
+        return f"{diff.name} {kind}: waiting"
     if diff.passed:
         return f"{diff.name} {kind} passes"
     return f"{diff.name} {kind} fails by: {', '.join(diff.failed_by)}"

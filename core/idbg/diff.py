@@ -35,7 +35,7 @@ FailedBy = Literal[
     "unsteady",  # eager itself gives something else each time
 ]
 Mode = Literal["float64", "tolerance"]
-Outcome = Literal["passed", "failed", "error", "empty"]
+Outcome = Literal["passed", "failed", "error", "empty", "waiting"]
 
 DECADES = tuple(range(-20, 11))
 """Exponents of the histogram: bin 0 counts equal elements, bin 1 those below 1e-20, bin i+2 |d| in [10**DECADES[i],
@@ -157,12 +157,14 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `cosine` is of both tensors as vectors, None
     where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers. Means, RMSE, cosine
     and blocks are over the elements that are finite on both sides. `blocks` holds the worst row, column and tile block.
+    What is not `judged` has neither passed nor failed: the other side gave nothing (yet), or float64 has not run yet.
     `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide. `form`
     is what differs beside the numbers; `note` says it too.
     """
 
     name: str = ""
     passed: bool = True
+    judged: bool = True
     failed_by: tuple[FailedBy, ...] = ()
     reference: TensorMeta | None = None
     test: TensorMeta | None = None
@@ -189,6 +191,11 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     criteria: tuple[Criterion, ...] = ()
     form: tuple[FormDiff, ...] = ()
     note: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is known to be wrong."""
+        return self.judged and not self.passed
 
 
 class KernelError(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,8 +270,8 @@ class ErrorMap(msgspec.Struct, frozen=True):
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run held against a reference. `float64` is "" where there was a float64 side, else says why there was none.
 
-    `verdict` is "error" where a side failed, was stopped or has not run yet: what the other gave is still here; "empty"
-    where the numbers agree because nothing was compiled.
+    `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the numbers
+    agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled before.
     `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it had compared by
     then stands.
     """

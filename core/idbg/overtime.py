@@ -54,11 +54,15 @@ def unfinished(run: Run, failure: Failure | None) -> DiffReport:
     known = run.diff or DiffReport(
         test=run.target.backend,
         reference=run.comparison.reference,
-        verdict="error",
+        verdict="waiting",
         mode="tolerance" if run.comparison.by_tolerance else "float64",
         float64="not run",
     )
+    cancelled = failure is not None and failure.kind == "cancelled"
+    if known.verdict == "waiting" and not cancelled:  # it waits no more
+        known = replace(known, verdict="error")
     if not run.side:  # what was begun is compared
         return replace(known, failure=failure)
     sides = (*run.sides, SideResult(run.side, failure=failure))
-    return replace(known, verdict="failed" if known.verdict == "failed" else "error", sides=sides, failure=failure)
+    stands = cancelled or known.verdict == "failed"
+    return replace(known, verdict=known.verdict if stands else "error", sides=sides, failure=failure)

@@ -34,6 +34,8 @@ def _found(run: "Run") -> Iterator[Verdict]:
         yield "failed"
     if run.diff is not None and run.diff.verdict == "failed":
         yield "wrong"
+    if run.diff is not None and run.diff.verdict == "empty":
+        yield "empty"
     if run.violations:
         yield "violations"
     elif not run.graphs:
@@ -89,7 +91,7 @@ def _failed(run: "Run") -> str:
 
 def _wrong(run: "Run") -> str:
     tensors = (*run.diff.outputs, *run.diff.gradients) if run.diff else ()
-    failed = sum(not tensor.passed for tensor in tensors)
+    failed = sum(tensor.failed for tensor in tensors)
     return f"{failed:,} of {_count(len(tensors), 'tensor')} wrong" if failed else "numbers are wrong"
 
 

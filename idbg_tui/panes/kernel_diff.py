@@ -132,7 +132,7 @@ class KernelDiffPane(FindingPane):
             found.insert(0, now)
         first = report.first_bad_kernel
         self.lines.show_items(found, None if first is None else report.kernels[first], "")
-        self.mark = VERDICT_SIGNS[{"passed": "clean", "failed": "failed"}.get(report.verdict, "violations")]  # type: ignore[index]
+        self.mark = VERDICT_SIGNS[diff_list.LOOKS[report.verdict]]
 
     # ---------------------------------------------------------------- keys
 

@@ -342,7 +342,7 @@ def test_whoever_listens_hears_of_each_side_as_it_ends() -> None:
     heard: list[DiffReport] = []
     report = KernelDiff(wide, torch.ones(4), test=plain, on_result=heard.append).compare()
     assert [len(told.sides) for told in heard] == [1, 2, 2, 3] and heard[-1] == report
-    assert [told.verdict for told in heard] == ["error", "error", "error", "passed"]
+    assert [told.verdict for told in heard] == ["waiting", "waiting", "waiting", "passed"]
     assert heard[2].mode == "tolerance" and heard[2].outputs and heard[2].float64 == "not run yet"
 
 

@@ -20,10 +20,15 @@ def because(diff: TensorDiff) -> str:
     """One sentence: the criterion that it failed by the most, or came nearest to failing by, with the sum that it
     allows; then what would have failed it and does not decide. "" where there is nothing to say.
     """
-    deciding = [each for each in diff.criteria if not each.why_not and each.exceeded != diff.passed]
-    worst = max(deciding, key=lambda each: each.share, default=None)
+    worst = decider(diff)
     said = [_told(worst, diff)] if worst and worst.measured else []
     return "; ".join((*_one_sided(diff), *said, *_others(diff)))
+
+
+def decider(diff: TensorDiff) -> Criterion | None:
+    """The criterion that the tensor failed by the most, or came nearest to failing by."""
+    deciding = [each for each in diff.criteria if not each.why_not and each.exceeded != diff.passed]
+    return max(deciding, key=lambda each: each.share, default=None)
 
 
 def _one_sided(diff: TensorDiff) -> Iterator[str]:

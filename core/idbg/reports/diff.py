@@ -16,7 +16,7 @@ from idbg.reports.because import because, measured
 from idbg.reports.words import count, place
 
 SCHEMA = "idbg.diff/1"
-SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠"}
+SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
 FAILED_SHOWN = 20  # outputs that failed, and as many gradients: more do not fit a screen
 PASSED_SHOWN = 8
 MESSAGE_LINES = 4  # of one message: a C++ compiler's has a thousand
@@ -75,13 +75,15 @@ def _sign(report: DiffReport) -> str:
 
 
 def _verdict(report: DiffReport) -> str:
+    if report.verdict == "waiting":
+        return "not finished"
     if report.verdict == "error":
         return "not compared" if any(side.failure for side in report.sides) else "not finished"
     if _is_empty(report):
         return "nothing was compared"
     if report.verdict == "empty":
         return "nothing was compiled"
-    failed = [diff for diff in _all(report) if not diff.passed]
+    failed = [diff for diff in _all(report) if diff.failed]
     return f"{count(len(failed), 'tensor')} failed" if failed else report.verdict
 
 
@@ -90,7 +92,7 @@ def _all(report: DiffReport) -> tuple[TensorDiff, ...]:
 
 
 def _is_empty(report: DiffReport) -> bool:
-    return report.verdict != "error" and not _all(report)
+    return report.verdict in ("passed", "failed") and not _all(report)
 
 
 def _nothing(report: DiffReport) -> Iterator[str]:
@@ -102,7 +104,7 @@ def _nothing(report: DiffReport) -> Iterator[str]:
 
 
 def _rule(report: DiffReport) -> str:
-    if report.verdict == "error" or _is_empty(report):
+    if report.verdict not in ("passed", "failed") or _is_empty(report):
         return ""
     rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
     return rules[report.mode] + (f" (float64: {_line(report.float64)})" if report.float64 else "")
@@ -147,20 +149,23 @@ def _line(text: str) -> str:
 def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
     if not diffs:
         return
-    failed = [diff for diff in diffs if not diff.passed]
+    failed = [diff for diff in diffs if diff.failed]
     passed = [diff for diff in diffs if diff.passed]
+    unjudged = [diff for diff in diffs if not diff.judged]
     yield ""
-    wrong = sum(bool(diff.failed_by) for diff in failed)
-    yield f"  {count(len(diffs), noun)}, {'not compared' if failed and not wrong else f'{wrong} failed'}"
-    for shown, limit in ((failed, FAILED_SHOWN), (passed, PASSED_SHOWN)):
+    said = [f"{len(failed)} failed"] if failed or not unjudged else []
+    said += ["not compared" if len(unjudged) == len(diffs) else f"{len(unjudged)} not compared"] if unjudged else []
+    yield f"  {count(len(diffs), noun)}, {', '.join(said)}"
+    groups = ((failed, FAILED_SHOWN, "failed"), (passed, PASSED_SHOWN, "passed"))
+    for shown, limit, what in (*groups, (unjudged, PASSED_SHOWN, "were not compared")):
         yield from (line for diff in shown[:limit] for line in _diff(diff))
         if len(shown) > limit:
-            yield f"    … and {count(len(shown) - limit, noun)} more that {'failed' if shown is failed else 'passed'}"
+            yield f"    … and {count(len(shown) - limit, noun)} more that {what}"
 
 
 def _diff(diff: TensorDiff) -> Iterator[str]:
     by = f"   by {', '.join(diff.failed_by)}" if diff.failed_by else ""
-    sign = SIGNS["passed" if diff.passed else "failed"]
+    sign = SIGNS["passed" if diff.passed else "failed" if diff.judged else "waiting"]
     yield f"  {sign} {diff.name}   {_kind(diff)}{_figures(diff)}{by}{f'   {_line(diff.note)}' if diff.note else ''}"
     if (why := because(diff)) and (not diff.passed or diff.mismatches or diff.note):
         yield f"      {why}"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg import events
-from idbg.diff import Comparison, DiffReport, ErrorMap, TensorDiff, sayable
+from idbg.diff import Comparison, DiffReport, ErrorMap, Outcome, TensorDiff, sayable
 from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.error_map import error_map
@@ -21,6 +21,7 @@ from idbg.errors import BadInput
 from idbg.events import SessionEvent
 from idbg.records import Target
 
+_WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
 _FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"
 
 
@@ -117,7 +118,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
     """The comparisons of a script's functions as one; the worst verdict is that of all."""
     if len(reports) == 1:
         return reports[0]
-    worst = min((report.verdict for report in reports), key=("error", "failed", "passed", "empty").index)
+    worst = min((report.verdict for report in reports), key=_WORST_FIRST.index)
     kernels = tuple(chain.from_iterable(report.kernels for report in reports))
     return replace(
         reports[0],

@@ -116,6 +116,7 @@ def uncompared(found: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, .
         TensorDiff(
             name=name,
             passed=False,
+            judged=False,
             reference=None if of_test else compat.tensor_meta(value),
             test=compat.tensor_meta(value) if of_test else None,
             elements=value.numel(),

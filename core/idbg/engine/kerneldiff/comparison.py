@@ -60,9 +60,9 @@ class Comparison:
         truth = None
         if self.asked.chosen_mode == "float64":
             if self.asked.on_result:  # a float64 side may take long: what is known without it is told first
-                self._compare(reference, test, None, "error")
+                self._told(self._compare(reference, test, None, final=False))
             truth = self._float64(reference)
-        report = self._steadied(self._compare(reference, test, truth), reference)
+        report = self._told(self._steadied(self._compare(reference, test, truth), reference))
         if not self.asked.per_kernel:
             return report
         kernels = self._kernels()
@@ -74,16 +74,24 @@ class Comparison:
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         return self._told(replace(report, kernels=kernels, first_bad_kernel=bad, notes=tuple(self.notes)))
 
-    def _compare(self, reference: Side, test: Side, truth: Side | None, verdict: Outcome | None = None) -> DiffReport:
+    def _compare(self, reference: Side, test: Side, truth: Side | None, *, final: bool = True) -> DiffReport:
         outputs = self._outputs(reference, test, truth)
         gradients = self._gradients(reference, test, truth)
         self._check_tolerances(outputs, gradients)
-        passed = all(each.passed for each in (*outputs, *gradients))
-        failed = reference.given is None or test.given is None
-        agrees: Outcome = "empty" if test.graphs == 0 else "passed"
-        report = self._report(verdict or ("error" if failed else agrees if passed else "failed"))
+        if not final:
+            outputs, gradients = _unjudged(outputs), _unjudged(gradients)
+        report = self._report(self._outcome((*outputs, *gradients), final, test.graphs))
         mode: Mode = "tolerance" if truth is None else "float64"
-        return self._told(replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance))
+        return replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance)
+
+    def _outcome(self, found: tuple[TensorDiff, ...], final: bool, graphs: int | None = None) -> Outcome:
+        if any(side.given is None for side in self.sides[:2]):
+            return "error"
+        if not final:
+            return "waiting"
+        if not all(each.passed for each in found):
+            return "failed"
+        return "empty" if graphs == 0 else "passed"
 
     def _steadied(self, report: DiffReport, reference: Side) -> DiffReport:
         """The report without what eager itself gives otherwise each time."""
@@ -98,7 +106,7 @@ class Comparison:
         gradients = with_steadiness(report.gradients, reference.given.gradients, again.gradients, "eager")
         if (*outputs, *gradients) == diffs:
             return report
-        return self._told(replace(report, verdict="failed", outputs=outputs, gradients=gradients))
+        return replace(report, verdict="failed", outputs=outputs, gradients=gradients)
 
     def _report(self, verdict: Outcome) -> DiffReport:
         return DiffReport(
@@ -122,9 +130,9 @@ class Comparison:
         self._begin(name_of(backend))
         side = self._of_session(backend) if isinstance(backend, Kept) else self._run(backend, runs)
         self.sides.append(side)
-        so_far = self._report("error")
+        so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it
-            why = f"{name_of(self.asked.test)} gave nothing"
+            why = f"{name_of(self.asked.test)} gave nothing yet"
             outputs, gradients = (_alone(found, None, why) for found in (side.outputs, side.gradients))
             so_far = replace(so_far, outputs=outputs, gradients=gradients)
         self._told(so_far)
@@ -283,6 +291,11 @@ def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[Ten
     if reference is not None:
         return uncompared(reference, of_test=False, why=why)
     return uncompared(test, of_test=True, why=why) if test is not None else ()
+
+
+def _unjudged(found: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+    """What is known before float64 has run: the figures, and no verdict."""
+    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in found)
 
 
 def _far_apart(eager: Leaves, float64: Leaves) -> bool:
