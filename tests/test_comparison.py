@@ -1,6 +1,7 @@
 """A session's comparison ends with a report, whatever becomes of its sides."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -53,6 +54,19 @@ def test_a_cancel_is_not_taken_for_a_side_that_hangs(opened: Open) -> None:
     assert session.wait(20)
     assert session.history.runs[1].failure is not None
     assert session.history.runs[1].failure.kind == "cancelled"
+
+
+def test_a_comparison_that_was_cancelled_is_waiting_and_not_failed(opened: Open) -> None:
+    session = opened("hang")
+    session.run(comparison=Comparison(seconds=30))
+    deadline = time.monotonic() + 10
+    while session.history.runs[1].side != "inductor" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    session.cancel()
+    assert session.wait(20)
+    run = session.history.runs[1]
+    assert run.diff is not None and (run.diff.verdict, run.verdict) == ("waiting", "waiting")
+    assert run.diff.summary().startswith("… not finished")
 
 
 def test_a_worker_that_dies_leaves_a_report_that_says_so(opened: Open) -> None:

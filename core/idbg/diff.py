@@ -270,8 +270,8 @@ class ErrorMap(msgspec.Struct, frozen=True):
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run held against a reference. `float64` is "" where there was a float64 side, else says why there was none.
 
-    `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the numbers
-    agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled before.
+    `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
+    numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled.
     `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it had compared by
     then stands.
     """

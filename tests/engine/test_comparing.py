@@ -58,11 +58,24 @@ def test_what_the_reference_gave_is_told_before_the_test_side_begins(tmp_path: P
     found, _ = told(tmp_path, TWO_SIDES)
     first, *_, last = reports(found)
     assert first.verdict == "waiting" and [side.name for side in first.sides] == ["eager"]
-    assert first.outputs[0].note == "not compared: aot_eager gave nothing"
+    assert first.outputs[0].note == "not compared: aot_eager gave nothing yet"
+    assert not first.outputs[0].judged and not first.outputs[0].failed
     kinds = [event for event in found if isinstance(event, (events.SideStarted, events.Compared))]
     assert isinstance(kinds[1], events.Compared) and isinstance(kinds[2], events.SideStarted)
     assert kinds[2].side == "aot_eager"
-    assert last.verdict == "failed" and last.outputs[0].max_abs == 1
+    assert last.verdict == "failed" and last.outputs[0].max_abs == 1 and last.outputs[0].failed
+
+
+def test_nothing_is_red_or_green_before_every_side_has_run(tmp_path: Path) -> None:
+    found, ended = told(tmp_path, TWO_SIDES)
+    sides = [event.side for event in found if isinstance(event, events.SideStarted)]
+    last_began = max(place for place, event in enumerate(found) if isinstance(event, events.SideStarted))
+    before = reports(found[:last_began])
+    assert sides[:3] == ["eager", "aot_eager", "float64"] and len(before) == 3
+    assert {report.verdict for report in before} == {"waiting"}
+    assert not any(diff.judged or diff.failed_by for report in before for diff in report.outputs)
+    assert before[-1].outputs[0].max_abs == 1, "what is measured is told"
+    assert ended.verdict == "wrong"
 
 
 def test_the_comparison_is_told_also_where_the_program_exits_after_it(tmp_path: Path) -> None:

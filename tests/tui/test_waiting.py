@@ -1,0 +1,126 @@
+"""While the sides of a comparison run, is nothing red or green that may yet turn?"""
+
+from pathlib import Path
+
+from pane_host import Host
+from recorded import chain
+
+from idbg import events
+from idbg.diff import Baseline, Comparison, Criterion, DiffReport, SideResult, TensorDiff, Term
+from idbg.events import SessionEvent
+from idbg.records import Failure, Program, Target
+from idbg_tui import diff_view, status
+from idbg_tui.diff_list import Told, items, tensor_columns, tensor_row
+from idbg_tui.panes.kernel_diff import KernelDiffPane
+from idbg_tui.state import State
+from idbg_tui.widgets.lines import Lines
+
+STARTED = events.RunStarted(run=1, program=Program("m.py"), target=Target("aot"), comparison=Comparison())
+EAGER, AOT = SideResult("eager", 0.1), SideResult("aot", 0.2)
+LATE = TensorDiff(name="grad(w)", passed=False, judged=False, elements=4, max_abs=0.5, note="aot gave nothing yet")
+PASSED = TensorDiff(
+    name="loss",
+    elements=1,
+    max_abs=1e-6,
+    rmse=1e-6,
+    mismatches=1,
+    mismatch_percent=100.0,
+    atol=1e-5,
+    rtol=1.3e-6,
+    baseline=Baseline(5.21e-6, 5.21e-6, 1e-7, 1e-7),
+    criteria=(
+        Criterion("rmse", 5.21e-6, 2.47e-5, (Term("few", 2.4e-5), Term("eager", 7e-7, 3.0))),
+        Criterion("tolerance", 1, 0, why_not="float64 decides"),
+    ),
+)
+FAILED = TensorDiff(
+    name="out",
+    passed=False,
+    failed_by=("maximum", "rmse"),
+    elements=8,
+    max_abs=1.0,
+    criteria=(Criterion("maximum", 2.0, 1.0), Criterion("rmse", 4.0, 1.0)),
+)
+
+
+def so_far(*sides: SideResult, verdict: str = "waiting", outputs: tuple[TensorDiff, ...] = (LATE,)) -> events.Compared:
+    report = DiffReport(
+        test="aot", reference="eager", verdict=verdict, mode="tolerance", sides=sides, outputs=outputs  # type: ignore[arg-type]
+    )  # fmt: skip
+    return events.Compared(run=1, report=report)
+
+
+def state_of(*told: SessionEvent) -> State:
+    state = State()
+    state.apply([STARTED, events.GraphCaptured(run=1, graph=chain(2)), *told])
+    return state
+
+
+async def shown(state: State) -> tuple[KernelDiffPane, list[tuple[str, str]]]:
+    """The pane, and every piece that its rows are made of, with its style."""
+    pane = KernelDiffPane()
+    async with Host(pane, state).run_test(size=(120, 20)) as pilot:
+        await pilot.pause()
+        lines = pane.query_one(Lines)
+        return pane, [piece for index in range(lines.row_count) for piece in lines.row(index, 118)]
+
+
+async def test_a_side_that_runs_is_waited_for_and_nothing_has_failed() -> None:
+    pane, pieces = await shown(state_of(so_far(EAGER)))
+    text = "".join(text for text, _ in pieces)
+    assert "aot and eager: waiting for aot" in text and "1 output, 1 waiting" in text
+    assert "failed" not in text and "could not" not in text
+    assert pane.mark == "…"
+    assert {"reject", "fallback", "clean"}.isdisjoint(style for _, style in pieces)
+
+
+async def test_when_both_have_run_float64_is_waited_for() -> None:
+    pane, pieces = await shown(state_of(so_far(EAGER, AOT)))
+    assert "waiting for float64" in "".join(text for text, _ in pieces) and pane.mark == "…"
+
+
+async def test_a_side_that_failed_is_red_at_once() -> None:
+    broken = SideResult("aot", 0.2, Failure("torch", "no", type="ImportError"))
+    pane, pieces = await shown(state_of(so_far(EAGER, broken, verdict="error")))
+    assert "aot failed: no" in "".join(text for text, _ in pieces) and pane.mark == "✘"
+
+
+def test_a_comparison_that_was_stopped_says_so_and_is_not_called_failed() -> None:
+    stopped = Failure("cancelled", "cancelled")
+    report = DiffReport(test="aot", reference="eager", verdict="waiting", mode="float64", failure=stopped)
+    told = [one.text for one in items(report) if isinstance(one, Told)]
+    assert "not known: it was stopped before" in told[0]
+
+
+def test_the_header_says_what_a_failed_side_came_to() -> None:
+    broken = SideResult("aot", 0.2, Failure("torch", "no such file", type="ImportError"))
+    ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
+    state = state_of(so_far(EAGER, broken, verdict="error"), ended)
+    said = "".join(text for text, _ in status.header(state, 160)[1])
+    assert said.startswith("✘ aot failed") and "ImportError: no such file" in said and "clean" not in said
+
+
+def test_the_header_says_that_numbers_are_wrong() -> None:
+    ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
+    state = state_of(so_far(EAGER, AOT, verdict="failed", outputs=(FAILED, PASSED)), ended)
+    assert "".join(text for text, _ in status.header(state, 160)[1]).startswith("✘ 1 of 2 tensors wrong")
+
+
+def test_a_row_says_which_criterion_decided_and_by_how_much() -> None:
+    columns = tensor_columns([PASSED, FAILED], 150)
+    failed = "".join(text for text, _ in tensor_row(FAILED, columns))
+    assert failed.rstrip().endswith("by rmse (4 × allowed), maximum")
+    assert "rmse 0.211 × allowed" in "".join(text for text, _ in tensor_row(PASSED, columns))
+
+
+def test_an_output_looked_into_says_the_sum_that_it_is_allowed_and_what_does_not_decide() -> None:
+    rows = ["".join(text for text, _ in entry.draw(150)) for entry in diff_view.entries(PASSED, 150)]
+    told = " ".join(rows[:4])
+    assert "loss" in told and "passes" in told
+    assert "RMSE 5.21e-06 is within the 2.47e-05 allowed" in told and "× eager's" in told
+    assert "which does not decide: float64 decides" in told
+
+
+def test_an_output_that_waits_says_so_and_no_more(tmp_path: Path) -> None:
+    first = diff_view.entries(LATE, 100)[0].draw(100)
+    assert "waiting" in first[0][0] and first[0][1] == "dim"
