@@ -79,10 +79,9 @@ class Jobs:
         """
         if self.last is None:
             return
+        program, backend = request.program, request.target.backend
         for frame, why in self.last.outcomes.swallowed(chain(self.error) if self.error else ()):
-            failure = (
-                why if isinstance(why, Failure) else failure_of_frame(why, request.program, request.target.backend)
-            )
+            failure = why if isinstance(why, Failure) else failure_of_frame(why, program, backend)
             tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
         idle = tuple(name for name, frame in self.last.frames.items() if frame.backward_ran is False)
         if idle and self.error is None:
@@ -111,6 +110,9 @@ class Jobs:
         try:
             with capturing(capture):
                 self.programs.run(request.program, target, capture, self.comparing)
+            if found.checks and (names := ", ".join(dict.fromkeys(capture.not_asked()))):
+                text = f"rules that were not asked, as this run made no graph of the stages that they name: {names}"
+                tell(events.Noted(level="warning", text=text))
         finally:
             if self.comparing is not None:
                 self.comparing.end()

@@ -12,13 +12,13 @@ from torch.fx import GraphModule
 from idbg import events
 from idbg.accelerator import Accelerator
 from idbg.engine import compat
-from idbg.engine.capture.frame import FrameCapture
+from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
 from idbg.engine.capture.run import RunCapture, capturing, current
 from idbg.engine.compat import Compiled
 from idbg.engine.repro import violation_repro
 from idbg.errors import ConstraintViolation, OutputError
 from idbg.events import SessionEvent
-from idbg.records import Part, Violation
+from idbg.records import Graph, Part, Violation
 
 _log = logging.getLogger("idbg")
 
@@ -53,14 +53,29 @@ class Job:
 
     @property
     def refused(self) -> bool:
-        """Strict mode will refuse this frame: trace on, so that every violation is named, but lower nothing."""
-        return self.strict and any(violation.severity == "reject" for violation in self.violations)
+        """Strict mode will refuse this frame: trace on, so that every violation is named."""
+        return bool(self._rejected())
+
+    @property
+    def lowers(self) -> bool:
+        """Whether its graphs are still lowered: not once one is refused that a backend is given. What breaks rules of
+        the post-grad stage is known only of what is lowered, and the rest is lowered too, so that all of it is named.
+        """
+        return all(violation.node.graph.stage in ONLY_PRINTED for violation in self._rejected())
+
+    def _rejected(self) -> list[Violation]:
+        return [violation for violation in self.violations if self.strict and violation.severity == "reject"]
 
     def check_dynamo(self) -> None:
+        if self.checks:
+            self.frame.check = self._check
         graph = self.frame.dynamo(self.gm)
         self.capture.hold(graph.id, self.gm, self.real_inputs)
         if self.checks:
-            self.violations += self.capture.check(graph)
+            self._check(graph)
+
+    def _check(self, graph: Graph) -> None:
+        self.violations += self.capture.check(graph)
 
     def through_aot(self, lower: Callable[[Part, GraphModule, Sequence[object]], Compiled]) -> Compiled:
         """What runs the frame, with each of its ATen graphs lowered by `lower`, and with no decompositions."""
@@ -74,9 +89,9 @@ class Job:
             graph = self.frame.part(gm, part)
             self.capture.hold(graph.id, gm, [] if part == "backward" else self.real_inputs)
             if self.checks:
-                self.violations += self.capture.check(graph)
+                self._check(graph)
             try:
-                lowered = compat.boxed(gm.forward) if self.refused else cast("Compiled", lower(gm, inputs, **kwargs))
+                lowered = cast("Compiled", lower(gm, inputs, **kwargs)) if self.lowers else compat.boxed(gm.forward)
             finally:
                 self.frame.part_done(part)
             if part != "backward":

@@ -30,6 +30,7 @@ _PRINTED: dict[str, Stage] = {
     "aot_backward_graph": "backward",
     "aot_inference_graph": "inference",
 }
+ONLY_PRINTED: tuple[Stage, ...] = ("joint", "post_grad")  # no backend of ours is handed these graphs
 _PARTS: tuple[Part, ...] = ("forward", "inference", "backward")
 
 
@@ -55,6 +56,7 @@ class FrameCapture:
         self.trail: dict[Stage, links.Pairs] = {}
         self._trail: links.Trail | None = None
         self.finished = False
+        self.check: Callable[[Graph], None] | None = None  # holds a joint or post-grad graph against the rules
         self.backward_ran: bool | None = None  # None: it was not lowered through us
 
     # What the trace says
@@ -139,7 +141,10 @@ class FrameCapture:
         except ValueError as error:
             self._unreadable(f"the {graph_id.stage} graph", error)
             return None
-        return self._captured(_with_modules(graph, donors))
+        graph = self._captured(_with_modules(graph, donors))
+        if self.check is not None and graph_id.stage in ONLY_PRINTED:
+            self.check(graph)
+        return graph
 
     def _unreadable(self, what: str, error: ValueError) -> None:
         text = f"{what} of frame {self.frame} could not be read ({error}); the rest of the run is complete"

@@ -13,8 +13,8 @@ from torch.fx import GraphModule
 
 from idbg import events
 from idbg.accelerator import Accelerator
-from idbg.constraints import check
-from idbg.engine.capture.frame import Emit, FrameCapture
+from idbg.constraints import Checker
+from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Listener, Problem, listening
 from idbg.engine.compat import Compiled
@@ -59,14 +59,27 @@ class RunCapture(Listener):
         return self.frames[name]
 
     def check(self, graph: Graph) -> list[Violation]:
-        """The graph's violations of the run's accelerator, told and kept."""
+        """The graph's violations of the run's accelerator, told and kept.
+
+        A backend is given Dynamo's and ATen's graphs. Those that torch only prints on the way are held against the
+        rules that name their stage, and no others, which would find the same again.
+        """
         if self.accelerator is None:
             return []
-        found = check(graph, self.accelerator)
+        rules = self.accelerator.rules
+        if graph.id.stage in ONLY_PRINTED:
+            rules = tuple(rule for rule in rules if graph.id.stage in rule.stages)
+        found = list(Checker(graph).check(rules).violations())
         if found:
             self.violations += found
             self.emit(events.ViolationsFound(run=self.run, violations=tuple(found)))
         return found
+
+    def not_asked(self) -> list[str]:
+        """The rules that are about graphs of stages of which this run had none."""
+        stages = {graph.stage for frame in self.frames.values() for graph in frame.graphs}
+        rules = self.accelerator.rules if self.accelerator else ()
+        return [rule.name for rule in rules if rule.enabled and rule.stages and stages.isdisjoint(rule.stages)]
 
     def hold(self, graph: GraphId, gm: GraphModule, inputs: list[object]) -> None:
         """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called
