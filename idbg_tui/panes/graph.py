@@ -5,17 +5,45 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widget import Widget
 
 from idbg.records import Failure, GraphId
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen
 from idbg_tui.node_search import NodeSearch
+from idbg_tui.panes.graph_columns import heads
 from idbg_tui.panes.graph_lines import GraphLines
 from idbg_tui.panes.pane import Pane
 from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import SearchLine
+
+
+class GraphHeads(Widget):
+    """The names of the columns, above the rows: they stay while those scroll."""
+
+    DEFAULT_CSS = """
+    GraphHeads { height: 1; color: $foreground 55%; display: none; }
+    GraphHeads.-shown { display: block; }
+    """
+
+    def __init__(self, lines: GraphLines) -> None:
+        super().__init__()
+        self._lines = lines
+        self._shown = ""
+
+    def show(self) -> None:
+        """Name the columns of the graph as they are now."""
+        width = self._lines.line_width
+        shown = "".join(text for text, _ in heads(self._lines.columns(width))) if self._lines.graph else ""
+        if shown != self._shown:
+            self._shown = shown
+            self.set_class(bool(shown), "-shown")
+            self.refresh()
+
+    def render(self) -> Content:
+        return Content(self._shown)
 
 
 class GraphPane(Pane):
@@ -43,6 +71,7 @@ class GraphPane(Pane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.lines = GraphLines()
+        self._heads = GraphHeads(self.lines)
         self._state = State()
         self._search: NodeSearch | None = None
         self._query = ""
@@ -51,6 +80,7 @@ class GraphPane(Pane):
         self._seen: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
+        yield self._heads
         yield self.lines
 
     def on_mount(self) -> None:
@@ -80,6 +110,10 @@ class GraphPane(Pane):
         if state.selected is not None and before[3:4] != (versions.selection,):
             self._go_to(state.selected.name)
         self._set_heading()
+        self._heads.show()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._heads.show)
 
     def _show_graph(self, state: State) -> None:
         graph = state.graph

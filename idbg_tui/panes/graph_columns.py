@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
 
 from idbg.analysis.partition import HOST
 from idbg.diff import KernelError
@@ -12,19 +11,31 @@ from idbg.ops import is_overload, short_name
 from idbg.records import Kernel, Node, Severity
 from idbg_tui.outline import Heading
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
-from idbg_tui.widgets.lines import Row, cut, fit
+from idbg_tui.widgets.lines import Row, clip, cut, fit
 
 GUTTER = 2
 _SAMPLE = 4000
 _MODULE_DEPTH = 6
 _NUMBER = re.compile(r"(\d+)$")
 _ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
+_WIDEST = 100  # cells of a name, however much room there is
+_LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
 # what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
 _SHRINK = (
     ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("shape", 16), ("op", 0),
-    ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8), ("shape", 0),
+    ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8), ("shape", 0),
+)  # fmt: skip
+# the same where names do not tell the op ("out_1", "x_3")
+_SHRINK_NAMELESS = (
+    ("name", 22), ("op", 14), ("name", 12), ("line", 0), ("op", 10), ("shape", 16), ("name", 8), ("error", 0),
+    ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("shape", 0), ("op", 0),
 )  # fmt: skip
 _GIVE_BACK = ("shape", "name", "op")
+_HEADS = {
+    "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs", "kernel": "kern", "time": "time",
+    "error": "error", "line": "line", "source": "source",
+}  # fmt: skip
+_RIGHT = frozenset({"time", "error", "line"})
 
 
 @dataclass(frozen=True)
@@ -37,20 +48,22 @@ class Columns:
     verdict: int = 10
     side: int = 5
     kernel: int = 4
+    time: int = 0
+    error: int = 0
     line: int = 5
-
-    error: ClassVar[int] = 6  # " 3e-02" more, where each kernel was compared
-    time: ClassVar[int] = 7  # " 1.23ms" more, where each was timed
+    source: int = 0  # the user's text on that line, where there is room to spare
+    longest: int = 0  # what the names want, however long
+    nameless: bool = False  # names do not tell the op
 
     @property
     def total(self) -> int:
-        widths = (self.name, self.op, self.shape, self.verdict, self.side, self.kernel, self.line)
+        widths: list[int] = [getattr(self, name) for name in _HEADS]
         return GUTTER + sum(width + 1 for width in widths if width)
 
     def within(self, width: int) -> "Columns":
-        """The same columns, made to fit; what a column that was left out frees goes back to the others."""
-        columns = self
-        for column, least in _SHRINK:
+        """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text."""
+        columns = replace(self, source=0)
+        for column, least in _SHRINK_NAMELESS if self.nameless else _SHRINK:
             over = columns.total - width
             if over <= 0:
                 break
@@ -60,23 +73,31 @@ class Columns:
             present, room = getattr(columns, column), width - columns.total
             if present and room > 0:
                 columns = replace(columns, **{column: min(getattr(self, column), present + room)})
-        return columns
+        room = width - columns.total
+        columns = replace(columns, name=max(columns.name, min(self.longest, columns.name + room)))
+        source = min(self.source, width - columns.total - 1)
+        return replace(columns, source=source) if source >= min(_LEAST_SOURCE, self.source) else columns
 
 
 def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
     """Columns as wide as a whole graph wants them: they stay put while it scrolls. A large graph is sampled."""
     step = max(1, len(nodes) // _SAMPLE)
     sample = nodes[::step]
-    names = (len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True))
+    names = [len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)]
+    calls = [node for node in sample if node.op.startswith("call")]
+    told = sum(short_name(node.target).strip("_") in node.name for node in calls)
     line = max((len(str(node.line)) + 1 for node in sample if node.line), default=0)
     return Columns(
-        name=min(40, max(names, default=8)),
+        name=min(40, longest := max(names, default=8)),
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
         shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
         verdict=0,
         side=0,
         kernel=0,
         line=line,
+        source=max((len(node.code) for node in sample), default=0),
+        longest=min(longest, _WIDEST),
+        nameless=2 * told < len(calls),
     )
 
 
@@ -153,15 +174,15 @@ class Facts:
     severity: Severity | None = None
     words: str = ""
     kernel: str = ""
-    error: str = ""  # of the kernel, if it was compared
-    bad: bool = False  # that error is the kernel's own
-    time: str = ""  # of the kernel, if it was measured
+    error: str = ""  # of the kernels whose first node this is, if they were compared
+    bad: bool = False  # a kernel that computes it is wrong by itself
+    time: str = ""  # of the kernels whose first node this is, if they were measured
     side: str = ""  # where it runs, if something falls back to the host
     selected: bool = False
 
 
 def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
-    """One node: gutter, name, op, shape, verdict, partition, kernel, line."""
+    """One node: gutter, name, op, shape, verdict, partition, kernel with its time and error, line."""
     dots = MARKS["ellipsis"]
     indent = _indent(depth)
     related = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
@@ -179,14 +200,21 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
         (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
         (_cell(verdict, columns.verdict), facts.severity or ""),
         (_cell(facts.side, columns.side), "dim"),
-        (_cell(_kernel_cell(facts), columns.kernel), _kernel_style(facts)),
-        (f":{node.line}".rjust(columns.line) if node.line and columns.line else "", "dim"),
+        (_cell(facts.kernel, columns.kernel), _kernel_style(facts)),
+        (_cell(facts.time.rjust(columns.time), columns.time), _kernel_style(facts)),
+        (_cell(facts.error.rjust(columns.error), columns.error), _kernel_style(facts)),
+        (_cell((f":{node.line}" if node.line else "").rjust(columns.line), columns.line), "dim"),
+        (clip(node.code, columns.source), "dim"),
     ]
 
 
-def _kernel_cell(facts: Facts) -> str:
-    told = [figure.rjust(width) for figure, width in ((facts.time, 6), (facts.error, 5)) if figure]
-    return " ".join([f"{facts.kernel:<4}", *told]).rstrip()
+def heads(columns: Columns) -> Row:
+    """The names of the columns, each where its column is."""
+    cells = []
+    for name, head in _HEADS.items():
+        width = getattr(columns, name)
+        cells.append(_cell(head[:width].rjust(width) if name in _RIGHT else head[:width], width))
+    return [(" " * GUTTER, ""), ("".join(cells), "dim")]
 
 
 def _kernel_style(facts: Facts) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from idbg.constraints import Findings
-from idbg.records import SEVERITIES, Graph
+from idbg.records import SEVERITIES, Graph, GraphId, Kernel, KernelCall, NodeId
 from idbg_tui import kernel_times
 from idbg_tui.costing import Priced
 from idbg_tui.outline import Outline, outline
@@ -37,6 +37,8 @@ RULE_WORDS = {
     "max_dim": "dim",
 }
 
+_TIME, _ERROR = 6, 5  # cells of "1.23ms" and "3e-02"
+
 
 class GraphLines(Lines):
     """The rows of one graph: a row is a node's index or `~heading`. What a row says is looked up when it is drawn."""
@@ -60,6 +62,8 @@ class GraphLines(Lines):
         self._columns = Columns()
         self._priced: Priced | None = None
         self._fitted: dict[int, Columns] = {}
+        # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
+        self._first_of: tuple[int, dict[tuple[str, str, str], int]] = (-1, {})
 
     # ---------------------------------------------------------------- what is shown
 
@@ -74,6 +78,7 @@ class GraphLines(Lines):
             self._columns = measure(graph.nodes, depths)
             self._selected = -1
         self._fitted.clear()
+        self._first_of = (-1, {})
         self.lay_out()
 
     def show_findings(self, findings: Findings, priced: Priced | None) -> None:
@@ -89,7 +94,7 @@ class GraphLines(Lines):
         self.repaint_changes()
 
     def _widen(self, **widths: int) -> None:
-        columns = replace(self._columns, **widths)
+        columns = replace(self._columns, **widths)  # type: ignore[arg-type]  # they are all cells
         if columns != self._columns:
             self._columns = columns
             self._fitted.clear()
@@ -101,10 +106,15 @@ class GraphLines(Lines):
         compared = state.compared
         observed = compared is not None and compared is state.shown and compared.diff and compared.diff.kernels
         timed = state.history.kernels is not None and state.history.kernels.times is not None
-        wanted = Columns.kernel + (Columns.error if observed else 0) + (Columns.time if timed else 0)
-        if state.has_kernels and self._columns.kernel < wanted:
-            self._widen(kernel=wanted)
+        now = self._columns
+        if state.has_kernels:
+            self._widen(
+                kernel=Columns.kernel, time=max(now.time, _TIME * timed), error=max(now.error, _ERROR * bool(observed))
+            )
+        if self._columns != now:
             self.repaint_changes()
+        if self._first_of[0] != state.versions.graphs:
+            self._first_of = state.versions.graphs, {}
         before = self._inputs | self._users | self._marked
         self._inputs = frozenset(node.inputs) if node else frozenset()
         self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
@@ -171,10 +181,14 @@ class GraphLines(Lines):
         width = max(10, self.line_width - 2)
         return [line for text in self.empty.splitlines() for line in textwrap.wrap(text, width) or [""]] or [""]
 
-    def row(self, index: int, width: int) -> Row:
+    def columns(self, width: int) -> Columns:
+        """The columns of every row, for a line of this width."""
         if width not in self._fitted:
             self._fitted[width] = self._columns.within(width)
-        columns = self._fitted[width]
+        return self._fitted[width]
+
+    def row(self, index: int, width: int) -> Row:
+        columns = self.columns(width)
         if not self._rows:
             return [(f" {self._said[index]}", "dim")]
         row = self._rows[index]
@@ -197,7 +211,10 @@ class GraphLines(Lines):
             words = _word(severest.kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
         provenance = self._state.provenance if self._state.has_kernels else None
         kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
+        # a kernel's figures stand once, at the first of its nodes: they are not those of each
+        first = [launch for launch in kernels if self._first(*launch) == index]
         errors = [error for launch in kernels if (error := self._state.error_of(*launch)) is not None]
+        firsts = [error for launch in first if (error := self._state.error_of(*launch)) is not None]
         priced = self._priced
         return Facts(
             side=side_mark(priced.side_of.get(name), crosses=name in priced.crossing) if priced else "",
@@ -206,11 +223,24 @@ class GraphLines(Lines):
             severity=self.findings.worst_at(index) if self.findings and broken else None,
             words=words,
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
-            error=error_mark(errors),
+            error=error_mark(firsts),
             bad=any(error.bad for error in errors),
-            time=kernel_times.mark([time for launch in kernels if (time := self._state.time_of(*launch)) is not None]),
+            time=kernel_times.mark([time for launch in first if (time := self._state.time_of(*launch)) is not None]),
             selected=index == self._selected,
         )
+
+    def _first(self, kernel: Kernel, call: KernelCall) -> int:
+        """The index of the first node of the shown graph that a launch computes; -1 if there is none."""
+        known, key = self._first_of[1], (kernel.frame, kernel.part, f"{call.handle}:{call.line}")
+        if key not in known:
+            provenance, graph = self._state.provenance, self.graph
+            assert provenance is not None and graph is not None
+            below = GraphId(kernel.frame, "post_grad", kernel.part)
+            places = [NodeId(below, name) for name in call.nodes]
+            if graph.id != below:
+                places = [same for place in places for same in provenance.counterparts(place, graph.id)]
+            known[key] = min((self._index[place.name] for place in places if place.name in self._index), default=-1)
+        return known[key]
 
 
 def _word(kind: str) -> str:

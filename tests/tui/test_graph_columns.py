@@ -1,9 +1,11 @@
 """Does a node read as one line whose columns stay put and fit?"""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as with_
 from recorded import app_of, state_of
 from test_app import SMALL, WIDE, settle, texts, until
 from test_costing import FALL
@@ -16,6 +18,7 @@ from idbg_tui.panes.graph_columns import (
     Facts,
     cut_shape,
     heading_row,
+    heads,
     kernel_mark,
     measure,
     node_row,
@@ -23,6 +26,7 @@ from idbg_tui.panes.graph_columns import (
     shape_of,
     side_mark,
 )
+from idbg_tui.panes.graph_lines import GraphLines
 from idbg_tui.widgets.lines import Row
 
 
@@ -110,6 +114,46 @@ def test_a_shape_is_never_cut_while_a_name_can_give_way() -> None:
     assert narrow.shape == 20 and (narrow.op, narrow.line) == (0, 0) and narrow.total == 57
     assert columns.within(80).shape == 20
     assert columns.within(80).name < 40
+
+
+@pytest.mark.parametrize("width", [44, 58, 78, 118, 158])
+def test_heads_stand_over_their_columns(width: int) -> None:
+    columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, time=6, error=5, line=5, source=30).within(width)
+    head = text(heads(columns))
+    facts = Facts(severity="reject", words="align", kernel="k12", time="1.23ms", error="3e-02")
+    row = text(node_row(with_(node(), code="y = relu(x)"), 0, facts, columns))
+    assert max(len(head), len(row)) <= width
+    for name, cell in (("tensor", "f32"), ("rule", "✘"), ("kern", "k12"), ("source", "y = ")):
+        assert (name in head) == (cell in row) and head.find(name) == row.find(cell)
+    for name, cell in (("time", "1.23ms"), ("error", "3e-02"), (" line", ":143")):
+        assert (name in head) == (cell in row)
+        assert name not in head or head.index(name) + len(name) == row.index(cell) + len(cell)
+
+
+def test_where_names_do_not_tell_the_op_the_op_goes_last() -> None:
+    dynamo = [node(f"out_{number}", "torch.conv2d") for number in range(9)]
+    told = [node(f"convolution_{number}", "aten.convolution.default") for number in range(9)]
+    assert measure(dynamo, [3] * 9).nameless and not measure(told, [3] * 9).nameless
+    columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
+    assert (columns.within(48).op, replace(columns, nameless=True).within(48).op) == (0, 10)
+
+
+def test_room_to_spare_goes_to_long_names_and_then_to_the_users_text() -> None:
+    columns = Columns(name=40, longest=60, op=10, shape=20, verdict=0, side=0, kernel=0, line=5, source=50)
+    assert (columns.within(101).name, columns.within(101).source) == (60, 0)
+    assert (columns.within(160).name, columns.within(160).source) == (60, 50)
+
+
+async def test_a_kernels_time_stands_once_at_the_first_of_its_nodes(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        lines, run = app.body.query_one(GraphLines), app.state.shown
+        assert run is not None
+        kernel = next(kernel for kernel in run.kernels if len(kernel.nodes) > 9 and len(kernel.calls) == 1)
+        app.state.choose_kernel(kernel.frame, kernel.part, kernel.name)
+        indices = sorted(lines._index[name] for name in app.state.marked)
+        assert len(indices) > 1 and lines._first(kernel, kernel.calls[0]) == indices[0]
 
 
 @pytest.mark.parametrize(
