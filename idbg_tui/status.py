@@ -10,7 +10,7 @@ from idbg import events, verdict
 from idbg.events import SessionEvent
 from idbg.records import Failure, Verdict
 from idbg.run import Run
-from idbg_tui import keymap, stages
+from idbg_tui import keymap, stage_words, stages
 from idbg_tui.amounts import counted, size
 from idbg_tui.headlines import headline
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
@@ -90,8 +90,19 @@ def _counts(state: State, *, words: bool = True) -> list[Piece]:
         start = f" {dot} " if place else ""
         left.append((f"{start}{sign + ' ' if sign != dot or not place else ''}{count:,} {severity}", style))
     if not state.counts:
-        left.append((f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"))
+        left += _none_here(state)
     return left
+
+
+def _none_here(state: State) -> Iterator[Piece]:
+    """No rule is broken at the shown stage; green only where nothing else is wrong either."""
+    if stage_words.is_clean(state):
+        yield f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"
+        return
+    yield "no rule broken", "$foreground 75%"
+    for level, counts in stage_words.levels_elsewhere(state):
+        yield f" {MARKS['separator']} {level}", "$foreground 75%"
+        yield from ((f" {SEVERITY_SIGNS[one]} {count:,} {one}", SEVERITY_STYLES[one]) for one, count in counts.items())
 
 
 def _figures(state: State) -> Iterator[Piece]:
@@ -143,12 +154,23 @@ def _standing(state: State, brevity: int) -> list[Piece]:
     run = state.run
     if not state.live:
         saved: list[Piece] = [("saved  " if brevity else "saved session  ", "$foreground 60%")]
-        return saved + (_ended(run, brevity) if run else [])
+        return saved + (_of_rules(state, run, brevity) if run else [])
     if run is None:
         return [("starting the worker", "$foreground 60%")]
     if run.ended is None:
         return [(f"run {run.number}  {state.elapsed:.1f} s", "$text-primary")]
-    return _ended(run, brevity)
+    return _of_rules(state, run, brevity)
+
+
+def _of_rules(state: State, run: Run, brevity: int) -> list[Piece]:
+    """How the run ended; where the rules were edited since, whose verdict that is."""
+    pieces = _ended(run, brevity)
+    if run.verdict not in ("clean", "violations") or not run.checked or not stage_words.has_other_rules(state, run):
+        return pieces
+    if brevity == len(_STANDING) - 1:
+        pieces = [(VERDICT_SIGNS[run.verdict], "")]
+    said = "by the rules before the edit: " if brevity == 0 else "old rules: "
+    return [(said, "$foreground 75%"), *((text, "$foreground 75%") for text, _ in pieces)]
 
 
 def _ended(run: Run, brevity: int) -> list[Piece]:
@@ -167,7 +189,7 @@ def _ended(run: Run, brevity: int) -> list[Piece]:
             pieces.append((f": {because}", ""))
         return pieces
     if brevity == len(_STANDING) - 1:
-        return [(f"{sign} {run.verdict}", style)]
+        return [(f"{sign} {run.verdict if run.checked else 'compiled'}", style)]
     where = " in all stages" if run.verdict == "violations" else ""
     pieces = [(f"{sign} {verdict.said(run)}{where}", style)]
     dot = f" {MARKS['separator']} "

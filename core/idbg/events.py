@@ -178,10 +178,13 @@ class Compared(Event, frozen=True, kw_only=True, tag="compared"):
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
+    """The run is over. `checked`: its backend holds graphs against the rules."""
+
     run: int
     verdict: Verdict
     seconds: float
     failure: Failure | None = None
+    checked: bool = True
 
 
 class RulesEdited(Event, frozen=True, kw_only=True, tag="rules_edited"):

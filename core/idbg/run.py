@@ -33,7 +33,8 @@ from idbg.records import (
 class Run:
     """One compilation of a program for a target, as far as it has come.
 
-    `ended` is what the worker said of it at its end, None before; `verdict` is what to show.
+    `ended` is what the worker said of it at its end, None before; `verdict` is what to show. `checked`: its backend
+    holds graphs against the rules.
     """
 
     number: int
@@ -60,6 +61,7 @@ class Run:
     phase: str = ""
     seconds: float = 0.0
     ended: Verdict | None = None
+    checked: bool = True
     failure: Failure | None = None
 
     @property
@@ -114,6 +116,7 @@ class Run:
                 self.lowered[event.frame, event.part, event.name] = lowered
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
+                self.checked = event.checked
             case _:
                 pass
 

@@ -76,6 +76,8 @@ def said(run: "Run") -> str:
             return "nothing was compiled"
         case "failed" if run.failure is None:
             return _failed(run)
+        case "clean" if not run.checked:
+            return "compiled, no rules asked"
         case "waiting" if run.ended is not None:
             return "cancelled"
         case word:

@@ -14,7 +14,7 @@ from idbg.errors import AcceleratorError
 from idbg.records import SEVERITIES
 from idbg.relaxing import relaxations
 from idbg.rule_warnings import RuleWarning, warnings
-from idbg_tui import rule_form, rule_steps, rule_words
+from idbg_tui import rule_form, rule_steps, rule_words, stage_words, stages
 from idbg_tui.messages import Flash
 from idbg_tui.panes.rule_form_rows import RuleRows
 from idbg_tui.panes.rule_text import RuleText
@@ -165,7 +165,8 @@ class RulesPane(RuleText):
         changed = (
             f" (+{total.came} -{total.went})" if total.came or total.went else " (no change)" if self.edited else ""
         )
-        words = f"{total.found} violation{'' if total.found == 1 else 's'}{changed}"
+        where = f" in {stages.names_of(self._state.level)}" if self._state and not total.found else ""
+        words = f"{total.found} violation{'' if total.found == 1 else 's'}{changed}{where}"
         return f"edited: {words}" if self.edited else words
 
     def text_changed(self) -> None:
@@ -230,8 +231,14 @@ class RulesPane(RuleText):
             return
         severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
         found = relaxations([state.findings(graph) for graph in level], severities)
-        nothing = "no rule is broken: A adds one" if self.relax.every else "nothing is rejected: space lists the rest"
-        self.relax.show_relaxations(found, nothing)
+        self.relax.show_relaxations(found, self._nothing_to_relax(state))
+
+    def _nothing_to_relax(self, state: State) -> str:
+        """Why the list is empty: of the stage that is shown, with what the others break."""
+        here, other = stages.names_of(state.level), stage_words.elsewhere(state)
+        said = "no rule is broken" if self.relax.every else "nothing is rejected"
+        key = "A adds one" if self.relax.every else "space lists the rest"
+        return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"
 
     def _show_diff(self) -> None:
         try:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from idbg.records import NodeId
+from idbg_tui import stage_words, stages
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.pane import Pane
@@ -141,7 +142,14 @@ class ViolationsPane(Pane):
         self._follow(state)
         level = state.level
         versions = state.versions
-        seen = (tuple(map(id, level)), versions.rules, versions.costs, state.running, state.accelerator)
+        seen = (
+            tuple(map(id, level)),
+            versions.rules,
+            versions.costs,
+            versions.graphs,
+            state.running,
+            state.accelerator,
+        )
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
@@ -153,8 +161,7 @@ class ViolationsPane(Pane):
         self._list()
         self._go_to(state.selected)
         total = sum(state.counts.values())
-        clean = VERDICT_SIGNS["clean"] if level and state.accelerator else ""
-        self.mark = f"{total:,}" if total else clean
+        self.mark = f"{total:,}" if total else _none(state)
 
     def _tell_gone(self) -> None:
         """List what went, for a few seconds."""
@@ -276,12 +283,21 @@ def _names_width(item: Line) -> int:
     return names + (len(f" +{len(item.nodes) - _NAMES:,}") if len(item.nodes) > _NAMES else 0)
 
 
+def _none(state: State) -> str:
+    """The mark where the shown stage breaks no rule: green where no other does either, and nothing else is wrong."""
+    if stage_words.is_clean(state):
+        return VERDICT_SIGNS["clean"]
+    return "0 here" if stage_words.elsewhere(state) else ""
+
+
 def _why_empty(state: State) -> str:
     run = state.run
     if state.level:
         if state.accelerator is None:
             return "no valid rules yet: mend the file in 8 Rules"
-        return f"no rule of {state.accelerator.name} is broken by the graphs of this stage"
+        here = f"{stages.names_of(state.level)}: no rule of {state.accelerator.name} is broken"
+        other = stage_words.elsewhere(state)
+        return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
     if state.running:
         return "compiling: violations are listed as soon as there is a graph"
     if run is not None and run.failure is not None:

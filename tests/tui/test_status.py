@@ -180,7 +180,7 @@ def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
 @pytest.mark.parametrize("width", [60, 70, 78, 90, 110])
 def test_a_narrow_header_gives_up_words_before_the_peak(width: int) -> None:
     left, right = status.header(under("resnet", FALL + PAD + PEAK), width)
-    assert "✘ 1" in words(left) and "◇ 435" in words(left) and "violations" in words(right)
+    assert "✘ 1" in words(left) and "◇ 435" in words(left) and "old rules: ⚠" in words(right)
     assert "peak 50.8 MiB" in words(left) or width < 70
     assert len(words(left)) + len(words(right)) <= width
 

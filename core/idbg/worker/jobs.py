@@ -39,6 +39,7 @@ class Jobs:
         self.request: Compile | None = None
         self.error: BaseException | None = None
         self.comparing: Comparing | None = None
+        self.checks = True  # whether the last run's backend asks rules
 
     def do(self, request: Request) -> SessionEvent:
         """What the request comes to: the event that ends it."""
@@ -56,6 +57,7 @@ class Jobs:
         """Compile and run the program once. Whatever goes wrong in it is told in the event."""
         began = time.monotonic()
         self.last, self.request, self.error, self.comparing = None, request, None, None
+        self.checks = True
         failure: Failure | None = None
         run = Run(request.run, request.program, request.target, time.time(), request.comparison)
 
@@ -70,8 +72,9 @@ class Jobs:
             failure = failure_of(error, request.program, request.target.backend)
         self._tell_frames(request, tell)
         seconds = time.monotonic() - began
-        run.apply(RunEnded(run=request.run, verdict="clean", seconds=seconds, failure=failure))
-        return RunEnded(run=request.run, verdict=run.verdict, seconds=seconds, failure=failure)
+        ended = RunEnded(run=request.run, verdict="clean", seconds=seconds, failure=failure, checked=self.checks)
+        run.apply(ended)
+        return replace(ended, verdict=run.verdict)
 
     def _tell_frames(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
         """What became of single frames: which did not compile, where the program's end says nothing of them, and whose
@@ -104,6 +107,7 @@ class Jobs:
             repros=Path(request.folder),
             rules=target.rules,
         )
+        self.checks = backend.backend.checks
         capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
         if request.comparison is not None:
             self.comparing = Comparing(request.run, request.comparison, target, backend, Path(request.folder), tell)

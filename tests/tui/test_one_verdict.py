@@ -1,0 +1,135 @@
+"""Is nothing on the screen green beside what is red, and does each part say of what it speaks?"""
+
+from pathlib import Path
+
+from recorded import app_of, chain, log, state_of
+from test_app import bar, settle
+
+from idbg import events
+from idbg.events import SessionEvent
+from idbg.records import Failure, Graph, GraphId, NodeId, Program, Target, Violation
+from idbg_tui import stage_words, status
+from idbg_tui.panes.violations import ViolationsPane
+from idbg_tui.state import State
+
+DENY = 'kind = "unsupported_ops"\nseverity = "reject"\ndeny = ["relu", "linear"]\nstages = ["dynamo"]\n'
+IN_DYNAMO = f'name = "d"\n[[rules]]\n{DENY}'
+NONE = 'name = "none"\n[[rules]]\nkind = "unsupported_ops"\nseverity = "reject"\ndeny = ["no_such_op"]\n'
+DYNAMO = GraphId("0/0", "dynamo")
+REFUSED = Failure("constraints", "2 violations of the rules of d:\n", type="ConstraintViolation")
+STARTED = events.RunStarted(run=1, program=Program("m.py"), target=Target(rules=IN_DYNAMO, strict=True))
+BROKEN = Violation(rule="unsupported_ops", severity="reject", node=NodeId(DYNAMO, "relu_0"), found="f", wanted="w")
+TWO_GRAPHS = (
+    events.GraphCaptured(run=1, graph=Graph(DYNAMO, chain(2).nodes)),
+    events.GraphCaptured(run=1, graph=chain(2)),
+)
+
+
+def words(pieces: list[tuple[str, str]]) -> str:
+    return "".join(text for text, _ in pieces)
+
+
+def stopped() -> State:
+    """Strict rules have refused the Dynamo graph; the inference graph, which is shown, breaks none."""
+    state = State()
+    found = events.ViolationsFound(run=1, violations=(BROKEN, BROKEN))
+    state.apply(
+        [STARTED, *TWO_GRAPHS, found, events.RunEnded(run=1, verdict="violations", seconds=1.0, failure=REFUSED)]
+    )
+    assert state.graph_id is not None and state.graph_id.stage == "inference"
+    return state
+
+
+def ended(*told: SessionEvent, rules: str = NONE, **end: object) -> State:
+    state = State()
+    started = events.RunStarted(run=1, program=Program("m.py"), target=Target(rules=rules))
+    state.apply([started, *TWO_GRAPHS, *told, events.RunEnded(run=1, verdict="clean", seconds=1.0, **end)])  # type: ignore[arg-type]
+    return state
+
+
+def green(state: State) -> list[str]:
+    left, right = status.header(state, 200)
+    return [text for text, style in (*left, *right) if "success" in style]
+
+
+def test_a_stage_without_violations_says_where_they_are_and_shows_no_green() -> None:
+    state = stopped()
+    left, right = status.header(state, 200)
+    assert "inference no rule broken · dynamo ✘ 2 reject" in words(left)
+    assert words(right).startswith("✘ stopped by the rules")
+    assert green(state) == []
+    assert stage_words.elsewhere(state) == "dynamo: 2 rejected"
+
+
+def test_a_clean_run_of_clean_stages_is_green_once_and_again() -> None:
+    assert green(ended()) == ["✔ no rule broken", "✔ clean"]
+
+
+def test_nothing_is_green_beside_a_compile_that_failed_unseen() -> None:
+    swallowed = events.FrameFailed(run=1, frame="0/0", failure=Failure("torch", "no such file", type="ImportError"))
+    state = ended(swallowed)
+    assert green(state) == []
+    assert "1 frame did not compile" in words(status.header(state, 200)[1])
+
+
+def test_nothing_is_green_while_a_run_goes_on() -> None:
+    state = ended()
+    state.apply([events.RunStarted(run=2, program=Program("m.py"), target=Target(rules=NONE))])
+    assert green(state) == []
+
+
+def test_a_backend_that_asks_no_rules_is_not_called_clean() -> None:
+    state = ended(rules=IN_DYNAMO, checked=False)
+    assert words(status.header(state, 200)[1]).startswith("✔ compiled, no rules asked")
+
+
+def test_after_an_edit_the_runs_verdict_is_said_to_be_of_the_rules_before() -> None:
+    state = ended()
+    state.apply([events.RulesEdited(text=IN_DYNAMO, origin="editor")])
+    left, right = status.header(state, 200)
+    assert "dynamo ✘ 2 reject" in words(left)
+    assert words(right).startswith("by the rules before the edit: ✔ clean") and green(state) == []
+    assert words(status.header(state, 60)[1]) == "old rules: ✔"
+
+
+def test_a_comment_is_no_edit_of_the_rules() -> None:
+    state = ended()
+    state.apply([events.RulesEdited(text=f"# a comment\n{NONE}", origin="editor")])
+    assert green(state) == ["✔ no rule broken", "✔ clean"]
+
+
+def test_rules_that_were_relaxed_until_nothing_breaks_them_are_green_under_the_old_verdict() -> None:
+    state = state_of("resnet")
+    state.apply([events.RulesEdited(text=NONE, origin="editor")])
+    left, right = status.header(state, 200)
+    assert "✔ no rule broken" in words(left) and "before the edit: ⚠ 57 violations" in words(right)
+
+
+async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) -> None:
+    app = app_of("mlp_train", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        app.state.apply([events.RulesEdited(text=IN_DYNAMO, origin="editor")])
+        app.show()
+        pane = app.body.panes[4]
+        assert isinstance(pane, ViolationsPane)
+        pane._forget_gone()
+        await settle(pilot)
+        told = pane.lines.line(0).text
+        assert "forward + backward: no rule of d is broken · dynamo: 2 rejected: v goes there" in told
+        assert pane.mark == "0 here" and "✔" not in (app.query_one("#tabs").border_title or "")
+        await pilot.press("8", "w")
+        await settle(pilot)
+        relax = app.body.panes[8].relax  # type: ignore[attr-defined]
+        assert "dynamo: 2 rejected" in relax._empty and "nothing is rejected" in relax._empty
+        assert "✔" not in bar(app, "header")
+
+
+def test_no_recording_shows_a_green_verdict_that_its_events_deny() -> None:
+    for name in ("attention", "mlp_train", "planted", "resnet", "benched"):
+        assert log(name)
+        state = state_of(name)
+        run = state.run
+        assert run is not None
+        if run.violations or (run.diff is not None and not run.diff.passed):
+            assert "✔ clean" not in words(status.header(state, 200)[1]), name
