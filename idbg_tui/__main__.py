@@ -54,9 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_USAGE
     with session:
         gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
+        from idbg_tui import theming
         from idbg_tui.app import IdbgApp
 
         app = IdbgApp(session, chosen)
+        if not chosen.theme and app.console.color_system == "standard":
+            app.theme = theming.SIXTEEN  # made for it: others come out as whatever of the 16 is nearest
         gc.freeze()  # modules stay: later collections need not look at them
         gc.enable()
         return _show(app)

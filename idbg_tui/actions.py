@@ -197,6 +197,32 @@ class Actions(BenchActions):
         else:
             self.flash(otherwise)
 
+    # ---------------------------------------------------------------- what panes say
+
+    def on_node_chosen(self, message: messages.NodeChosen) -> None:
+        if not self.state.choose(message.node, jump=message.jump):
+            self.flash(f"the graphs that are shown have no node {message.node.name}")
+        self.show_selection()
+
+    def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
+        launch = message.handle, message.line
+        if not self.state.choose_kernel(message.frame, message.part, message.name, *launch):
+            self.flash(f"the code that is shown does not launch {message.handle or message.name}: r compiles again")
+        self.show()
+
+    def on_line_chosen(self, message: messages.LineChosen) -> None:
+        self.state.choose_line(message.file, message.line)
+        self.show_selection()
+
+    def on_rules_changed(self, message: messages.RulesChanged) -> None:
+        self.session.edit_rules(message.text, message.origin)
+
+    def on_repro_asked(self, message: messages.ReproAsked) -> None:
+        self.attempt(lambda: self.session.export_repro(message.node, message.rule))
+
+    def on_flash(self, message: messages.Flash) -> None:
+        self.flash(message.text, message.level)
+
     # ---------------------------------------------------------------- files
 
     def action_copy(self) -> None:

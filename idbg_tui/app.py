@@ -17,7 +17,7 @@ from idbg.errors import SettingsError
 from idbg.events import SessionEvent
 from idbg.session import Session
 from idbg.settings import Settings
-from idbg_tui import keymap, messages, signs, status, theming
+from idbg_tui import keymap, signs, status, theming
 from idbg_tui.actions import Actions, Level
 from idbg_tui.commands import IdbgCommands
 from idbg_tui.inbox import Inbox
@@ -148,8 +148,9 @@ class IdbgApp(Actions):
             self._say_elsewhere()
 
     def _say_elsewhere(self) -> None:
-        if words := status.elsewhere(self.state):
-            self._flash, self._flash_of_run = (words, "info"), True
+        said = status.compared(self.state)
+        if said[0] or (said := (status.elsewhere(self.state), "info"))[0]:
+            self._flash, self._flash_of_run = said, True
 
     # ---------------------------------------------------------------- state becomes screen
 
@@ -228,29 +229,3 @@ class IdbgApp(Actions):
     def on_descendant_focus(self, event: ui.DescendantFocus) -> None:
         self.body.focus_moved(event.widget)
         self._show_bars()
-
-    # ---------------------------------------------------------------- what panes say
-
-    def on_node_chosen(self, message: messages.NodeChosen) -> None:
-        if not self.state.choose(message.node, jump=message.jump):
-            self.flash(f"the graphs that are shown have no node {message.node.name}")
-        self.show_selection()
-
-    def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
-        launch = message.handle, message.line
-        if not self.state.choose_kernel(message.frame, message.part, message.name, *launch):
-            self.flash(f"the code that is shown does not launch {message.handle or message.name}: r compiles again")
-        self.show()
-
-    def on_line_chosen(self, message: messages.LineChosen) -> None:
-        self.state.choose_line(message.file, message.line)
-        self.show_selection()
-
-    def on_rules_changed(self, message: messages.RulesChanged) -> None:
-        self.session.edit_rules(message.text, message.origin)
-
-    def on_repro_asked(self, message: messages.ReproAsked) -> None:
-        self.attempt(lambda: self.session.export_repro(message.node, message.rule))
-
-    def on_flash(self, message: messages.Flash) -> None:
-        self.flash(message.text, message.level)

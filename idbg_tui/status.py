@@ -106,8 +106,13 @@ def _none_here(state: State) -> Iterator[Piece]:
 
 
 def _figures(state: State) -> Iterator[Piece]:
-    """The most memory that a graph of the level needs at once, and how many partitions fallbacks leave, if known."""
+    """Where Dynamo stopped a graph or compiled again, the most memory that a graph of the level needs at once, and how
+    many partitions fallbacks leave, if known."""
     style, dot = "$foreground 75%", f" {MARKS['separator']} "
+    run = state.shown
+    told = [("break", len(run.breaks)), ("recompile", len(run.recompiles))] if run is not None else []
+    if words := ", ".join(counted(count, name) for name, count in told if count):
+        yield f"{dot}{words}", "$text-warning"
     if state.peak is not None and state.peak[1].peak_bytes:
         graph, profile = state.peak
         where = f" ({stages.name_of(graph.id)})" if len(state.level) > 1 else ""
@@ -299,6 +304,21 @@ def _failed(failure: Failure) -> str:
         repro = f"repro {cut(_short(failure.repro), _PATH)}" if failure.repro else "x writes a repro"
         return f"{line.what}: {line.cause.partition(' of the rules of')[0]} over all stages; {repro}"
     return f"{line}; 7 Log has the rest"
+
+
+def compared(state: State) -> tuple[str, str]:
+    """What came of the comparison that has just ended, and where the first bad kernel is; "" without one."""
+    report = state.run.diff if state.run is not None else None
+    if report is None or report.verdict == "error":
+        return "", "info"
+    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    if bad is not None:
+        place = f", {os.path.basename(bad.file)}:{bad.line}" if bad.file else ""
+        return f"the first bad {'node' if bad.by_halves else 'kernel'} is {bad.name}{place}: enter goes there", "error"
+    if report.verdict == "passed":
+        return f"{report.test} agrees with {report.reference}", "info"
+    why = "no kernel is worse than its inputs" if report.kernels else "D says in which kernel"
+    return f"{report.test} does not agree with {report.reference}: {why}", "error"
 
 
 def elsewhere(state: State) -> str:

@@ -15,6 +15,8 @@ from textual.theme import Theme
 from idbg.errors import SettingsError
 
 DEFAULT = "idbg-dark"
+SIXTEEN = "ansi"
+"""The theme for terminals of 16 colours, and of 8."""
 _SHIPPED = (Path(__file__).parent / "_themes", Path(__file__).parents[1] / "themes")
 
 

@@ -6,7 +6,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from idbg.diff import KernelError, TensorDiff
+from idbg.diff import DiffReport, KernelError, TensorDiff
 from idbg.records import NodeId
 from idbg_tui import diff_list
 from idbg_tui.diff_columns import Columns
@@ -111,6 +111,7 @@ class KernelDiffPane(FindingPane):
         self._failed_only = False
         self._query = ""
         self._state: State | None = None
+        self._landed: DiffReport | None = None  # whose first bad kernel the cursor was put on
 
     def compose(self) -> ComposeResult:
         yield self.lines
@@ -131,8 +132,21 @@ class KernelDiffPane(FindingPane):
         if (now := _since(state)) is not None:
             found.insert(0, now)
         first = report.first_bad_kernel
-        self.lines.show_items(found, None if first is None else report.kernels[first], "")
+        culprit = None if first is None else report.kernels[first]
+        self.lines.show_items(found, culprit, "")
+        if report is not self._landed:
+            self._landed = report
+            self._land(culprit)
         self.mark = VERDICT_SIGNS[diff_list.LOOKS[report.verdict]]
+
+    def _land(self, culprit: KernelError | None) -> None:
+        """A new comparison: the cursor goes to the first bad kernel, and, if the user waits for it here, all else."""
+        row = next((row for row, item in enumerate(self.lines.items) if item is culprit), None)
+        if culprit is None or row is None:
+            return
+        self.lines.place_cursor(row)
+        if self.has_pseudo_class("focus-within") and self._is_shown(culprit):
+            self._go_to(culprit)
 
     # ---------------------------------------------------------------- keys
 

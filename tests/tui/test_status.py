@@ -6,7 +6,7 @@ from test_costing import FALL, PAD, PEAK
 
 from idbg import events
 from idbg.events import SessionEvent
-from idbg.records import SEVERITIES, Failure, Program, Target
+from idbg.records import SEVERITIES, Failure, GraphBreak, Program, Target
 from idbg_tui import keymap, status
 from idbg_tui.state import State
 from idbg_tui.widgets.bars import Piece
@@ -199,3 +199,21 @@ def test_why_there_is_no_repro_is_said_once() -> None:
     failure = Failure(kind="input", message="no repro can be written: relu is no tensor\nmore")
     flash = status.flash(events.ReproEnded(run=1, path="", failure=failure))
     assert flash == ("no repro can be written: relu is no tensor", "error")
+
+
+def test_graph_breaks_and_recompiles_are_counted_in_the_header() -> None:
+    state = state_of("resnet")
+    assert "break" not in words(status.header(state, 160)[0])
+    run = state.shown
+    assert run is not None
+    run.breaks += [GraphBreak("print"), GraphBreak("item")]
+    run.recompiles.append(events.Recompiled(at=0.0, run=run.number, frame="0/1", reason="x.size(0) was 8"))
+    assert "2 breaks, 1 recompile" in words(status.header(state, 160)[0])
+    assert "2 breaks, 1 recompile" in words(status.header(state, 80)[0])
+
+
+def test_a_comparison_ends_with_the_first_bad_kernel_and_not_with_rules() -> None:
+    said, level = status.compared(state_of("planted"))
+    kernel = "cpp_fused__softmax__unsafe_view_add_mul_1"
+    assert said == f"the first bad kernel is {kernel}, planted.py:18: enter goes there" and level == "error"
+    assert status.compared(state_of("resnet"))[0] == ""

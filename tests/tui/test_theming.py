@@ -1,12 +1,15 @@
 """Do all themes load, and does a bad one stop nothing?"""
 
+import shutil
 from pathlib import Path
 
 import pytest
+from recorded import RECORDINGS
 from textual.theme import Theme
 
 from idbg.errors import SettingsError
-from idbg_tui import theming
+from idbg_tui import __main__, theming
+from idbg_tui.app import IdbgApp
 
 
 def test_the_shipped_themes_are_themes() -> None:
@@ -38,3 +41,38 @@ def test_a_bad_theme_is_reported_and_the_others_are_there(tmp_path: Path) -> Non
     bad, good = theming.themes((tmp_path, tmp_path / "nowhere"))
     assert isinstance(bad, SettingsError)
     assert isinstance(good, Theme) and good.name == "good"
+
+
+@pytest.mark.parametrize(
+    ("environ", "asked", "theme"),
+    [
+        ({"TERM": "linux"}, [], "ansi"),
+        ({"TERM": "xterm-16color"}, [], "ansi"),
+        ({"TERM": "linux"}, ["--theme", "idbg-light"], "idbg-light"),
+        ({"TERM": "xterm-256color"}, [], "idbg-dark"),
+        ({"TERM": "linux", "COLORTERM": "truecolor"}, [], "idbg-dark"),
+        ({"TERM": "linux", "NO_COLOR": "1"}, [], "ansi"),
+    ],
+)
+def test_a_terminal_of_16_colours_takes_the_theme_that_is_made_for_it(
+    environ: dict[str, str], asked: list[str], theme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+
+    def show(app: IdbgApp) -> int:
+        shown.append(app.theme)
+        return 0
+
+    for name in ("COLORTERM", "NO_COLOR", "TEXTUAL_COLOR_SYSTEM", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(__main__, "_show", show)
+    monkeypatch.setattr(__main__, "_check_terminal", lambda: None)
+    (tmp_path / "settings.toml").touch()
+    monkeypatch.setenv("IDBG_SETTINGS", str(tmp_path / "settings.toml"))
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    shutil.copy(RECORDINGS / "mlp_train.jsonl", saved / "events.jsonl")
+    assert __main__.main([str(saved), *asked]) == 0
+    assert shown == [theme]
