@@ -2,19 +2,15 @@
 
 Torch lets g++ write under the final name in the user's cache, and takes whatever has that name for whole ever after.
 Here each compiler writes into a folder of this process's own, and what is whole is moved to its place in one step.
-`install` puts this into torch's modules, and into the processes of its pool. Each name here was there in 2.11 to 2.15.
+`compat_scratch.begin` has this put into torch's modules.
 """
 
-import importlib
 import os
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -23,83 +19,23 @@ from typing import Any, cast
 import torch._inductor.codecache as codecache
 import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
-from torch._inductor.compile_worker import subproc_pool
-from torch._inductor.utils import python_subprocess_env
 from torch.utils._filelock import FileLock
 
+from idbg.engine.compat_scratch import private
 from idbg.engine.torn import is_torn
-from idbg.worker.child import SCRATCH  # the folder that the host made for this process, and removes
 
-POLL_SECONDS = 0.2
 DRAIN_SECONDS = 1.0  # for what a killed compiler's children still say
 # What g++ says of a precompiled header that was not written to its end
 _BAD_HEADER = (b"precompiled header", b"PCH file", b".gch")
-_TEMPORARY = ("torch._inductor.codecache", "triton.runtime.build", "triton.backends.nvidia.compiler")
-
-Tell = Callable[[str], None]
 _Original = Callable[..., Any]
 
 
-def _print(text: str) -> None:
-    print(f"idbg: {text}", file=sys.stderr)
-
-
-@dataclass
-class _Private:
-    """This process's folder for what is not finished, and whom to tell of what was found torn."""
-
-    folder: Path | None = None
-    tell: Tell = _print
-
-    def new(self) -> Path:
-        """A folder for one build."""
-        assert self.folder is not None
-        self.folder.mkdir(exist_ok=True)  # whatever tidies /tmp may have taken it from a long session
-        return Path(tempfile.mkdtemp(dir=self.folder, prefix="build-"))
-
-
-_private = _Private()
-
-
-def install(tell: Tell | None = None) -> None:
-    """Compilers of this process, and of torch's pool, write privately from here on. Idempotent.
-
-    `tell` gets a sentence for each torn file of others that was met, removed and built again.
-    """
-    if tell is not None:
-        _private.tell = tell
-    if _private.folder is None:
-        given = os.environ.pop(SCRATCH, "")  # the program under debug need not see it
-        if not given:
-            return
-        _private.folder = Path(given)
-        cast("Any", cpp_builder).subprocess = _Compilers("subprocess")
-        cast("Any", codecache).subprocess = _Compilers("subprocess")
-        cast("Any", codecache)._worker_compile_cpp = _over_whole_files(codecache._worker_compile_cpp)
-        cast("Any", cpu_vec_isa.VecISA).check_build = _checked_whole(cpu_vec_isa.VecISA.check_build)
-        cast("Any", subproc_pool).SubprocPickler = Pickler
-        cast("Any", subproc_pool).python_subprocess_env = _with_scratch(python_subprocess_env)
-    for name in _TEMPORARY:
-        module = sys.modules.get(name)
-        if module is not None and not isinstance(module.__dict__.get("tempfile"), _Temporary):
-            module.__dict__["tempfile"] = _Temporary("tempfile")
-
-
-def environment() -> dict[str, str]:
-    """What a process of ours needs in its environment for `install` there to have our folder."""
-    return {SCRATCH: str(_private.folder)} if _private.folder else {}
-
-
-def _with_scratch(original: _Original) -> _Original:
-    return lambda: {**original(), **environment()}
-
-
-class Pickler(subproc_pool.SubprocPickler):
-    """What torch's pool makes first in its own process, by this name: there it brings `install` along."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        install()
+def install() -> None:
+    """Compilers of this process write privately from here on."""
+    cast("Any", cpp_builder).subprocess = _Compilers("subprocess")
+    cast("Any", codecache).subprocess = _Compilers("subprocess")
+    cast("Any", codecache)._worker_compile_cpp = _over_whole_files(codecache._worker_compile_cpp)
+    cast("Any", cpu_vec_isa.VecISA).check_build = _checked_whole(cpu_vec_isa.VecISA.check_build)
 
 
 # ------------------------------------------------------------- a compiler writes
@@ -134,19 +70,19 @@ def _output_at(command: object) -> int | None:
 
 def _built(command: list[str], at: int, how: dict[str, Any]) -> "subprocess.CompletedProcess[Any]":
     place = Path(command[at])
-    folder = _private.new()
+    folder = private.new()
     try:
         made = folder / "made"
         made.mkdir()
-        private = [*command[:at], str(made / place.name), *command[at + 1 :]]
+        ours = [*command[:at], str(made / place.name), *command[at + 1 :]]
         check = how.pop("check", False)
         # g++ keeps its own half-done files (cc*.s) in TMPDIR, and so does each of its children
         how["env"] = {**(how.get("env") or os.environ), "TMPDIR": str(folder)}
-        done = _run(private, folder, **how)
+        done = _run(ours, folder, **how)
         if done.returncode and (header := _bad_header(command, done.stdout)):
             header.unlink(missing_ok=True)
-            _private.tell(f"a precompiled header in Inductor's cache was not whole, and was removed: {header}")
-            done = _run(private, folder, **how)
+            private.tell(f"a precompiled header in Inductor's cache was not whole, and was removed: {header}")
+            done = _run(ours, folder, **how)
         for file in sorted(made.iterdir()) if not done.returncode else ():
             _move(file, place.with_name(file.name))
     finally:
@@ -222,16 +158,6 @@ def _bad_header(command: Sequence[str], said: object) -> Path | None:
     return next((Path(name) for name in names if os.path.exists(name)), None)
 
 
-class _Temporary(ModuleType):
-    """`tempfile` for torch's modules: their temporary folders go with this process."""
-
-    def __getattr__(self, name: str) -> object:
-        found = getattr(tempfile, name)
-        if name not in ("TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile", "mkdtemp", "mkstemp"):
-            return found
-        return lambda *given, **how: found(*given, **{"dir": _private.folder, **how})
-
-
 # ------------------------------------------------------------- what others left torn
 
 
@@ -268,13 +194,7 @@ def _checked_whole(original: _Original) -> _Original:
 def _remove_torn(target: Path) -> None:
     if is_torn(target):
         target.unlink(missing_ok=True)
-        _private.tell(
+        private.tell(
             f"a file in Inductor's cache was not written to its end, by a compile that was killed; it was removed, "
             f"and is built again: {target}"
         )
-
-
-def warm() -> None:
-    """Import what takes seconds, before the first compile asks for it."""
-    importlib.import_module("torch._inductor.compile_fx")
-    install()

@@ -13,6 +13,7 @@ from typing import cast, get_args
 import msgspec
 
 from idbg.bench.records import Subject, Task
+from idbg.engine import compat_scratch
 from idbg.worker.main import end, flush
 
 
@@ -22,12 +23,11 @@ def main() -> None:
     for fd in (host_fd, answer_fd):
         os.set_inheritable(fd, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
+    compat_scratch.begin()
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
 
-    from idbg.engine import compat_builds
     from idbg.engine.bench.measure import answer
 
-    compat_builds.install()
     found = answer(msgspec.json.decode(subject, type=Subject), cast("Task", task))
     flush()
     with os.fdopen(answer_fd, "wb") as pipe:

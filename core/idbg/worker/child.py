@@ -19,8 +19,8 @@ from idbg.worker import protocol
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
 CHUNK = 65_536
-TIDY_SECONDS = 1.0  # for compilers to delete what they have half-written
-SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat_builds.py
+TIDY_SECONDS = 1.0  # for what the program started to end in order
+SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat_scratch.py
 GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 

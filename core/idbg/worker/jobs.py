@@ -10,8 +10,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg import accelerator, events
-from idbg.engine import backends, compat_builds
+from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
+from idbg.engine.compat_scratch import private
 from idbg.engine.failures import failure_of, failure_of_frame, innermost
 from idbg.engine.lowered import lowered
 from idbg.engine.owners import chain
@@ -203,7 +204,7 @@ def _tried(path: Path) -> tuple[int, str]:
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "idbg.worker.alone", str(path)],
-            env={**os.environ, **compat_builds.environment()},
+            env={**os.environ, **private.environment()},
             capture_output=True,
             text=True,
             errors="replace",

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from idbg import events, places
+from idbg.engine import compat_scratch
 from idbg.events import SessionEvent
 from idbg.worker import protocol
 from idbg.worker.protocol import Compile, Request
@@ -56,13 +57,13 @@ def main() -> None:
         requests.put(protocol.decode(sys.argv[3].encode()))
     threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
     _check_cache(pipe.emit)
+    compat_scratch.begin(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
 
     import torch
 
-    from idbg.engine import backends, compat_builds
+    from idbg.engine import backends
     from idbg.worker.jobs import Jobs
 
-    compat_builds.install(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
     pipe.emit(
         events.WorkerStarted(
             pid=os.getpid(),
@@ -74,7 +75,7 @@ def main() -> None:
         )
     )
     if requests.empty():
-        compat_builds.warm()
+        import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it
     jobs = Jobs(pipe.emit)
     while True:
         request = requests.get()

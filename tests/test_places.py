@@ -1,0 +1,74 @@
+"""A user without a home, or without a cache that can be written, is told in a sentence or not at all: no traceback."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from idbg import places
+from idbg.errors import BadInput
+
+# As on a machine that does not know our uid, with nothing in the environment that would tell a home.
+HOMELESS = """
+import os, pwd, sys
+def unknown(uid): raise KeyError(uid)
+pwd.getpwuid = unknown
+for name in list(os.environ):
+    if name.startswith("XDG_") or name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        del os.environ[name]
+from importlib import import_module
+sys.exit(import_module(sys.argv[1]).main(sys.argv[2:]))
+"""
+PROGRAM = "import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(3)))\n"
+
+
+def homeless(place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    (place / "program.py").write_text(PROGRAM)
+    environ = {**os.environ, "TMPDIR": str(place), **variables}
+    command = [sys.executable, "-c", HOMELESS, *words]
+    return subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, timeout=200)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("info",), ("accelerators",), ("run", "program.py", "--backend", "eager"), ("bench", "--resume")],
+    ids=lambda words: words[0],
+)
+def test_every_verb_works_without_a_home(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = homeless(tmp_path, "idbg.cli", *words)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (2 if "--resume" in words else 0), done.stderr  # there is nothing to resume
+
+
+def test_without_a_home_our_folder_is_ours_alone(tmp_path: Path) -> None:
+    assert homeless(tmp_path, "idbg.cli", "info").returncode == 0
+    folder = tmp_path / f"idbg-uid-{os.getuid()}"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    done = homeless(tmp_path, "idbg.cli", "info")
+    assert f"{folder}/" not in done.stdout, "another user may have put something there"
+
+
+def test_a_home_that_is_not_there_is_named() -> None:
+    with pytest.raises(BadInput, match="~nobody-knows/x: there is no such home folder"):
+        places.expanded("~nobody-knows/x")
+
+
+def test_a_cache_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cache = str(tmp_path / "file" / "cache")
+    done = homeless(tmp_path, "idbg.cli", "run", "program.py", TORCHINDUCTOR_CACHE_DIR=cache)
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert said.count(f"the worker could not start: Inductor's cache {cache} cannot be made: Not a directory") == 1
+    assert "name another with TORCHINDUCTOR_CACHE_DIR" in said
+    assert "Traceback" not in said
+
+
+def test_the_inductor_cache_is_where_torch_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    assert str(places.inductor_cache({})) == default_cache_dir()
