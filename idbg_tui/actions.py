@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec.structs import replace
 from textual.timer import Timer
 
-from idbg import accelerator
+from idbg import accelerator, verdict
 from idbg.errors import AcceleratorError, IdbgError
 from idbg.records import SEVERITIES, Target
 from idbg.rules_file import for_backend
@@ -18,6 +18,7 @@ from idbg.session import Session
 from idbg.settings import Settings
 from idbg_tui import messages, status
 from idbg_tui.bench_actions import BenchActions
+from idbg_tui.headlines import place_of
 from idbg_tui.layout import Body
 from idbg_tui.walk import Relation
 
@@ -230,8 +231,13 @@ class Actions(BenchActions):
         self.flash(f"there is nothing to copy in {self.body.panes[self.body.current].LABEL}")
 
     def action_edit(self) -> None:
-        node = self.state.node
-        if node is not None and node.file:
+        """Open the selected node's line; where the last run failed before it had any, the line of the failure."""
+        node, run = self.state.node, self.state.run
+        cause = run and (run.failure or verdict.cause(run))
+        file, line = place_of(cause) if cause and (node is None or self.state.shown is not run) else ("", 0)
+        if file:
+            self.post_message(messages.EditorAsked(file, line))
+        elif node is not None and node.file:
             self.post_message(messages.EditorAsked(node.file, node.line))
         elif self.state.program is not None and not self.state.program.module:
             self.post_message(messages.EditorAsked(self.state.program.path))

@@ -4,12 +4,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log10
-from os.path import basename
 from typing import Literal
 
 from idbg.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst
 from idbg.records import Failure, Verdict
 from idbg.reports.because import decider
+from idbg_tui import file_names
 from idbg_tui.amounts import counted
 from idbg_tui.diff_columns import Columns
 from idbg_tui.panes.graph_columns import cut_shape
@@ -322,7 +322,7 @@ def _nodes(one: KernelError) -> str:
 
 
 def _place(one: KernelError) -> str:
-    return f"{basename(one.file)}:{one.line}" if one.file else ""
+    return file_names.place(one.file, one.line) if one.file else ""
 
 
 def level(error: float | None) -> str:

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from idbg import costs
 from idbg.analysis.partition import HOST
 from idbg.constraints import Constraint, Finding, Findings
 from idbg.diff import KernelError
 from idbg.records import SEVERITIES, Graph, Kernel, KernelCall, Node, NodeId, Sym, TensorMeta
-from idbg_tui import kernel_times
+from idbg_tui import file_names, kernel_times
 from idbg_tui.amounts import counted, size
 from idbg_tui.diff_list import figure
 from idbg_tui.rule_costs import waste_words
@@ -47,7 +46,7 @@ def facts(state: State) -> list[Fact]:
         *_padding(state.findings(graph), node),
         *_side(state, graph, node),
         *_memory(state, graph, node),
-        *_where(node),
+        *_where(state, node),
         *_neighbours(graph, "inputs", node.inputs),
         *_neighbours(graph, "users", graph.users.get(node.name, ())),
         *([Fact("args", node.args)] if node.args else []),
@@ -151,9 +150,9 @@ def _memory(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
         yield Fact("memory", peak, node=graph.node_id(profile.peak_at))
 
 
-def _where(node: Node) -> Iterator[Fact]:
+def _where(state: State, node: Node) -> Iterator[Fact]:
     if node.file:
-        place = f"{Path(node.file).name}:{node.line}"
+        place = file_names.place(node.file, node.line, state.files)
         yield Fact("from", f"{place}  {node.code.strip()}".rstrip(), file=node.file, line=node.line)
     if node.module or node.module_class:
         yield Fact("module", f"{node.module}  {node.module_class}".strip())

@@ -3,9 +3,9 @@
 import ast
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from idbg.records import Failure
+from idbg_tui import file_names
 
 _WHAT = {
     "user": "the program raised {type}",
@@ -53,13 +53,18 @@ def headline(failure: Failure) -> Headline:
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
 
 
-def _place(failure: Failure) -> str:
+def place_of(failure: Failure) -> tuple[str, int]:
     """File and line: the failure's own, or the innermost of those that torch's message quotes, the user's first."""
     if failure.file:
-        return f"{Path(failure.file).name}:{failure.line}"
+        return failure.file, failure.line
     quoted = _QUOTED.findall(failure.message.partition("from user code:")[2])
     own = [(file, line) for file, line in quoted if "site-packages" not in file]
-    return next((f"{Path(file).name}:{line}" for file, line in reversed(own or quoted)), "")
+    return next(((file, int(line)) for file, line in reversed(own or quoted)), ("", 0))
+
+
+def _place(failure: Failure) -> str:
+    file, line = place_of(failure)
+    return file_names.place(file, line) if file else ""
 
 
 def _cause(failure: Failure) -> str:

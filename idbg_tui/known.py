@@ -1,5 +1,6 @@
 """What is known of the session's runs, and of the graph and the node that are shown? Looked up, never changed here."""
 
+import os
 import time
 from dataclasses import dataclass, field
 
@@ -66,6 +67,8 @@ class Known:
     worker_died: WorkerDied | None = None
     _provenance: tuple[int, Provenance] | None = None
     _times: tuple[KernelTimes, dict[tuple[str, str, str], KernelTime]] | None = None
+    _files: frozenset[str] = frozenset()
+    _files_of: dict[GraphId, Graph] = field(default_factory=dict)  # those whose files are in `_files`
     _errors: tuple[DiffReport, dict[tuple[str, str, str], KernelError]] | None = None
 
     @property
@@ -116,6 +119,19 @@ class Known:
         """Whether the shown run has the code that another has there, so that its launches are the same."""
         mine, other = (one.codes.get((frame, part)) if one else None for one in (self.shown, run))
         return self.shown is run or (mine is not None and other is not None and mine.text == other.text)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files that the shown run's nodes come from, and the program's own: names are told apart among them."""
+        for key, graph in (self.shown.graphs if self.shown else {}).items():
+            if self._files_of.get(key) is not graph:
+                self._files_of[key] = graph
+                self._files |= {node.file for node in graph.nodes if node.file}
+        program = self.program
+        own = os.path.join(program.cwd, program.path) if program and not program.module else ""
+        alike = {os.path.realpath(file) for file in self._files if os.path.basename(file) == os.path.basename(own)}
+        known = not os.path.isabs(own) or os.path.realpath(own) in alike  # one file may be spelled in two ways
+        return self._files if known else self._files | {own}
 
     @property
     def running(self) -> bool:

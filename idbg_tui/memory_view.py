@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from idbg.analysis.liveness import Alive, MemoryProfile
 from idbg.records import Graph, Node
-from idbg_tui import stages
+from idbg_tui import file_names, stages
 from idbg_tui.amounts import and_unsized, column_size, counted, size
 from idbg_tui.listing import Entry, sentences
 from idbg_tui.panes.graph_columns import cut_shape, op_of, shape_of
@@ -81,7 +80,7 @@ def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
 def _summary(graph: Graph, profile: MemoryProfile) -> str:
     node = graph.by_name[profile.peak_at]
     place = next(index for index, other in enumerate(graph.nodes, 1) if other is node)
-    line = f" ({Path(node.file).name}:{node.line})" if node.file else ""
+    line = f" ({file_names.place(node.file, node.line)})" if node.file else ""
     given = sum(one.nbytes for one in profile.alive if graph.by_name[one.node].role in ("weight", "buffer"))
     weights = f"; weights and buffers take {size(given)} of it" if given else ""
     return (
@@ -113,5 +112,5 @@ def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: 
 def _from(node: Node) -> str:
     """The user's line; of what the graph is given, where it is from."""
     if node.file:
-        return f"{Path(node.file).name}:{node.line}  {node.code.strip()}"
+        return f"{file_names.place(node.file, node.line)}  {node.code.strip()}"
     return node.module or (node.target if node.op == "get_attr" else "")

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from idbg import events, verdict
 from idbg.events import SessionEvent
 from idbg.records import Failure, Severity, Verdict
 from idbg.run import Run
-from idbg_tui.headlines import headline
+from idbg_tui import file_names
+from idbg_tui.headlines import headline, place_of
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
@@ -23,6 +23,7 @@ _KINDS = {
 _LEVELS: dict[str, Severity] = {"warning": "fallback", "error": "reject"}
 # CSI, OSC (up to its end), other two-character escapes; then what is left of control characters
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL)
+_QUOTED = re.compile(r'\s*File "([^"<]+)", line (\d+)')
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -138,12 +139,12 @@ def failure(failed: Failure) -> Iterator[Told]:
     named = failed.kind in ("user", "torch", "backend") and failed.type and not first.startswith(failed.type)
     cause = line.cause if hidden else f"{failed.type}: {first}" if named else first
     whose = f"{_KINDS[failed.kind]}: " if failed.kind in _KINDS else ""
-    yield Told(f"  {whose}{cause}", "reject", failed.file, failed.line)
+    yield Told(f"  {whose}{cause}", "reject", *place_of(failed))
     if not hidden:
         yield from (Told(f"  {other}", "reject") for other in others)
-    if line.place:
-        place = f"{failed.file}:{failed.line}" if failed.file else line.place
-        yield Told(f"  at {place}", "", failed.file, failed.line)
+    file, number = place_of(failed)
+    if file:
+        yield Told(f"  at {file}:{number}", "", file, number)
     if failed.hint:
         yield from (Told(f"  {MARKS['arrow']} {words}", "accent") for words in clean_lines(failed.hint))
     if failed.repro and failed.repro not in failed.message:
@@ -202,11 +203,13 @@ def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowM
 
 
 def _block(text: str, style: str = "") -> Iterator[Told]:
-    return (Told(f"    {line}", style) for line in clean_lines(text))
+    for line in clean_lines(text):
+        quoted = _QUOTED.match(line)
+        yield Told(f"    {line}", style, quoted[1] if quoted else "", int(quoted[2]) if quoted else 0)
 
 
 def _at(file: str, line: int) -> str:
-    return f"  {Path(file).name}:{line}" if file else ""
+    return f"  {file_names.place(file, line)}" if file else ""
 
 
 def _count(number: int, word: str) -> str:

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, OutputCode, Part
-from idbg_tui import kernel_times, user_files
+from idbg_tui import file_names, kernel_times, user_files
 from idbg_tui.amounts import counted
 from idbg_tui.state import State
 
@@ -234,7 +233,9 @@ def _python(state: State) -> Sheet:
         return Sheet(caption, node.file, node.code, "python", node.line, frozenset({node.line}), first=node.line or 1)
     lines = frozenset(other.line for other in _marked_nodes(state) if other.file == node.file)
     caption = " · ".join(part for part in (node.module, note) if part)
-    return Sheet(caption, f"{Path(node.file).name}:{node.line}", text, "python", node.line, lines, path=node.file)
+    return Sheet(
+        caption, file_names.place(node.file, node.line, state.files), text, "python", node.line, lines, path=node.file
+    )
 
 
 _MAKERS: dict[View, Callable[[State], Sheet]] = {"kernel": _kernel, "wrapper": _wrapper, "FX": _fx, "python": _python}

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from idbg.constraints import Change, Constraint, Finding, Findings, Group
 from idbg.records import SEVERITIES, Graph, NodeId
+from idbg_tui import file_names
 from idbg_tui.rule_costs import Cost
 from idbg_tui.signs import MARKS
 
@@ -108,7 +109,7 @@ def violation_list(
 def _gone(rule: _Rule) -> Gone:
     """Places are those of the first nodes: of thousands, nobody reads more than the first few."""
     gone = (graph.nodes[index] for graph, group in rule.gone for index in group.nodes)
-    places = dict.fromkeys(f"{node.file.rpartition('/')[2]}:{node.line}" for node in islice(gone, MOST) if node.file)
+    places = dict.fromkeys(file_names.place(node.file, node.line) for node in islice(gone, MOST) if node.file)
     found = dict.fromkeys(group.finding.found for _, group in rule.gone)
     count = sum(group.count for _, group in rule.gone)
     return Gone(rule.rule, count, tuple(found), tuple(places), whole=count <= MOST)

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from idbg import verdict
 from idbg_tui.log_lines import LogLines
-from idbg_tui.messages import CopyAsked, LineChosen
+from idbg_tui.messages import CopyAsked, EditorAsked, LineChosen
 from idbg_tui.narration import Told
 from idbg_tui.panes.finding import FindingPane
 from idbg_tui.signs import MARKS, VERDICT_SIGNS
@@ -68,6 +68,7 @@ class _Rows(FindableLines):
         Binding("right,l", "sideways(1)", show=False),
         Binding("y", "copy", show=False),
         Binding("Y", "copy_all", show=False),
+        Binding("e", "edit", show=False),
     ]
 
     def __init__(self, log: LogLines) -> None:
@@ -149,6 +150,14 @@ class _Rows(FindableLines):
         told = self.text.lines[self._line].told if self.text.lines else _EMPTY
         if told.file:
             self.post_message(LineChosen(told.file, told.line))
+
+    async def action_edit(self) -> None:
+        """The line that the log tells of here, else what `e` opens elsewhere."""
+        told = self.text.lines[self._line].told if self.text.lines else _EMPTY
+        if told.file:
+            self.post_message(EditorAsked(told.file, told.line))
+        else:
+            await self.run_action("app.edit")
 
     def action_copy(self) -> None:
         if self.text.lines:

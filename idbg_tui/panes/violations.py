@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from idbg.records import NodeId
-from idbg_tui import stage_words, stages
+from idbg_tui import file_names, stage_words, stages
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.pane import Pane
@@ -32,6 +32,7 @@ class ViolationLines(Lines):
         super().__init__()
         self.items: list[Item] = []
         self.empty = ""
+        self.files: frozenset[str] = frozenset()  # that names are told apart from
         self._rule = 0
         self._place = 0
         self._names = 0
@@ -55,7 +56,7 @@ class ViolationLines(Lines):
         """How wide each column is, from all its cells."""
         items = self.items
         self._rule = max((len(item.rule.name) for item in items), default=0)
-        self._place = max((len(_place(item)) for item in items if isinstance(item, Line)), default=0)
+        self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, Line)), default=0)
         self._names = max((_names_width(item) for item in items if isinstance(item, Line)), default=0)
         self._says = {}
         for item in items:
@@ -95,7 +96,7 @@ class ViolationLines(Lines):
 
     def _line(self, item: Line, width: int) -> Row:
         start = f"   {MARKS['dot'] if item.new else ' '} "
-        place = fit(_place(item), self._place) + "  "
+        place = fit(_place(item, self.files), self._place) + "  "
         dots = MARKS["ellipsis"]
         more = f" +{len(item.nodes) - _NAMES:,}" if len(item.nodes) > _NAMES else ""
         names = ", ".join(node.name for node in item.nodes[:_NAMES]) + more
@@ -154,6 +155,7 @@ class ViolationsPane(Pane):
             return
         self._seen = seen
         checked = [(state.findings(graph), state.verdicts.change(graph)) for graph in level]
+        self.lines.files = state.files
         self._checked = violation_list(checked, rule_costs(state))
         self._rules, self._empty = versions.rules, _why_empty(state)
         if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
@@ -250,9 +252,9 @@ def _gone(item: Gone) -> str:
     return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {found}  {', '.join(item.places[:_NAMES])}{more}"
 
 
-def _place(item: Line) -> str:
+def _place(item: Line, files: frozenset[str]) -> str:
     if item.file:
-        return f"{item.file.rpartition('/')[2]}:{item.line}"
+        return file_names.place(item.file, item.line, files)
     return "inputs" if item.inputs else "no line"
 
 
