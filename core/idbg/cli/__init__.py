@@ -36,7 +36,7 @@ def commands() -> dict[str, Command]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`idbg`: 0 clean, 1 rejected in strict mode, a failed compile or nothing compiled, 2 bad usage, 128 + N ended by signal N."""
+    """`idbg`: 0 clean, 1 strictly rejected, failed or nothing compiled, 2 bad usage, 128 + N ended by signal N."""
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(ours)
     command: Command = args.command
