@@ -349,3 +349,16 @@ def test_numerics_refuse_nothing_and_rules_still_do(tmp_path: Path) -> None:
     backend = mocked(tmp_path, 'compute = "bf16"')
     with pytest.raises(Exception, match="complex64"):
         torch.compile(lambda z: z * 2, backend=backend)(torch.ones(2, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_tf32_rounds_what_bilinear_and_distances_multiply(tmp_path: Path, rows: int) -> None:
+    torch.manual_seed(0)
+    one, other, weight = torch.randn(rows, 6) + 3, torch.randn(rows, 6) + 3, torch.randn(5, 6, 6)
+    backend = mocked(tmp_path, 'compute = "tf32"')
+    exact = functional.bilinear(one, other, weight)
+    given = torch.compile(functional.bilinear, backend=backend)(one, other, weight)
+    assert 1e-5 < float((given - exact).abs().max() / exact.abs().max()) < 1e-2
+    exact = torch.cdist(one, other)
+    far = float((torch.compile(torch.cdist, backend=backend)(one, other) - exact).abs().max())
+    assert (1e-3 < far < 1.0) if rows > 25 else far < 1e-5  # torch multiplies for more than 25 rows only

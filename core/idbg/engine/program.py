@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import io
 import os
+import re
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat
 from idbg.engine.capture.run import RunCapture, phase
+from idbg.engine.training_step import differentiates, failed_to_differentiate
 from idbg.engine.world import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
 from idbg.errors import ProgramError, spelled
 from idbg.records import Program, Target
@@ -134,6 +136,13 @@ def _file_of(program: Program) -> Path | None:
     return Path(spec.origin) if spec.origin.endswith(".py") else None
 
 
+def registers(program: Program, backend: str) -> bool:
+    """Whether the program's file may make a backend of this name known to torch: it registers one, and has the word."""
+    path = _file_of(program)
+    text = path.read_text(errors="replace") if path is not None and path.is_file() else ""
+    return "register_backend" in text and re.search(rf"\b{re.escape(backend)}\b", text) is not None
+
+
 def _no_module(name: str, why: str = "") -> ProgramError:
     return ProgramError(f"there is no module {name}{why}", hint="run from the folder that holds the package")
 
@@ -201,7 +210,7 @@ def _checked(returned: object, where: str) -> Workload:
         raise ProgramError(
             f"{where} returned {_described(rest[-1])} where keyword arguments or a loss belong", hint=hint
         )
-    return Workload(model, tuple(args), kwargs, loss)
+    return Workload(model, tuple(args), kwargs, loss, grad=loss is None and differentiates(model))
 
 
 def _described(value: object) -> str:
@@ -216,11 +225,14 @@ def _on_device(workload: Workload, device: str) -> Workload:
         return value.to(device) if isinstance(value, torch.Tensor) else value
 
     model = workload.model.to(device) if isinstance(workload.model, torch.nn.Module) else workload.model
-    return Workload(model, tree_map(moved, workload.args), tree_map(moved, dict(workload.kwargs)), workload.loss)
+    args, kwargs = tree_map(moved, workload.args), tree_map(moved, dict(workload.kwargs))
+    return Workload(model, args, kwargs, workload.loss, workload.grad)
 
 
 def _run(workload: Workload, target: Target) -> None:
-    """One step: forward without gradients, or forward, loss and backward where there is a loss."""
+    """One step: forward without gradients, or forward, loss and backward where there is a loss, or what the program
+    itself calls a step.
+    """
     compiled = workload.model
     if not compat.is_compiled(compiled):
         compiled = torch.compile(compiled, dynamic=target.dynamic)
@@ -229,14 +241,25 @@ def _run(workload: Workload, target: Target) -> None:
         leaves += workload.model.parameters()
     # the program is held: a second run must not add to the first's gradients
     before = [(leaf, leaf.grad) for leaf in leaves if leaf.is_leaf]
-    with torch.set_grad_enabled(workload.loss is not None):
+    with torch.set_grad_enabled(workload.loss is not None or workload.grad):
         try:
-            output = compiled(*workload.args, **workload.kwargs)
+            output = _called(compiled, workload)
             if workload.loss is not None:
                 workload.loss(output).backward()
         finally:
             for leaf, gradient in before:
                 leaf.grad = gradient
+
+
+def _called(compiled: Model, workload: Workload) -> object:
+    try:
+        return compiled(*workload.args, **workload.kwargs)
+    except RuntimeError as error:
+        if torch.is_grad_enabled() or not failed_to_differentiate(error):
+            raise
+    torch._dynamo.reset()
+    with torch.enable_grad():
+        return compiled(*workload.args, **workload.kwargs)
 
 
 # A script

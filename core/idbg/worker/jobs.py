@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from idbg.engine.compat_scratch import private
 from idbg.engine.failures import failure_of, failure_of_frame, innermost
 from idbg.engine.lowered import lowered
 from idbg.engine.owners import chain
-from idbg.engine.program import Programs
+from idbg.engine.program import Programs, registers
 from idbg.engine.repro import compile_repro, violation_repro
 from idbg.engine.target import check_device, options_of
 from idbg.errors import BadInput, IdbgError, OutputError, said
@@ -93,7 +94,7 @@ class Jobs:
 
     def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
         check_device(request.target)
-        found = backends.find(request.target.backend)
+        found = backends.find(request.target.backend, partial(registers, request.program))
         options, unused = options_of(request.target, found)
         if unused:
             self.emit(events.Noted(level="warning", text=unused))

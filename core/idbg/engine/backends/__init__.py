@@ -5,7 +5,7 @@ A backend is one file here with one class (`name`, `checks`, `compile`), or a th
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -47,13 +47,16 @@ __all__ = [
 OURS: Mapping[str, type[Backend]] = {kind.name: kind for kind in (Eager, Mock, Aot, Inductor)}
 
 
-def find(name: str) -> Backend:
-    """The backend of this name: ours, a plug-in's, or torch's. Raises BadInput with the names that there are."""
+def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
+    """The backend of this name: ours, a plug-in's, or torch's. Raises BadInput with the names that there are.
+
+    `registers` says whether the program that will run may make it known to torch.
+    """
     if name in OURS:
         return OURS[name]()
     if name in plugins.names(adapters.GROUP):
         return _of_others(name)
-    if name not in compat.backend_names():
+    if name not in compat.backend_names() and not (registers and registers(name)):
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
     return Named(name)
 

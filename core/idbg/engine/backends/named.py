@@ -1,10 +1,13 @@
 """Any backend that torch knows by name, with Dynamo's graph handed over and the others read from what torch prints."""
 
-from typing import cast
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, cast
 
 from idbg.engine import compat
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
+from idbg.errors import BadInput
 
 
 class Named:
@@ -12,7 +15,16 @@ class Named:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.function = compat.lookup_backend(name)
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """Looked up when it is first needed: the program itself may register it. Raises BadInput if nobody has."""
+        if self.name not in compat.backend_names():
+            raise BadInput(
+                f"there is no backend {self.name!r}: the program has not registered it by the time that it compiles",
+                hint="call torch._dynamo.register_backend where the program is imported, before torch.compile",
+            )
+        return compat.lookup_backend(self.name)
 
     def compile(self, job: Job) -> Compiled:
         given = {"options": job.options} if job.options and compat.takes_options(self.function) else {}

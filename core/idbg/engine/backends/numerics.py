@@ -16,7 +16,7 @@ before that rounding. The limits of the model:
   Transposed and grouped convolutions, all convolutions' gradients, and reductions add up in float32 and are rounded to
   `accumulate` once: less error than the hardware has.
 - int32 accumulators (int8) are float64 sums of the scaled values: exact up to 2^53, with no overflow at 2^31.
-- Attention is one op, rounded at its ends; what is inside is computed as torch's kernel does.
+- Attention and `bilinear` are one op, rounded at its ends; what is inside is computed as torch's kernel does.
 - What norms and attention save for the backward pass (mean, rstd, logsumexp) is kept in `accumulate`, as kernels do.
 - An op that only moves values does not compute a new scale for them.
 """
@@ -60,6 +60,8 @@ _MULTIPLIES = {
     "addmv": (1, 2),
     "dot": (0, 1),
     "vdot": (0, 1),
+    "_grouped_mm": (0, 1),
+    "_trilinear": (0, 1, 2),
     "convolution": (0, 1),
     "convolution_backward": (0, 1, 2),
 }
@@ -136,9 +138,22 @@ class _Hardware(Interpreter):
         if self.numerics.compute == "tf32":  # in all other formats operands are rounded already
             operands = _ATTENTION.get(name) or _MULTIPLIES.get(name, ())
             args = tuple(self._operand(arg) if at in operands else arg for at, arg in enumerate(args))
+            if name == "_euclidean_dist":
+                return self._result(
+                    self._distances(*cast("tuple[Tensor, Tensor]", args[:2])), True, False, n.meta.get("val")
+                )
         adds_up = name in _MULTIPLIES or bool(_REDUCES.fullmatch(name))
         value = self._added_up(function, name, args, kwargs) if adds_up else function(*args, **kwargs)
         return self._results(value, name, adds_up, n.meta.get("val"))
+
+    def _distances(self, one: Tensor, other: Tensor) -> Tensor:
+        """What `cdist` computes of more than 25 rows, as torch does: one product of -2x, |x|^2, 1 and y, 1, |y|^2. Its
+        operands are rounded, and with them what cancels in it.
+        """
+        squares = [each.square().sum(-1, keepdim=True) for each in (one, other)]
+        left = torch.cat([one * -2, squares[0], torch.ones_like(squares[0])], -1)
+        right = torch.cat([other, torch.ones_like(squares[1]), squares[1]], -1)
+        return (self.rounding.operand(left) @ self.rounding.operand(right).mT).clamp_min(0).sqrt()
 
     def _operand(self, value: object) -> object:
         return self.rounding.operand(cast("Tensor", value)) if is_float(value) else value

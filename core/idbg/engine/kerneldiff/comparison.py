@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from idbg.engine.kerneldiff.sides import Given, Side, eagers_draws, run_compiled
 from idbg.engine.kerneldiff.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves
+from idbg.engine.training_step import failed_to_differentiate
 from idbg.errors import BadInput, said
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ class Comparison:
     def _side(self, backend: Backend | Kept, runs: int = 1) -> Side:
         self._begin(name_of(backend))
         side = self._of_session(backend) if isinstance(backend, Kept) else self._run(backend, runs)
+        if not (self.sides or self.subject.grad or self.backward) and failed_to_differentiate(side.error):
+            self.subject.grad = True  # a whole training step: what it calls itself needs gradients to be recorded
+            side = self._run(cast("Backend", backend), runs)
         self.sides.append(side)
         so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it
@@ -169,6 +173,9 @@ class Comparison:
 
     def _float64(self, reference: Side) -> Side | None:
         """The float64 side; None, and why in `no_float64`, where there is none that can be trusted."""
+        if reference.error is not None:  # it is no matter of float64
+            self.no_float64 = f"not run: {reference.result.name} failed"
+            return None
         leaves = {**(reference.outputs or {}), **(reference.gradients or {})}
         if not any(map(is_narrow, (*self.subject.tensors.values(), *leaves.values()))):
             self.no_float64 = "not run: the program has no floating numbers below float64"

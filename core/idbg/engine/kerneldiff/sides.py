@@ -110,7 +110,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(compat_diff.nothing_compiled())
-        stack.enter_context(widened(tensors))
+        stack.enter_context(widened(subject.lent()))
         stack.enter_context(mode)
         return subject.model
 

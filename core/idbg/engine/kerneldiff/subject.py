@@ -48,13 +48,18 @@ class Subject:
 
     @cached_property
     def parameters(self) -> dict[str, Tensor]:
-        """Those of every module, and the tensors that the model and the loss close over."""
+        """Those of every module, the tensors that the model and the loss close over, and what optimizers change."""
         found = [
             (_joined(prefix, name), parameter)
             for prefix, module in self._modules.items()
             for name, parameter in module.named_parameters()
         ]
-        return _distinct(dict(found) | _tensors(self._held))
+        optimized = {
+            _joined(prefix, f"params[{at}]"): parameter
+            for prefix, optimizer in self._optimizers.items()
+            for at, parameter in enumerate(chain.from_iterable(group["params"] for group in optimizer.param_groups))
+        }
+        return _distinct(dict(found) | _tensors(self._held) | _tensors(optimized))
 
     @cached_property
     def tensors(self) -> dict[str, Tensor]:
@@ -67,21 +72,31 @@ class Subject:
                 found |= {_joined(at, name): value for name, value in _tensors(vars(inner)).items()}
         return _distinct(found | self.inputs)
 
+    def lent(self) -> list[Tensor]:
+        """All that the run in hand computes with: also gradients that it found, and the state of optimizers."""
+        gradients = [tensor.grad for tensor in self.tensors.values() if tensor.is_leaf and tensor.grad is not None]
+        states = [state for optimizer in self._optimizers.values() for state in optimizer.state.values()]
+        moments = [value for state in states for value in state.values() if isinstance(value, Tensor)]
+        return [*self.tensors.values(), *gradients, *moments]
+
     def wanting_gradients(self) -> dict[str, Tensor]:
         both = self.parameters | self.inputs
         return {name: leaf for name, leaf in both.items() if leaf.requires_grad and leaf.is_leaf}
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Whatever runs here finds the same state, and no gradients; after it all is as it was."""
+        """Whatever runs here finds the same state, and no gradients but those that an optimizer of its own may be there
+        to use; after it all is as it was.
+        """
         flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
         containers = [(each, copy(each)) for each in self._containers()]
-        optimizers = [(each, deepcopy(each.state_dict())) for each in self._optimizers]
+        optimizers = [(each, deepcopy(each.state_dict())) for each in self._optimizers.values()]
+        uses = bool(optimizers) and self.loss is None and not self.input_gradients
         self._keep()
         try:
             with state_restored():
-                for tensor, _, _ in flags:
-                    tensor.grad = None
+                for tensor, _, gradient in flags:
+                    tensor.grad = gradient.clone() if uses and gradient is not None else None
                 for tensor in self.inputs.values() if self.input_gradients else ():
                     if tensor.is_leaf and (tensor.is_floating_point() or tensor.is_complex()):
                         tensor.requires_grad_(True)
@@ -141,8 +156,8 @@ class Subject:
         return {name: value for name, value in self._held.items() if isinstance(value, Module)}
 
     @cached_property
-    def _optimizers(self) -> list[Optimizer]:
-        return [value for value in self._held.values() if isinstance(value, Optimizer)]
+    def _optimizers(self) -> dict[str, Optimizer]:
+        return {name: value for name, value in self._held.items() if isinstance(value, Optimizer)}
 
     def _containers(self) -> Iterator[Container]:
         """Where modules keep flags, counters, parameters and buffers, and what functions and modules append to."""

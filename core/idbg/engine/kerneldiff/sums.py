@@ -75,7 +75,11 @@ class Sums:
         self.fits = dtype.is_floating_point and dtype.itemsize <= 4  # float32 holds all its values
         self.floor = torch.finfo(dtype).tiny if not is_exact(dtype) else 1.0
         size = min(grid.elements, CHUNK)
-        self.memory = torch.empty(5, size, device=device), torch.empty(2, size, device=device, dtype=torch.float64)
+        floats, doubles = (  # whatever default dtype the program has set
+            torch.empty(rows, size, device=device, dtype=dtype)
+            for rows, dtype in ((5, torch.float32), (2, torch.float64))
+        )
+        self.memory = floats, doubles
         self.shape = torch.Size()
 
     def add(self, piece: Piece, reference: Tensor, test: Tensor, float64: Tensor | None) -> None:
