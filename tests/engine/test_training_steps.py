@@ -74,7 +74,7 @@ def test_an_optimizers_step_is_compared_by_what_it_changes(kind: str, moments: b
 def test_a_wrong_step_of_an_optimizer_fails() -> None:
     def wrong(gm: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
         for node in gm.graph.nodes:
-            if "foreach_add" in str(node.target) and node.kwargs.get("alpha"):
+            if str(node.target) == "add_" and node.kwargs.get("alpha"):
                 node.kwargs = {**node.kwargs, "alpha": node.kwargs["alpha"] * 1.01}
         gm.recompile()
         return gm.forward
@@ -84,6 +84,9 @@ def test_a_wrong_step_of_an_optimizer_fails() -> None:
     assert report.verdict == "failed" and all(not diff.passed for diff in report.outputs)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:The .grad attribute of a Tensor that is not a leaf"
+)  # Dynamo's own, of the resumed part
 def test_a_step_in_a_function_that_is_called_is_recorded_too() -> None:
     model, optimizer = made("SGD", False)
 
@@ -99,7 +102,8 @@ def test_a_step_in_a_function_that_is_called_is_recorded_too() -> None:
 
     assert not differentiates(step) and differentiates(inner)
     report = KernelDiff(step, torch.randn(4, 8), test=plain).compare()
-    assert report.passed and {diff.name for diff in report.outputs} >= {"out"} and len(report.outputs) == 3
+    assert report.passed, report.summary()
+    assert len(report.outputs) == 3 and report.outputs[0].name == "out"
 
 
 class Stepping(nn.Module):
