@@ -226,3 +226,11 @@ def test_only_what_was_compared_to_its_end_exits_with_0(
     out = capsys.readouterr().out
     assert said in out
     assert "double: out" in out or "nothing" in out
+
+
+@pytest.mark.slow
+def test_eager_held_against_eager_is_no_pass(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "import torch\n@torch.compiler.disable\ndef hidden(x):\n    return x + 1\n"
+    text += "def program():\n    return lambda x: hidden(x), (torch.ones(3),)\n"
+    assert diff(folder, text, "--backend", "inductor") == 1
+    assert capsys.readouterr().out.startswith("⚠ nothing was compiled   inductor against eager\n")

@@ -19,7 +19,10 @@ from idbg.run import Run
 
 HELP = "compare a program's compiled outputs and gradients with a reference"
 
-EXITS = "exit status: 0 if the numbers agree; 1 if they do not, a side failed or nothing was compared; 2 for bad usage"
+EXITS = (
+    "exit status: 0 if the numbers agree; 1 if they do not, a side failed, or nothing was compiled or compared; "
+    "2 for bad usage"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -92,7 +92,7 @@ def _all(report: DiffReport) -> tuple[TensorDiff, ...]:
 
 
 def _is_empty(report: DiffReport) -> bool:
-    return report.verdict in ("passed", "failed") and not _all(report)
+    return report.verdict in ("passed", "failed", "empty") and not _all(report)
 
 
 def _nothing(report: DiffReport) -> Iterator[str]:
