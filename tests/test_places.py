@@ -1,5 +1,6 @@
 """A user without a home, or without a cache that can be written, is told in a sentence or not at all: no traceback."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -72,3 +73,21 @@ def test_the_inductor_cache_is_where_torch_has_it(monkeypatch: pytest.MonkeyPatc
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     assert str(places.inductor_cache({})) == default_cache_dir()
+
+
+def test_a_cache_that_refuses_to_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from idbg.engine.failures import failure_of
+    from idbg.records import Program
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    try:
+        try:
+            raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "ab" / "x.cpp"))
+        except PermissionError as refused:
+            raise RuntimeError("InductorError: PermissionError") from refused
+    except RuntimeError as error:
+        failure = failure_of(error, Program(path="program.py"))
+    assert failure.message == f"Inductor's cache {tmp_path} cannot be written: Permission denied"
+    assert (failure.kind, "TORCHINDUCTOR_CACHE_DIR" in failure.hint) == ("input", True)
+    own = PermissionError(errno.EACCES, "Permission denied", "/the/program/s/own")
+    assert failure_of(own, Program(path="program.py")).kind == "user"

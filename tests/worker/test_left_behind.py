@@ -15,10 +15,11 @@ FAKE = str(Path(__file__).with_name("fake_child.py"))
 # A host that starts a run, says the worker's process and folder, and waits. `hold` is the C call that holds the GIL.
 HOST = """
 import sys, time
+from pathlib import Path
 from idbg.records import Program, Target
 from idbg.worker.child import Child
 from idbg.worker.protocol import Compile
-child = Child((sys.executable, sys.argv[1]))
+child = Child((sys.executable, sys.argv[1]), doomed=Path(sys.argv[3]))
 child.send(Compile(run=1, program=Program(path=sys.argv[2]), target=Target(), folder="/nowhere"))
 time.sleep(1)
 print(child.process.pid, child._scratch, flush=True)
@@ -39,8 +40,10 @@ def ended(pid: int, seconds: float = 8.0) -> bool:
 
 
 @pytest.mark.parametrize("how", ["sleep", "hold the GIL", "orphan"])
-def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str) -> None:
-    host = subprocess.Popen([sys.executable, "-c", HOST, FAKE, how], stdout=subprocess.PIPE, text=True)
+def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    host = subprocess.Popen([sys.executable, "-c", HOST, FAKE, how, str(cache)], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None
     pid, folder = host.stdout.readline().split()
     assert os.path.isdir(folder)
@@ -49,9 +52,10 @@ def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str) -> None:
     host.stdout.close()
     assert ended(int(pid))
     deadline = time.monotonic() + 5
-    while os.path.isdir(folder) and time.monotonic() < deadline:
+    while (os.path.isdir(folder) or cache.exists()) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not os.path.exists(folder)
+    assert not cache.exists()
 
 
 def test_a_child_that_is_ended_leaves_no_folder_and_no_guard() -> None:

@@ -23,7 +23,7 @@ def measured(
     subject: Subject, task: Task, cache: Path, seconds: float, stopped: Callable[[], bool] = lambda: False
 ) -> Answer:
     """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it."""
-    child = Child((*COMMAND, task, msgspec.json.encode(subject).decode()), _environment(cache))
+    child = Child((*COMMAND, task, msgspec.json.encode(subject).decode()), _environment(cache), doomed=cache)
     printed = bytearray()
     try:
         lines = _lines(child, printed, time.monotonic() + seconds, stopped)

@@ -21,7 +21,7 @@ import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 from torch.utils._filelock import FileLock
 
-from idbg.engine.compat_scratch import private
+from idbg.engine.compat_scratch import move, private
 from idbg.engine.torn import is_torn
 
 DRAIN_SECONDS = 1.0  # for what a killed compiler's children still say
@@ -84,7 +84,7 @@ def _built(command: list[str], at: int, how: dict[str, Any]) -> "subprocess.Comp
             private.tell(f"a precompiled header in Inductor's cache was not whole, and was removed: {header}")
             done = _run(ours, folder, **how)
         for file in sorted(made.iterdir()) if not done.returncode else ():
-            _move(file, place.with_name(file.name))
+            move(file, place.with_name(file.name))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     done.args = command
@@ -135,19 +135,6 @@ def _end_children(folder: Path) -> None:
                 os.kill(int(entry.parent.name), signal.SIGKILL)
         except OSError:
             continue  # it ended, or is another user's
-
-
-def _move(made: Path, place: Path) -> None:
-    """In one step, also from one file system to another."""
-    try:
-        made.replace(place)
-    except OSError:
-        beside = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-        try:
-            shutil.copy2(made, beside)
-            beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
 
 
 def _bad_header(command: Sequence[str], said: object) -> Path | None:

@@ -5,8 +5,10 @@ Imports no torch: a program imports it itself, when it has set what it likes, an
 
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
@@ -44,6 +46,19 @@ class Private:
 
 
 private = Private()
+
+
+def move(made: Path, place: Path) -> None:
+    """In one step, also from one file system to another."""
+    try:
+        made.replace(place)
+    except OSError:
+        beside = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+        try:
+            shutil.copy2(made, beside)
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 def begin(tell: Tell | None = None) -> None:

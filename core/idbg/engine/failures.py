@@ -1,5 +1,7 @@
 """Whose is this exception, and what should the user be told?"""
 
+import errno
+import os
 import re
 import traceback
 from pathlib import Path
@@ -7,6 +9,7 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
+from idbg import places
 from idbg.engine import compat, compat_errors
 from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of
@@ -20,6 +23,7 @@ _NO_CUDA = (
     "no CUDA-capable device",
 )
 _BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 
@@ -29,6 +33,8 @@ def failure_of(error: BaseException, program: Program, backend: str = "") -> Fai
     for link in links:
         if isinstance(link, (ConstraintViolation, IdbgError)):
             return link.failure()
+        if refused := _refused_by_cache(link):
+            return refused
     if isinstance(error, KeyboardInterrupt):
         return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
     if isinstance(error, SyntaxError):
@@ -53,6 +59,21 @@ def failure_of(error: BaseException, program: Program, backend: str = "") -> Fai
         traceback=_traceback(error),
         file=file,
         line=line,
+    )
+
+
+def _refused_by_cache(error: BaseException) -> Failure | None:
+    """Inductor's cache cannot be written: nobody's code is at fault, and one sentence says what to do."""
+    if not isinstance(error, OSError) or error.errno not in _REFUSALS or not isinstance(error.filename, str):
+        return None
+    cache = places.inductor_cache(os.environ).absolute()
+    if not Path(error.filename).is_relative_to(cache):
+        return None
+    return Failure(
+        kind="input",
+        type=type(error).__name__,
+        message=f"Inductor's cache {cache} cannot be written: {error.strerror}",
+        hint="give it room and permissions, or name another with TORCHINDUCTOR_CACHE_DIR",
     )
 
 

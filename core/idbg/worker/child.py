@@ -21,17 +21,19 @@ NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
 SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat_scratch.py
-GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2"; }'
+GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2" "$3"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 
 
 class Child:
     """One process in a session and group of its own. Reads never block; its stdin is empty.
 
-    Raises OSError if the process cannot be started.
+    Raises OSError if the process cannot be started. `doomed` is a folder that goes as well where the host is killed.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None, *, doomed: Path | None = None
+    ) -> None:
         self._scratch = tempfile.mkdtemp(prefix="idbg-")  # for what compilers have half-written
         request_read, self._requests = os.pipe()
         self.events, event_write = os.pipe()
@@ -58,7 +60,7 @@ class Child:
         self.stdout, self.stderr = self.process.stdout.fileno(), self.process.stderr.fileno()
         for fd in (self.events, self.stdout, self.stderr):
             os.set_blocking(fd, False)
-        self._guard = _guard(self.process.pid, self._scratch)
+        self._guard = _guard(self.process.pid, self._scratch, doomed)
         self._line = bytearray()
         self._forced = False
 
@@ -148,7 +150,7 @@ class Child:
         return f"exited with status {status}"
 
 
-def _guard(group: int, scratch: str) -> "subprocess.Popen[bytes] | None":
+def _guard(group: int, scratch: str, doomed: Path | None) -> "subprocess.Popen[bytes] | None":
     """A shell that waits for our end, and then ends the child's group and its scratch folder.
 
     The child sees our end for itself, but not while a program holds the GIL in C; nobody else is left after SIGKILL.
@@ -156,7 +158,7 @@ def _guard(group: int, scratch: str) -> "subprocess.Popen[bytes] | None":
     """
     try:
         return subprocess.Popen(
-            ("/bin/sh", "-c", GUARD, "idbg-guard", str(group), scratch),
+            ("/bin/sh", "-c", GUARD, "idbg-guard", str(group), scratch, str(doomed or scratch)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

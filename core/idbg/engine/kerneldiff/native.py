@@ -21,6 +21,7 @@ import torch
 
 from idbg import places
 from idbg.diff import DECADES
+from idbg.engine.compat_scratch import move, private
 from idbg.engine.kerneldiff.figures import HEADER, Figures, Grid, Rule
 from idbg.engine.kerneldiff.pieces import Matrix, Piece, pieces
 
@@ -112,13 +113,14 @@ def _compile(compiler: str, path: Path) -> None:
     """Written under another name first, with its digest at the end: a file that is there is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     nice = [found, "-n", "10"] if (found := shutil.which("nice")) else []
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+    with tempfile.TemporaryDirectory(dir=private.folder or path.parent) as folder:
         made = Path(folder, "native.so")
         command = [*nice, compiler, *FLAGS, str(SOURCE), "-o", str(made)]
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=300)
+        environ = {**os.environ, "TMPDIR": folder}
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=300, env=environ)
         code = made.read_bytes()
         made.write_bytes(code + hashlib.sha256(code).digest())
-        made.replace(path)
+        move(made, path)
 
 
 def _load(path: Path) -> ctypes.CDLL | None:
