@@ -5,6 +5,7 @@ from pathlib import Path
 
 from idbg import accelerator
 from idbg.errors import AcceleratorError
+from idbg_tui import user_files
 
 _MOST = 50
 """Files of the folder that are looked at: a folder of thousands is no place for an accelerator."""
@@ -21,7 +22,7 @@ def choices(folder: Path, used: Iterable[str]) -> list[tuple[str, str]]:
     for name in dict.fromkeys(used):
         if name and name not in presets:
             found[name] = described(name)
-            seen.add(Path(name).resolve())
+            seen.add(Path(user_files.real(name)))
     for path in sorted(folder.glob("*.toml"))[:_MOST]:
         if path.resolve() not in seen and (words := _words_of_file(path)) is not None:
             found[str(path)] = words

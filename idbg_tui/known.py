@@ -13,7 +13,7 @@ from idbg.diff import DiffReport, KernelError
 from idbg.events import ReproEnded, SessionEvent, WorkerDied
 from idbg.records import Graph, GraphId, Kernel, KernelCall, Node, NodeId, Part, Program, Severity, Target, Violation
 from idbg.run import History, Run
-from idbg_tui import stages
+from idbg_tui import stages, user_files
 from idbg_tui.costing import Costs, Priced, Question, pads
 from idbg_tui.verdicts import Verdicts, totals
 
@@ -129,8 +129,8 @@ class Known:
                 self._files |= {node.file for node in graph.nodes if node.file}
         program = self.program
         own = os.path.join(program.cwd, program.path) if program and not program.module else ""
-        alike = {os.path.realpath(file) for file in self._files if os.path.basename(file) == os.path.basename(own)}
-        known = not os.path.isabs(own) or os.path.realpath(own) in alike  # one file may be spelled in two ways
+        alike = {user_files.real(file) for file in self._files if os.path.basename(file) == os.path.basename(own)}
+        known = not os.path.isabs(own) or user_files.real(own) in alike  # one file may be spelled in two ways
         return self._files if known else self._files | {own}
 
     @property

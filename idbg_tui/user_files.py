@@ -41,6 +41,14 @@ def not_editable(path: str) -> str:
     return f"is {kind}" if kind else ""
 
 
+def real(path: str) -> str:
+    """The path without links, as one file may be spelled in two ways; as it is where no file can have such a name."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
+
+
 def _kind(status: os.stat_result) -> str:
     """What it is, if it is no regular file."""
     if stat.S_ISREG(status.st_mode):

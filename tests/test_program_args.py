@@ -1,6 +1,7 @@
 """The command line says which program, for which target; what it does not say comes from the settings."""
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,9 @@ def test_a_folder_names_the_programs_in_it(folder: Path) -> None:
 def test_a_name_that_is_not_utf8_is_refused(folder: Path) -> None:
     with pytest.raises(ProgramError, match="not UTF-8"):
         parse_program("\udcff.py", cwd=str(folder))
+
+
+def test_a_pipe_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.py")
+    with pytest.raises(ProgramError, match=r"pipe\.py is no regular file"):
+        parse_program("pipe.py:program", cwd=str(folder))

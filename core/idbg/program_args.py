@@ -157,6 +157,8 @@ def _check_file(text: str, cwd: Path) -> None:
         raise ProgramError(f"{text} is a folder", hint=_found_in(path) or "name a Python file in it")
     if not path.exists():
         raise ProgramError(f"no file {text}", hint=_nearest(path) or f"looked in {cwd}")
+    if not path.is_file():  # a pipe would be waited for
+        raise ProgramError(f"{text} is no regular file", hint="name a Python file, or a module with -m")
     if path.suffix not in (".py", ".pyw"):
         raise ProgramError(f"{text} is not a Python file", hint="name a file that ends in .py, or a module with -m")
     if not os.access(path, os.R_OK):

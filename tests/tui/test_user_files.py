@@ -10,6 +10,7 @@ from recorded import app_of
 
 from idbg.errors import BadInput
 from idbg_tui import outside, user_files
+from idbg_tui.accelerators import choices
 from idbg_tui.user_files import LARGEST, read
 
 NOTHING = "not read: it says that it holds nothing"
@@ -115,6 +116,14 @@ async def test_the_screen_shows_the_kept_line_and_says_why_no_more(tmp_path: Pat
         await pilot.pause(0.1)
         sheet = app.body.panes[2]._sheet
         assert sheet.text == node.code and sheet.caption.endswith("this line was kept with the run")
+
+
+@pytest.mark.parametrize("name", ["pipe.toml", "/dev/tty", "a\0.toml", "/dev/zero"])
+def test_an_accelerator_that_is_no_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    path = str(tmp_path / name) if name == "pipe.toml" else name
+    named = dict(choices(tmp_path, [path]))
+    assert "it is a pipe or a device" in named[path] or "null byte" in named[path]
 
 
 def _written(path: Path, text: str) -> str:
