@@ -184,6 +184,8 @@ def kernels_said(report: DiffReport) -> str:
         return f"{launches}, {seen:,} observed; the first bad one is {bad.name}"
     if not seen:
         return f"{launches}, none observed"
+    if harmless := sum(one.harmless for one in report.kernels):
+        return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: the outputs agree"
     if seen == every:
         return f"{launches}, {seen:,} observed; none is worse than its inputs"
     return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
