@@ -260,7 +260,7 @@ def outcome(diff: TensorDiff) -> Outcome:
 
 def _decided(diff: TensorDiff) -> str:
     """By which criterion it failed, and how far; of one that passes, how near it came where it is not equal."""
-    most = decider(diff)
+    most = decider(diff) if diff.max_abs else None
     far = f" ({figure(most.share)} {MARKS['times']} allowed)" if most and most.measured and most.allowed > 0 else ""
     if diff.failed_by:
         first = most.by if most and most.by in diff.failed_by else diff.failed_by[0]
