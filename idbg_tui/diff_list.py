@@ -135,7 +135,7 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
     took = [f"{side.name} {side.seconds:.1f} s" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)
     failed = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure is not None]
-    if report.failure is not None and not failed:
+    if report.failure is not None and not failed and report.verdict != "waiting":
         failed.append(("", "the program did not come to its end", report.failure))
     for name, what, failure in failed:
         said = f"{name} was cancelled" if name and failure.kind == "cancelled" else f"{what}: {failure_said(failure)}"

@@ -90,6 +90,7 @@ def test_a_comparison_that_was_stopped_says_so_and_is_not_called_failed() -> Non
     report = DiffReport(test="aot", reference="eager", verdict="waiting", mode="float64", failure=stopped)
     told = [one.text for one in items(report) if isinstance(one, Told)]
     assert "not known: it was stopped before" in told[0]
+    assert len(told) == 1, "once is enough, and it is not red"
 
 
 def test_the_header_says_what_a_failed_side_came_to() -> None:
