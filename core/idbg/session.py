@@ -193,7 +193,7 @@ class Session:
         if not self._runs:
             raise BadInput("nothing was run yet, so there is nothing to reproduce", hint="run the program first")
         with self._changed:
-            self._queue.append(WriteRepro(run=self._runs, folder="", node=node, rule=rule))
+            self._queue.append(WriteRepro(run=self._runs, folder="", node=node, rule=rule, rules=self.target.rules))
             self._next()
 
     def map_errors(self, name: str, index: tuple[int, ...] = ()) -> None:

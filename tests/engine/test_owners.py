@@ -139,7 +139,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
 
 @pytest.mark.parametrize("entry", ["compile", "run", "through_torch"])
 def test_what_a_backends_package_raises_is_the_backends(package: object, entry: str) -> None:
-    home = Home("far", str(Path(package.__file__).parent))
+    home = Home("far", (f"{Path(package.__file__).parent}/",))
     failure = raised(torch.compile(lambda x: x + 1, backend=getattr(package, entry)), torch.ones(3), home=home)
     assert failure.kind == "backend", failure
     assert "idbg_far_backend, the package of the backend far" in failure.hint
@@ -167,4 +167,4 @@ def test_what_goes_wrong_as_a_graph_runs_is_the_programs() -> None:
 def test_homes_are_those_of_foreign_backends_alone() -> None:
     assert owners.home_of("inductor") == owners.home_of("aot") == owners.home_of("aot_eager") == Home()
     openvino = pytest.importorskip("openvino")
-    assert owners.home_of("openvino") == Home("openvino", str(Path(openvino.__file__).parent))
+    assert owners.home_of("openvino") == Home("openvino", (f"{Path(openvino.__file__).parent}/",))

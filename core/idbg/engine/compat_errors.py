@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from typing import Any
 
 import torch
@@ -87,14 +88,22 @@ def raised_in_traced_code(error: BaseException) -> tuple[str, str] | None:
     return (said[1], said[2].strip("'\"")) if said else ("", "")
 
 
+def is_wrapper(error: BaseException) -> bool:
+    """Whether it only says that a backend raised another."""
+    return isinstance(error, torch._dynamo.exc.BackendCompilerFailed)
+
+
 def is_unhandled(error: BaseException) -> bool:
     """Whether torch says that the program raises, and catches nothing."""
     return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith("Observed exception")
 
 
 def module_of_backend(name: str) -> str:
-    """The module of the function that torch calls for this backend."""
-    found = lookup_backend(name)
+    """The module of the function that torch calls for this backend, or of the compilers that this calls."""
+    for entry in entry_points(group="torch_dynamo_backends", name=name):
+        return entry.module
+    found: Any = lookup_backend(name)
+    found = getattr(found, "kwargs", {}).get("fw_compiler") or found  # AOTAutograd around the backend's own
     found = getattr(found, "func", found)  # a partial
     return str(getattr(found, "__module__", None) or type(found).__module__)
 

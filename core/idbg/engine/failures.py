@@ -108,9 +108,9 @@ def failure_of_frame(error: BaseException, program: Program, backend: str) -> Fa
     return replace(found, kind="torch", hint=EAGER_HINT) if found.kind == "user" else found
 
 
-def innermost(error: BaseException) -> BaseException:
-    """The exception that all the others were raised from."""
-    return chain(error)[-1]
+def is_refusal(error: BaseException) -> bool:
+    """Whether strict mode stopped the compile, below whatever torch wrapped it in."""
+    return any(isinstance(link, ConstraintViolation) for link in chain(error))
 
 
 def _hint(owner: Owner, message: str, backend: str) -> str:
@@ -158,7 +158,7 @@ def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
     traced = [frame for frame in owner.place if is_own(frame.filename)]
     fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # an op's fake of the program's
     for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place):
-        users = [frame for frame in frames if not owner.folder or not frame.filename.startswith(owner.folder)]
+        users = [frame for frame in frames if not frame.filename.startswith(owner.folders)]
         if users:
             return users[-1].filename, users[-1].lineno or 0
     return "", 0

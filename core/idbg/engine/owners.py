@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -42,22 +42,23 @@ Whose = Literal["user", "torch", "backend"]
 class Owner:
     """Whose it is; `error` is what to tell of it, and `place` where the program was, as Dynamo had it.
 
-    `package` and `folder` are the backend's.
+    `package` and `folders` are the backend's; `compiling`: it was raised while something was compiled.
     """
 
     whose: Whose
     error: BaseException
     place: tuple[traceback.FrameSummary, ...] = ()
     package: str = ""
-    folder: str = ""
+    folders: tuple[str, ...] = ()
+    compiling: bool = False
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where a backend that is neither torch's nor ours has its code; `folder` is "" where nobody knows."""
+    """Where a backend that is neither torch's nor ours has its code; `folders` end in a slash."""
 
     backend: str = ""
-    folder: str = ""
+    folders: tuple[str, ...] = ()
 
 
 def home_of(backend: str) -> Home:
@@ -69,11 +70,10 @@ def home_of(backend: str) -> Home:
     else:
         return Home()
     root = module.partition(".")[0]
-    file = getattr(sys.modules.get(root), "__file__", None) or ""
     if root in ("torch", "idbg"):
         return Home()
-    # a lone module (the program itself registered it) is the user's
-    return Home(backend, str(Path(file).parent) if file.endswith("__init__.py") else "")
+    # a module that is no package has no folders: the program itself registered it
+    return Home(backend, tuple(f"{folder}/" for folder in getattr(sys.modules.get(root), "__path__", ())))
 
 
 def chain(error: BaseException) -> list[BaseException]:
@@ -92,16 +92,25 @@ def _inner(error: BaseException) -> BaseException | None:
 def owner_of(error: BaseException, home: Home) -> Owner:
     """Whose the exception is."""
     links = chain(error)
-    if compat.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
-        return found
     stack = [frame for link in links for frame in traceback.extract_tb(link.__traceback__)]
     compiling = [number for number, frame in enumerate(stack) if frame.filename.startswith(_COMPILERS)]
+    return replace(
+        _owner(links, stack, compiling, home), compiling=bool(compiling) or any(map(compat.is_torch_error, links))
+    )
+
+
+def _owner(
+    links: Sequence[BaseException], stack: Sequence[traceback.FrameSummary], compiling: Sequence[int], home: Home
+) -> Owner:
+    error = links[0]
+    if compat.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
+        return found
     is_torch = any(map(compat.is_torch_error, links))
     for number, frame in sorted(enumerate(stack), reverse=True):
         kind, package = _room(frame.filename, home)
         below = bool(compiling) and number > compiling[0]
         if kind == "backend" or (kind == "library" and home.backend and below):
-            return Owner("backend", links[-1], package=package, folder=home.folder)
+            return Owner("backend", links[-1], package=package, folders=home.folders)
         if kind == "generated" and not compiling:
             return Owner("user" if _INDEX in said(links[-1]) else "torch", error)
         if kind in ("user", "library"):
@@ -113,8 +122,8 @@ def owner_of(error: BaseException, home: Home) -> Owner:
 
 def _room(file: str, home: Home) -> tuple[Literal["user", "torch", "backend", "library", "generated", "none"], str]:
     """Whose a source file is, and its package's name."""
-    if home.folder and file.startswith(home.folder + "/"):
-        return "backend", Path(home.folder).name
+    if file.startswith(home.folders):
+        return "backend", Path(home.folders[0]).name
     if file.startswith(("<", OURS)):
         return "none", ""
     if file.startswith(_TORCH):
@@ -170,5 +179,7 @@ def own_frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
 
 
 def is_own(file: str) -> bool:
-    """Whether a source file is the program's own, and in no library."""
-    return not file.startswith((OURS, "<")) and not any(folder in file for folder in LIBRARIES)
+    """Whether a source file is the program's own: in no library, and not generated."""
+    if file.startswith((OURS, "<", compat_errors.generated_code())):
+        return False
+    return not any(folder in file for folder in LIBRARIES)

@@ -11,16 +11,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg import accelerator, events
+from idbg.constraints import check
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat_scratch import private
-from idbg.engine.failures import failure_of, failure_of_frame, innermost
+from idbg.engine.failures import failure_of, failure_of_frame, is_refusal
 from idbg.engine.lowered import lowered
 from idbg.engine.owners import chain
 from idbg.engine.program import Programs, registers
-from idbg.engine.repro import compile_repro, violation_repro
+from idbg.engine.repro import compile_repro, graph_of_node, violation_repro
 from idbg.engine.target import check_device, options_of
-from idbg.errors import BadInput, IdbgError, OutputError, said
+from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Violation
 from idbg.run import Run
@@ -170,25 +171,29 @@ class Jobs:
     def _write(self, request: WriteRepro) -> Path:
         if self.last is None or self.request is None or self.last.run != request.run:
             raise BadInput(f"the worker no longer holds run {request.run}", hint="run it again, then ask for the repro")
-        rules, folder = self.request.target.rules, Path(request.folder)
+        target, folder = self.request.target, Path(request.folder)
+        rules = request.rules or target.rules
         if request.node is not None:
-            return violation_repro(self.last, self._violation(request), rules=rules, folder=folder)
-        if self.error is None:
-            raise BadInput("the compile did not fail", hint="ask for the repro of a violation")
-        error = innermost(self.error)
-        return compile_repro(
-            self.last, error=type(error).__name__, message=said(error), backend=self.request.target.backend,
-            rules=rules, strict=self.request.target.strict, folder=folder,
-        )  # fmt: skip
+            return violation_repro(self.last, self._violation(request, rules), rules=rules, folder=folder)
+        if self.error is not None and is_refusal(self.error):
+            refused = next(violation for violation in self.last.violations if violation.severity == "reject")
+            return violation_repro(self.last, refused, rules=target.rules, folder=folder)
+        return compile_repro(self.last, self.error, target=target, rules=rules, folder=folder)
 
-    def _violation(self, request: WriteRepro) -> Violation:
+    def _violation(self, request: WriteRepro, rules: str) -> Violation:
+        """The node's violation under these rules, found again: a run does not ask every rule of every graph."""
         assert self.last is not None
-        for violation in self.last.violations:
+        assert request.node is not None
+        graph = graph_of_node(self.last, request.node)
+        in_force = accelerator.parse(rules)
+        if not any(rule.name == request.rule and rule.enabled for rule in in_force.rules):
+            raise BadInput(f"there is no rule {request.rule} in force", hint="choose a violation of these")
+        for violation in check(graph, in_force):
             if violation.node == request.node and violation.rule == request.rule:
                 return violation
         raise BadInput(
-            f"the last run did not break {request.rule} at {request.node}",
-            hint="the rules were edited since, or the backend checks none: run it again under these rules first",
+            f"{request.node} of the {request.node.graph} graph does not break {request.rule} as the rules are now",
+            hint="run it again under these rules, then choose a violation",
         )
 
 

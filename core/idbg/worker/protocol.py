@@ -27,12 +27,16 @@ class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
 
 
 class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro"):
-    """Write a repro of a violation of a run (with no node: of its failed compile) into `folder`; try it once."""
+    """Write a repro of a violation of a run (with no node: of its failed compile) into `folder`; try it once.
+
+    `rules` are those in force now, where they are not the run's.
+    """
 
     run: int
     folder: str
     node: NodeId | None = None
     rule: str = ""
+    rules: str = ""
 
 
 class MapErrors(msgspec.Struct, frozen=True, tag_field="type", tag="map_errors"):

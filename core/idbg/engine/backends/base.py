@@ -13,7 +13,7 @@ from idbg import events
 from idbg.accelerator import Accelerator
 from idbg.engine import compat
 from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
-from idbg.engine.capture.run import RunCapture, capturing, current
+from idbg.engine.capture.run import Compiling, RunCapture, capturing, current
 from idbg.engine.compat import Compiled
 from idbg.engine.repro import violation_repro
 from idbg.errors import ConstraintViolation, OutputError
@@ -92,6 +92,9 @@ class Job:
                 self._check(graph)
             try:
                 lowered = cast("Compiled", lower(gm, inputs, **kwargs)) if self.lowers else compat.boxed(gm.forward)
+            except Exception as error:  # a backward may be compiled long after its frame
+                self.capture.compiles[self.frame.frame].fail(error)
+                raise
             finally:
                 self.frame.part_done(part)
             if part != "backward":
@@ -158,11 +161,13 @@ class TargetBackend:
             capture,
             frame,
         )
+        compiling = capture.compiles[frame.frame] = Compiling(self.options)
         try:
             with compat.observed():
                 job.check_dynamo()
                 compiled = self.backend.compile(job)
         except Exception as error:
+            compiling.fail(error)
             capture.outcomes.errors[compat.current_frame()] = error  # the program may catch it, and say nothing
             raise
         finally:

@@ -6,7 +6,7 @@ The one place in which a compile, wherever in the program it starts, finds its s
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch.fx import GraphModule
@@ -14,6 +14,7 @@ from torch.fx import GraphModule
 from idbg import events
 from idbg.accelerator import Accelerator
 from idbg.constraints import Checker
+from idbg.engine import compat_repro
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Listener, Problem, listening
@@ -35,6 +36,22 @@ class Held:
     grad_enabled: bool
 
 
+@dataclass
+class Compiling:
+    """One frame as its backend is asked to compile it, and what a script must set so that it fails there again.
+
+    `error` is what the backend raised.
+    """
+
+    options: dict[str, object] = field(default_factory=dict)
+    settings: tuple[str, ...] = field(default_factory=compat_repro.changed_settings)
+    modes: tuple[str, ...] = field(default_factory=compat_repro.modes)
+    error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        self.error = self.error or error
+
+
 class RunCapture(Listener):
     """Everything seen of one run, as events. Rules are checked on each graph that a backend is given."""
 
@@ -45,6 +62,7 @@ class RunCapture(Listener):
         self.frames: dict[str, FrameCapture] = {}
         self.violations: list[Violation] = []
         self.held: dict[GraphId, Held] = {}
+        self.compiles: dict[str, Compiling] = {}
         self.lower: Lower | None = None
         self.outcomes = Outcomes()
         self._ids: dict[str, str] = {}

@@ -1,0 +1,123 @@
+"""Which of torch's private names does a script need that shows a failure again?
+
+Run on torch 2.14. Where a name is not there in another version, less is written, and the repro's trial run tells.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch._dynamo.config
+import torch._dynamo.utils
+import torch._functorch.config
+import torch._inductor.config
+from torch.fx import Node
+
+_CONFIGS = (torch._dynamo.config, torch._inductor.config, torch._functorch.config)
+# what `compat.observed` sets while it watches, and what would swallow the failure that is to be shown
+_WATCHING = (
+    "suppress_errors",
+    "provenance_tracking_level",
+    "force_non_lazy_backward_lowering",
+    "enable_autograd_cache",
+    "cache_key_tag",
+)
+
+
+def is_op(target: str) -> bool:
+    """Whether "aten.add.Tensor" is an op in this process."""
+    space, _, name = target.partition(".")
+    found: object = getattr(torch.ops, space, None)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return isinstance(found, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+
+
+def numpy_spelling(node: Node) -> str:
+    """What a call in a Dynamo graph was in the NumPy program: "numpy.linalg.norm", "operator.add", a method ".reshape",
+    an attribute "."; "" for what is no NumPy.
+    """
+    target: object = node.target
+    if target is torch._dynamo.utils.numpy_attr_wrapper:
+        return "."
+    if isinstance(target, torch._dynamo.utils.numpy_method_wrapper):
+        return f".{target.method}"
+    if isinstance(target, torch._dynamo.utils.numpy_operator_wrapper):
+        return f"operator.{target.op.__name__}"
+    if isinstance(target, torch._dynamo.utils.numpy_to_tensor_wrapper):
+        name = target.f.__name__
+        for numpy, ours in torch._dynamo.utils.NP_TO_TNP_MODULE.items():
+            if getattr(ours, name, None) is target.f and hasattr(numpy, name):
+                return f"{numpy.__name__}.{name}"
+    return ""
+
+
+def symbol_of(node: Node) -> str:
+    """The expression of the size that a node of a graph stands for ("s77"); "" if it is none."""
+    value = node.meta.get("example_value", node.meta.get("val"))
+    return str(value.node.expr) if isinstance(value, torch.SymInt) else ""
+
+
+def settings() -> list[str]:
+    """Torch's settings that are not at their defaults, each as a line of Python."""
+    return [line for config in _CONFIGS for line in _lines(config) if not any(name in line for name in _WATCHING)]
+
+
+def _lines(config: Any) -> Iterator[str]:
+    try:
+        text = str(config.codegen_config())
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return
+    for line in text.splitlines():
+        try:
+            set_here = ast.parse(line).body
+        except SyntaxError:
+            continue  # a value that has no spelling
+        if set_here and not _is_default(config, set_here[0]):
+            yield line
+
+
+def _is_default(config: Any, line: ast.stmt) -> bool:
+    """Whether a setting has the value that it has anyway: torch also names what was set, and set back."""
+    if not isinstance(line, ast.Assign):
+        return False
+    name = ast.unparse(line.targets[0]).removeprefix(f"{config.__name__}.")
+    try:
+        return bool(ast.literal_eval(line.value) == config._config[name].default)
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return False
+
+
+_AT_START = frozenset(settings())
+
+
+def changed_settings() -> tuple[str, ...]:
+    """Those that this process did not begin with."""
+    return tuple(line for line in settings() if line not in _AT_START)
+
+
+def modes() -> tuple[str, ...]:
+    """The modes in force under which torch compiles, as the expressions of `with` statements."""
+    found = [
+        f'torch.autocast("{device}", dtype={torch.get_autocast_dtype(device)})'
+        for device in ("cpu", "cuda")
+        if torch.is_autocast_enabled(device)
+    ]
+    if torch.is_inference_mode_enabled():
+        found.append("torch.inference_mode()")
+    elif not torch.is_grad_enabled():
+        found.append("torch.no_grad()")
+    return tuple(found)
+
+
+def globals_changed() -> tuple[str, ...]:
+    """Torch's own switches, outside of its configs, that change what is compiled, as lines of Python."""
+    found: list[str] = []
+    if (dtype := torch.get_default_dtype()) != torch.float32:
+        found.append(f"torch.set_default_dtype({dtype})")
+    if (precision := torch.get_float32_matmul_precision()) != "highest":
+        found.append(f'torch.set_float32_matmul_precision("{precision}")')
+    if torch.are_deterministic_algorithms_enabled():
+        found.append("torch.use_deterministic_algorithms(True)")
+    return tuple(found)

@@ -1,0 +1,155 @@
+"""How is a compile that failed shown again, so that who has torch, and not us, can take it?
+
+The Dynamo graph that did not compile, as plain torch, with the program's lines, options and settings. Where only a
+backend of idbg's shows the failure, the script says so.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from idbg import __version__
+from idbg.engine import compat, compat_errors, compat_repro
+from idbg.engine.capture.run import Compiling, RunCapture
+from idbg.engine.owners import Owner, chain, home_of, owner_of
+from idbg.engine.repro.folder import new_folder, write
+from idbg.engine.repro.script import Body, of_a_compile
+from idbg.engine.repro.values import arguments, sizes_of, trained, values
+from idbg.engine.repro.violation import Cutter
+from idbg.errors import said
+from idbg.records import Graph, GraphId, Target
+
+_PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
+_LINES, _WIDTH = 12, 160  # of a message, in a script
+# what differs from one run to the next: paths, quoted names, what has a digit in it
+_VARIES = re.compile(r"\S*[/\\]\S+|'[^']*'|\"[^\"]*\"|‘[^’]*’|\S*\d\S*")
+_COMPILERS_ERROR = re.compile(r"^.*?\berror: .*$", re.MULTILINE)
+_TELLING = 8  # characters that a piece of a message must have to tell one failure from another
+
+
+def compile_repro(
+    capture: RunCapture, error: BaseException | None, *, target: Target, rules: str, folder: Path
+) -> Path:
+    """Write a repro of a compile that failed with `error`; None if the program swallowed it.
+
+    Raises ValueError where the failure is the program's own, or no graph is known to be the one that failed, or it
+    cannot be written as plain Python; OutputError.
+    """
+    found = _failed(capture, error, target)
+    graph, compiling = found.graph, found.compiling
+    held = capture.held[graph.id]
+    placeholders = [node.name for node in held.gm.graph.nodes if node.op == "placeholder"]
+    arrays = {name for name, value in zip(placeholders, held.inputs, strict=False) if isinstance(value, np.ndarray)}
+    sizes = sizes_of(capture, graph)
+    cut = Cutter(graph, held.gm, sizes, arrays).whole()
+    known = values(capture, graph, cut.inputs)
+    tensors, inputs = arguments(cut.inputs, known, trained(capture, graph.id))
+    link = telling(found.error)
+    message = shortened(said(link))
+    has_sizes = any(node.name in sizes and not node.tensors for node in cut.inputs)
+    how, note, imports = _how(target, compiling.options, has_sizes=has_sizes)
+    first = next((node for node in graph.nodes if node.file), None)
+    script = of_a_compile(
+        title=f"{type(link).__name__}: {message[0] if message else ''}".rstrip(": "),
+        message=message[1:],
+        source=f"{first.file}:{first.line}" if first else "",
+        note=note,
+        versions=f"idbg {__version__} with torch {torch.__version__}",
+        body=Body(inputs, cut.statements, cut.result, known.note, {*cut.imports, *imports}),
+        error=type(link).__name__,
+        fragment=fragment(message),
+        settings=(*compiling.settings, *compat_repro.globals_changed()),
+        modes=compiling.modes,
+        how=how,
+    )
+    return write(new_folder(folder, f"failed-{type(link).__name__}"), script, tensors, rules if "idbg." in how else "")
+
+
+@dataclass(frozen=True)
+class _Failed:
+    graph: Graph
+    compiling: Compiling
+    error: BaseException
+
+
+def _failed(capture: RunCapture, error: BaseException | None, target: Target) -> _Failed:
+    """The graph that failed. Raises ValueError where none did, or it is not known which."""
+    for frame, compiling in reversed(capture.compiles.items()):
+        if compiling.error is not None and (error is None or _is_of(compiling.error, error)):
+            _refuse_users_own(compiling.error, target)
+            return _Failed(_dynamo(capture, frame), compiling, compiling.error)
+    if error is None:
+        raise ValueError("the compile did not fail: ask for the repro of a violation")
+    owner = _refuse_users_own(error, target)
+    if owner.compiling:  # what torch met before or after the backend was asked, in the frame that it began last
+        frame = next(reversed(capture.frames), "")
+        return _Failed(_dynamo(capture, frame), capture.compiles.get(frame) or Compiling(), error)
+    if len(capture.compiles) > 1:
+        which = f"which of the {len(capture.compiles)} graphs raised it is not known"
+        raise ValueError(f"it failed as the compiled code ran, and {which}")
+    frame, compiling = next(iter(capture.compiles.items()), ("", Compiling()))
+    return _Failed(_dynamo(capture, frame), compiling, error)
+
+
+def _refuse_users_own(error: BaseException, target: Target) -> Owner:
+    owner = owner_of(error, home_of(target.backend))
+    if owner.whose == "user":
+        kind, words = compat_errors.raised_in_traced_code(owner.error) or ("", "")
+        told = f"{kind or type(owner.error).__name__}: {words or said(owner.error)}".strip()
+        raise ValueError(f"the program itself raised it ({told}): nothing smaller than the program shows it")
+    return owner
+
+
+def _is_of(error: BaseException, whole: BaseException) -> bool:
+    """Whether an exception is one of those that another was raised from, or shares its cause."""
+    links = chain(whole)
+    return any(link is other for link in chain(error) for other in links)
+
+
+def _dynamo(capture: RunCapture, frame: str) -> Graph:
+    captured = capture.frames.get(frame)
+    graph = captured.graphs.get(GraphId(frame, "dynamo")) if captured else None
+    if graph is None or graph.id not in capture.held:
+        raise ValueError("the compile failed before Dynamo had a graph: the program itself is the smallest repro")
+    return graph
+
+
+def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> tuple[str, str, list[str]]:
+    """The arguments of torch.compile after the program, a note, and what registers the backend."""
+    name = target.backend
+    given = f", options={dict(options)!r}" if options else ""
+    given += ", dynamic=True" if has_sizes and target.dynamic is not False else ""
+    if name in _PLAIN:
+        return f'backend="{_PLAIN[name]}"{given}', "", []
+    if name in compat.backend_names() and name != "mock":
+        module = compat_errors.module_of_backend(name) if home_of(name).folders else ""
+        return f'backend="{name}"{given}', "", [module] if module else []
+    made = f'idbg.backend("{name}", strict={target.strict}, accelerator=HERE / "rules.toml")'
+    note = f'It needs idbg: its backend {name} is the one that fails. backend="inductor" shows torch\'s own.'
+    return f"backend={made}", note, []
+
+
+def telling(error: BaseException) -> BaseException:
+    """The exception that says most: the last that torch made for it, else the one that all were raised from."""
+    links = chain(error)
+    own = [link for link in links if compat.is_torch_error(link) and not compat_errors.is_wrapper(link)]
+    return own[-1] if own else links[-1]
+
+
+def shortened(message: str) -> list[str]:
+    """The lines of a message that say what is wrong: a compiler's errors without its command, not pages of it."""
+    errors = [line.rpartition("/")[2] for line in _COMPILERS_ERROR.findall(message)] if "Command:" in message else []
+    lines = errors or [line.rstrip() for line in message.strip().splitlines()]
+    kept = [line if len(line) <= _WIDTH else line[:_WIDTH] + " ..." for line in lines[:_LINES]]
+    return [*kept, "..."] if len(lines) > _LINES else kept
+
+
+def fragment(message: list[str]) -> str:
+    """The longest piece of a message that is the same wherever it fails; "" if there is none to speak of."""
+    pieces = [piece.strip(" \t:;,.()[]{}<>") for line in message[:3] for piece in _VARIES.split(line)]
+    longest = max(pieces, key=len, default="")
+    return longest if len(longest) >= _TELLING else ""

@@ -1,0 +1,189 @@
+"""How is a node of a graph written as Python that runs without the graph?"""
+
+import ast
+import builtins
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from torch.fx import GraphModule
+
+from idbg.engine import compat, compat_repro
+from idbg.engine.capture.fx import graph_of
+from idbg.engine.owners import OURS, is_own
+from idbg.records import Graph, GraphId, Node
+
+IDENTITY = "torch.ops.aten.clone.default"
+
+# of those that take functions, what Dynamo traces when a script calls it by its name
+_TAKES_FUNCTIONS = {"cond", "while_loop", "flex_attention"}
+_NUMPY = ("torch._dynamo.utils.wrapped_", "torch._dynamo.utils.numpy_")
+
+
+@dataclass
+class Source:
+    """Statements of one graph, as they are written: `module` holds the functions that nodes take, where it is known;
+    `arrays` are names that stand for NumPy arrays; `imports` are the packages that the statements need.
+    """
+
+    module: GraphModule | None
+    arrays: set[str] = field(default_factory=set)
+    imports: set[str] = field(default_factory=set)
+
+    def statements(self, node: Node) -> list[str]:
+        """The node as lines of Python. Raises ValueError for what only a graph module can call."""
+        if node.op == "get_attr":
+            return self._function(node)
+        if node.op == "call_module":
+            raise ValueError(f"{node.name} calls the module {node.target} of its graph: it cannot stand alone")
+        name = name_of(node.name)
+        if node.op == "call_method":
+            owner, _, rest = node.args.partition(", ")
+            return [_checked(node, f"{name} = {owner}.{node.target}({_spelled(rest)})")]
+        if self.numpy(node):
+            return self._of_numpy(node, name)
+        return [_checked(node, f"{name} = {self._target(node)}({self._args(node)})")]
+
+    def _args(self, node: Node) -> str:
+        args = _spelled(node.args)
+        if node.target.endswith("higher_order.flex_attention"):
+            args = args.removesuffix(", (), ()")  # tensors that the functions close over: Dynamo finds them itself
+        return args
+
+    def _target(self, node: Node) -> str:
+        """What the node calls, as Python finds it."""
+        target = node.target.removeprefix("torch.ops.")
+        first, _, rest = target.partition(".")
+        if first == "higher_order":
+            if rest not in _TAKES_FUNCTIONS:
+                raise ValueError(f"{node.name} calls the higher-order op {rest}, which cannot stand alone in a script")
+            return f"torch.ops.{target}"
+        if not rest:
+            if hasattr(builtins, target):
+                return target
+            raise ValueError(f"{node.name} calls {target}, which a script without the program has not")
+        op = "::".join(target.split(".")[:2])
+        if op in compat.python_ops():
+            raise ValueError(
+                f"{node.name} calls {op}, a custom op of the program's own, which a script without it has not"
+            )
+        if compat_repro.is_op(target):
+            if importlib.util.find_spec(first) is not None:
+                self.imports.add(first)  # the package that registers it
+            return f"torch.ops.{target}"
+        module = _module_of(target)
+        if module is None or is_own(getattr(sys.modules[first], "__file__", None) or OURS):
+            raise ValueError(f"{node.name} calls {target}, a function that a script without the program has not")
+        self.imports.add(module)
+        return target
+
+    def _of_numpy(self, node: Node, name: str) -> list[str]:
+        """A call that Dynamo made of NumPy's, as the program wrote it: Python has no name for what is in the graph."""
+        spelling = self.numpy(node)
+        arguments = _spelled(node.args)
+        for source in node.inputs:
+            given = name_of(source)
+            if given not in self.arrays:
+                arguments = re.sub(rf"\b{re.escape(given)}\b", f"{given}.numpy()", arguments)
+        self.arrays.add(name)
+        self.imports.add("numpy")
+        first, _, rest = arguments.partition(", ")
+        if spelling == ".":
+            return [_checked(node, f"{name} = {first}.{ast.literal_eval(rest)}")]
+        if spelling.startswith("."):
+            return [_checked(node, f"{name} = {first}{spelling}({rest})")]
+        return [_checked(node, f"{name} = {spelling}({arguments})")]
+
+    def numpy(self, node: Node) -> str:
+        """How the program spelled a call of NumPy; "" where this is none."""
+        if not node.target.startswith(_NUMPY) or self.module is None:
+            return ""
+        found = next((each for each in self.module.graph.nodes if each.name == node.name), None)
+        return compat_repro.numpy_spelling(found) if found is not None else ""
+
+    def _function(self, node: Node) -> list[str]:
+        """A function that another node takes, as a branch of torch.cond."""
+        inner = held_by(self.module, node)
+        if inner is None:
+            raise ValueError(
+                f"{node.name} is a function, and of this stage only its text is known: ask for the repro of the node "
+                "that it is from in the dynamo, forward or inference graph"
+            )
+        graph = graph_of(inner, GraphId("", "dynamo"))
+        own = [each for each in graph.nodes if "." not in each.name]
+        below = Source(inner, imports=self.imports)
+        lines = [f"def {name_of(node.name)}({', '.join(name_of(each.name) for each in own if is_input(each))}):"]
+        for each in own:
+            if each.op == "get_attr" and held_by(inner, each) is None:
+                raise ValueError(f"the function {node.name} holds a tensor, {each.name}: it cannot stand alone")
+            if each.op == "get_attr" or each.op.startswith("call"):
+                lines += ["    " + line for line in below.statements(each)]
+            elif each.op == "output":
+                lines.append(f"    return {each.args}")
+        return lines
+
+
+def is_function(graph: Graph, node: Node, module: GraphModule | None) -> bool:
+    """Whether a node stands for a function that another takes: its own nodes, if any, are told before it."""
+    if node.op != "get_attr" or node.tensors:
+        return False
+    if module is not None:
+        return held_by(module, node) is not None
+    return any(other.name.startswith(node.name + ".") for other in graph.nodes)
+
+
+def held_by(module: GraphModule | None, node: Node) -> GraphModule | None:
+    """The graph that a node of `module` stands for, or one of a graph that it holds ("cond_true_1.cond_true_0")."""
+    *around, _ = node.name.split(".")
+    for name in around:
+        targets = [each.target for each in module.graph.nodes if each.name == name] if module is not None else []
+        module = getattr(module, str(targets[0]), None) if targets else None
+    found = getattr(module, node.target, None) if node.op == "get_attr" else None
+    return found if isinstance(found, GraphModule) else None
+
+
+def is_input(node: Node) -> bool:
+    return node.op == "placeholder"
+
+
+def commented(node: Node, lines: Sequence[str], last: str) -> tuple[list[str], str]:
+    """The lines below the user's own, where that changes; and the user's line in hand."""
+    place = f"# {node.file}:{node.line}: {node.code}".rstrip(": ") if node.file else ""
+    return ([place, *lines] if place and place != last else list(lines)), place or last
+
+
+def name_of(name: str) -> str:
+    """A node's name as Python's; of a node inside of another ("true_graph_0.sin") its own part."""
+    return re.sub(r"\W", "_", name.rpartition(".")[2])
+
+
+def _spelled(args: str) -> str:
+    """Arguments as FX prints them, as Python reads them."""
+    args = re.sub(r"<built-in function (\w+)>", r"operator.\1", args)
+    return re.sub(r"<class '([\w.]+)'>", r"\1", args)
+
+
+def _checked(node: Node, line: str) -> str:
+    try:
+        ast.parse(line)
+    except SyntaxError:
+        raise ValueError(f"{node.name} is called with what has no spelling in Python: {node.args[:200]}") from None
+    return line
+
+
+def _module_of(path: str) -> str | None:
+    """The module that a dotted path leads through; None if nothing is there."""
+    parts = path.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        name = ".".join(parts[:count])
+        try:
+            found: object = importlib.import_module(name)
+        except ImportError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part, None)
+        return name if found is not None else None
+    return None

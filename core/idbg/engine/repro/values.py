@@ -1,0 +1,207 @@
+"""Which values do a repro's arguments have, and how are they kept?"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+from torch.fx import Interpreter
+from torch.fx import Node as FxNode
+
+from idbg.engine import compat, compat_repro
+from idbg.engine.capture.run import Held, RunCapture
+from idbg.engine.repro.script import Input
+from idbg.engine.repro.source import name_of
+from idbg.records import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
+
+# what safetensors keeps as it is; anything else is kept as a view of one of these
+_KEPT = {
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.bool),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint64, torch.uint32, torch.uint16, torch.uint8),
+}
+_REAL = {torch.complex128: torch.float64, torch.complex64: torch.float32, torch.complex32: torch.float16}
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a repro's inputs; `note` says where they are from."""
+
+    of: Mapping[str, object]
+    note: str
+
+
+def values(capture: RunCapture, graph: Graph, inputs: Sequence[Node]) -> Values:
+    """The program's own values of these nodes where the graph can be run again, else random ones of the same shapes."""
+    held = capture.held.get(graph.id)
+    if held is None or not held.inputs:
+        reason = f"the values of a {graph.id.stage} graph's inputs are not known"
+        return Values(_random(capture, graph, inputs), f"random, seed 0: {reason}")
+    try:
+        found = _recomputed(held, [node.name for node in inputs])
+    except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError) as error:
+        why = f"random, seed 0: the program's own could not be computed again ({error})"
+        return Values(_random(capture, graph, inputs), " ".join(why.split()))
+    return Values(found, "the program's own, computed again from its inputs and weights")
+
+
+class _Ancestors(Interpreter):
+    """Runs just the nodes that the wanted ones need."""
+
+    def __init__(self, held: Held, wanted: Iterable[str]) -> None:
+        super().__init__(held.gm, garbage_collect_values=False)
+        by_name = {node.name: node for node in held.gm.graph.nodes}
+        self.found: dict[str, object] = {}
+        self.wanted = set(wanted)
+        self.needed: set[FxNode] = set()
+        stack = [by_name[name] for name in self.wanted]
+        while stack:
+            node = stack.pop()
+            if node not in self.needed:
+                self.needed.add(node)
+                stack += node.all_input_nodes
+
+    def run_node(self, n: FxNode) -> object:
+        if n.op != "placeholder" and n not in self.needed:
+            return None
+        value = compat.concrete(super().run_node(n))
+        if n.name in self.wanted:
+            self.found[n.name] = (
+                value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
+            )
+        return value
+
+
+def _is_dense(value: torch.Tensor) -> bool:
+    return bool(torch.ops.aten.is_non_overlapping_and_dense(value))
+
+
+def _recomputed(held: Held, wanted: Iterable[str]) -> dict[str, object]:
+    runner = _Ancestors(held, wanted)
+    inputs = [
+        value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
+        for value in held.inputs
+    ]
+    with torch.no_grad(), torch.random.fork_rng():
+        runner.run(*inputs)
+    missing = set(wanted) - runner.found.keys()
+    if missing:
+        raise KeyError(", ".join(sorted(missing)))
+    return runner.found
+
+
+def _random(capture: RunCapture, graph: Graph, inputs: Iterable[Node]) -> dict[str, object]:
+    generator = torch.Generator().manual_seed(0)
+    sizes = sizes_of(capture, graph)
+    found: dict[str, object] = {}
+    for node in inputs:
+        if node.tensor is not None:
+            found[node.name] = _random_tensor(node.tensor, generator)
+        elif (size := hint_of(sizes.get(node.name, Sym("")))) is not None:
+            found[node.name] = size
+        else:
+            raise ValueError(f"{node.name} is no tensor and its value is not known: run the program again first")
+    return found
+
+
+def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
+    """The inputs of a graph that are sizes, as those of its tensors have them."""
+    lowered = GraphId(graph.id.frame, cast("Stage", graph.id.part)) if graph.id.part else graph.id
+    held = capture.held.get(lowered)  # a post-grad graph has the arguments of the graph that it was
+    known = {
+        dim.expr: dim
+        for node in graph.nodes
+        for tensor in node.tensors
+        for dim in (*tensor.shape, *tensor.stride)
+        if isinstance(dim, Sym)
+    }
+    expressions = {node.name: node.name for node in graph.nodes if node.op == "placeholder"}
+    if held is not None:
+        expressions |= {node.name: compat_repro.symbol_of(node) for node in held.gm.graph.nodes}
+    return {name: known[expression] for name, expression in expressions.items() if expression in known}
+
+
+def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor:
+    shape, stride = ([hint_of(dim) or 0 for dim in dims] for dims in (meta.shape, meta.stride))
+    if len(stride) != len(shape):
+        raise ValueError(f"the strides of a {meta} were not recorded")
+    dtype: torch.dtype = getattr(torch, meta.dtype)
+    room = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
+    flat = torch.randn(max(room, 1), generator=generator)
+    if dtype == torch.bool:
+        flat = flat > 0
+    elif dtype.is_floating_point or dtype.is_complex:
+        flat = flat.to(dtype)
+    else:
+        flat = torch.zeros_like(flat, dtype=dtype)  # 0 is an index into anything
+    return flat.as_strided(shape, stride)
+
+
+def arguments(
+    inputs: Sequence[Node], known: Values, trained: Container[str] = ()
+) -> tuple[dict[str, torch.Tensor], list[Input]]:
+    """What goes into the safetensors file (flat storage, so that strides, also overlapping ones, come back), and the
+    arguments.
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    found: list[Input] = []
+    for node in inputs:
+        value = known.of[node.name]
+        name = name_of(node.name)
+        is_array = isinstance(value, np.ndarray)
+        if is_array:
+            value = torch.from_numpy(value)
+        if isinstance(value, torch.Tensor):
+            tensors[name], kept_as = _flat(node.name, value)
+            found.append(
+                Input(
+                    name,
+                    tuple(value.shape),
+                    tuple(value.stride()),
+                    str(value.device),
+                    dtype="" if kept_as == value.dtype else str(value.dtype),
+                    dynamic=_open(node),
+                    requires_grad=node.name in trained,
+                    is_weight=node.role in ("weight", "buffer") and node.name not in trained,
+                    is_array=is_array,
+                )
+            )
+        elif isinstance(value, (bool, int, float, complex, str)) or value is None:
+            found.append(Input(name, literal=repr(value)))
+        else:
+            raise ValueError(f"{node.name} is a {type(value).__name__}, which a repro cannot store")
+    return tensors, found
+
+
+def _open(node: Node) -> tuple[int, ...]:
+    """The dimensions whose sizes are symbols."""
+    return tuple(at for at, dim in enumerate(node.tensor.shape if node.tensor else ()) if _is_open(dim))
+
+
+def _is_open(dim: int | Sym) -> bool:
+    """Whether a size is symbolic, and a script can have it so: torch makes sizes 0 and 1 constants."""
+    return isinstance(dim, Sym) and (dim.hint is None or dim.hint > 1)
+
+
+def _flat(name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
+    """The tensor's storage, as far as it is its own, and the dtype that it is kept as."""
+    if value.layout != torch.strided or value.is_quantized or value.is_nested:
+        kind = "quantized" if value.is_quantized else str(value.layout).removeprefix("torch.").replace("_", " ")
+        raise ValueError(f"{name} is a {kind} tensor, which a repro cannot store")
+    value = value.detach().resolve_conj().resolve_neg()
+    room = (
+        1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
+        if value.numel()
+        else 0
+    )
+    flat = value.as_strided((room,), (1,)).clone().cpu()
+    kept = flat.dtype if flat.dtype in _KEPT else _REAL.get(flat.dtype, torch.uint8)
+    return flat.view(kept), kept
+
+
+def trained(capture: RunCapture, graph: GraphId) -> set[str]:
+    """Arguments that gradients are wanted of: with them, a repro compiles the backward too."""
+    held = capture.held[graph]
+    names = [node.name for node in held.gm.graph.nodes if node.op == "placeholder"]
+    pairs = zip(names, held.inputs, strict=False) if held.grad_enabled else ()
+    return {name for name, value in pairs if isinstance(value, torch.Tensor) and value.requires_grad}

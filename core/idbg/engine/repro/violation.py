@@ -1,0 +1,175 @@
+"""How is one violation shown again: the violating node alone, or the graph that breaks the rule as a whole?"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from msgspec.structs import replace
+from torch.fx import GraphModule
+
+from idbg import __version__, accelerator, rule_edits
+from idbg.constraints import Constraint
+from idbg.constraints.base import TensorRule
+from idbg.engine.capture.run import RunCapture
+from idbg.engine.repro.folder import new_folder, write
+from idbg.engine.repro.script import MARK, Body, Input, of_a_rule
+from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
+from idbg.engine.repro.values import arguments, sizes_of, values
+from idbg.records import Graph, Node, NodeId, Sym, Violation
+
+
+def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, folder: Path) -> Path:
+    """Write a repro of one violation below `folder` and return the script's path.
+
+    Raises ValueError where the node cannot stand alone, OutputError where the folder cannot be written.
+    """
+    graph = graph_of_node(capture, violation.node)
+    node = graph.by_name[violation.node.name]
+    rule = next(rule for rule in accelerator.parse(rules).rules if rule.name == violation.rule)
+    held = capture.held.get(graph.id)
+    cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
+    known = values(capture, graph, cut.inputs)
+    tensors, found = arguments(cut.inputs, known)
+    found = [_as_array(argument) if argument.name in cut.arrays else argument for argument in found]
+    script = of_a_rule(
+        title=f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
+        source=f"{violation.file}:{violation.line}" if violation.file else "",
+        versions=f"idbg {__version__}, torch {torch.__version__}",
+        body=Body(found, cut.statements, cut.result, known.note, cut.imports),
+        rule=violation.rule,
+        is_input=not node.op.startswith("call") and not rule.is_about_graphs,
+        is_whole=rule.is_about_graphs,
+    )
+    place = new_folder(folder, f"{violation.rule}-{node.name}")
+    return write(place, script, tensors, _unscoped(rules, rule, graph, node))
+
+
+def _as_array(argument: Input) -> Input:
+    return argument if argument.literal else Input(**{**vars(argument), "is_array": True, "dynamic": ()})
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What of a graph a repro holds."""
+
+    inputs: list[Node]
+    statements: list[str]
+    result: str
+    arrays: set[str] = field(default_factory=set)
+    imports: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Takes what a repro needs out of a graph; `arrays` are the arguments that are NumPy's."""
+
+    graph: Graph
+    module: GraphModule | None
+    sizes: dict[str, Sym]
+    arrays: set[str] = field(default_factory=set)
+
+    def cut(self, node: Node, rule: Constraint) -> Cut:
+        """The node alone; the whole graph for a rule about whole graphs."""
+        if rule.is_about_graphs:
+            return self.whole()
+        if not node.op.startswith("call"):
+            return Cut([node], [f"result = {IDENTITY}({name_of(node.name)})"], "result")
+        return self._alone(node, rule)
+
+    def whole(self) -> Cut:
+        """The graph from its inputs to its output, with the program's lines as comments."""
+        source = Source(self.module, set(map(name_of, self.arrays)))
+        own = [node for node in self.graph.nodes if "." not in node.name]
+        inputs = [node for node in own if node.op in ("placeholder", "get_attr") and not self._is_function(node)]
+        inputs, lines = self._sized(inputs)
+        last = ""
+        for node in own:
+            if node.op.startswith("call") or self._is_function(node):
+                more, last = commented(node, source.statements(node), last)
+                lines += more
+        output = next((node for node in own if node.op == "output"), None)
+        return Cut(inputs, lines, output.args if output else "None", set(), source.imports)
+
+    def _alone(self, node: Node, rule: Constraint) -> Cut:
+        steps = self._steps(node)
+        inside = {step.name for step in steps}
+        names = dict.fromkeys(name for step in steps for name in step.inputs if name not in inside)
+        inputs, lines = self._sized([self.graph.by_name[name] for name in names])
+        source = Source(self.module)
+        if source.numpy(node):
+            source.arrays |= (arrays := {name_of(each.name) for each in inputs})
+        else:
+            arrays = set()
+        makes = {name for name in node.inputs if self._is_tuple(self.graph.by_name[name])}
+        for step in steps:
+            *before, last = source.statements(step)
+            lines += [*before, last + (MARK if step is node or step.name in makes else "")]
+        result = name_of(node.name)
+        if node.role == "intermediate" and rule.roles and len(node.tensors) == 1:
+            copy = "numpy.copy" if result in source.arrays else IDENTITY
+            lines.append(f"result = {copy}({result})")  # what the program returns is an output to the rule
+            result = "result"
+        return Cut(inputs, lines, result, arrays, source.imports)
+
+    def _is_function(self, node: Node) -> bool:
+        return is_function(self.graph, node, self.module)
+
+    def _is_tuple(self, node: Node) -> bool:
+        """Whether the node makes a tuple, be it of one tensor."""
+        if len(node.tensors) > 1:
+            return True
+        live = [each for each in self.module.graph.nodes if each.name == node.name] if self.module is not None else []
+        value = live[0].meta.get("example_value", live[0].meta.get("val")) if live else None
+        return isinstance(value, (tuple, list)) and not isinstance(value, torch.Size)
+
+    def _steps(self, node: Node) -> list[Node]:
+        """The node, after what cannot be an argument: what makes tuples, sizes that are computed, functions."""
+        before: list[Node] = []
+        for name in node.inputs:
+            source = self.graph.by_name[name]
+            makes_size = not source.tensors and not source.unknown
+            computed = source.op.startswith("call") and (self._is_tuple(source) or makes_size)
+            if computed or self._is_function(source):
+                before += [step for step in self._steps(source) if step not in before]
+        return [*before, node]
+
+    def _sized(self, inputs: list[Node]) -> tuple[list[Node], list[str]]:
+        """The inputs without the sizes that are those of the tensors among them, and the lines that take them there."""
+        homes: dict[str, str] = {}
+        for node in inputs:
+            for at, dim in enumerate(node.tensor.shape if node.tensor else ()):
+                if isinstance(dim, Sym):
+                    homes.setdefault(dim.expr, f"{name_of(node.name)}.shape[{at}]")
+        lines = {
+            node.name: f"{name_of(node.name)} = {homes[size.expr]}"
+            for node in inputs
+            if not node.tensors and (size := self.sizes.get(node.name)) is not None and size.expr in homes
+        }
+        return [node for node in inputs if node.name not in lines], list(lines.values())
+
+
+def _unscoped(rules: str, rule: Constraint, graph: Graph, node: Node) -> str:
+    """The rules with this one asked wherever the script's graphs are: the node is there alone, but has no stage, and
+    what it reads is an argument.
+    """
+    number = next((at for at, each in enumerate(accelerator.parse(rules).rules) if each.name == rule.name), 0)
+    if number >= rule_edits.count(rules):
+        return rules
+    wider = replace(rule, stages=())
+    if isinstance(rule, TensorRule) and rule.tensors != "results":
+        computed = [name for name in node.inputs if self_made(graph.by_name[name])]
+        wider = replace(wider, roles=()) if computed else wider
+    return rule_edits.apply(rules, number, rule, wider)
+
+
+def self_made(node: Node) -> bool:
+    """Whether the graph computes it, and not from weights alone."""
+    return node.op.startswith("call") and node.role not in ("weight", "buffer")
+
+
+def graph_of_node(capture: RunCapture, node: NodeId) -> Graph:
+    frame = capture.frames.get(node.graph.frame)
+    graph = frame.graphs.get(node.graph) if frame else None
+    if graph is None or node.name not in graph.by_name:
+        raise ValueError(f"the worker holds no node {node.name} of graph {node.graph}: run the program again first")
+    return graph
