@@ -148,6 +148,12 @@ class TargetBackend:
         """What was found outside of a session, over all compiles."""
         return tuple(self.capture.violations) if self.capture else ()
 
+    def is_argument(self, violation: Violation) -> bool:
+        """Whether it is an argument of a graph that breaks the rule, and nothing that the program computes."""
+        frame = self.capture.frames.get(violation.node.graph.frame) if self.capture else None
+        graph = frame.graphs.get(violation.node.graph) if frame else None
+        return graph is not None and not graph.by_name[violation.node.name].op.startswith("call")
+
     def _compile(self, capture: RunCapture, gm: GraphModule, inputs: list[object]) -> Compiled:
         frame = capture.frame(compat.current_frame())
         job = Job(

@@ -125,7 +125,7 @@ def main():
         torch.compile(program, backend=backend)(*inputs())
     except Exception:
         traceback.print_exc()  # the rules were checked before it ran
-    found = [violation for violation in backend.violations if violation.rule == {{ rule | pprint }}{{ where }}]
+    found = [found for found in backend.violations if found.rule == {{ rule | pprint }}{{ where }}]
     for violation in found:
         print(f"REPRODUCED {violation}")
     return 1 if found else 0
@@ -213,12 +213,14 @@ if __name__ == "__main__":
 """
 )
 
+_OF_THE_NODE = " and found.line in marked() and not backend.is_argument(found)"
+
 _environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
 
 
 def of_a_rule(*, title: str, source: str, versions: str, body: Body, rule: str, is_input: bool, is_whole: bool) -> str:
     """A script in which one node breaks `rule`; or its one argument, or the graph as a whole."""
-    where = "" if is_whole else " and not violation.line" if is_input else " and violation.line in marked()"
+    where = "" if is_whole else " and backend.is_argument(found)" if is_input else _OF_THE_NODE
     return _environment.from_string(_OF_A_RULE).render(
         title=_quotable(title),
         source=_quotable(source),

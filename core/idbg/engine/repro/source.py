@@ -77,7 +77,8 @@ class Source:
         module = _module_of(target)
         if module is None or is_own(getattr(sys.modules[first], "__file__", None) or OURS):
             raise ValueError(f"{node.name} calls {target}, a function that a script without the program has not")
-        self.imports.add(module)
+        if not module.startswith("torch._C"):
+            self.imports.add(module)
         return target
 
     def _of_numpy(self, node: Node, name: str) -> list[str]:
