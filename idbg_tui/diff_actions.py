@@ -1,6 +1,7 @@
 """Which keys compare a run with a reference, and look into what was found?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -72,7 +73,11 @@ class DiffActions(LoweredActions):
         report = self.state.compared and self.state.compared.diff
         if not report:
             return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
-        return diff_chart.entries(report, width, self.size.height)
+        found = diff_chart.entries(report, width, self.size.height)
+        first, run = (report.kernels[0] if report.kernels else None), self.state.compared
+        if run is None or first is None or self.state.has_code_of(run, first.frame, first.part):
+            return found
+        return [replace(entry, node=None) for entry in found]  # another run is shown: its nodes are others
 
     def _failure(self, side: str, width: int) -> Sequence[Entry]:
         """All that is known of why a side failed; "" is the program, of the run in hand."""

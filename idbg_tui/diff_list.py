@@ -73,7 +73,7 @@ def items(
         if order != "as they come":
             chosen.sort(key=badness if order == "the worst first" else _failed, reverse=True)
         if tensors:
-            text = f" {counted(len(tensors), what)}{_standing(tensors)}"
+            text = f" {counted(len(tensors), what)}{_standing(report, tensors)}"
             found.append(Told(text + _with(query, len(chosen)), "strong"))
             found += [Heads(False), *chosen] if chosen else []
     if report.kernels:
@@ -86,10 +86,11 @@ def items(
     return found
 
 
-def _standing(tensors: Sequence[TensorDiff]) -> str:
-    """ ", 2 failed, 1 waiting"."""
-    failed, waiting = sum(one.failed for one in tensors), sum(not one.judged for one in tensors)
-    return (f", {failed:,} failed" if failed else "") + (f", {waiting:,} waiting" if waiting else "")
+def _standing(report: DiffReport, tensors: Sequence[TensorDiff]) -> str:
+    """ ", 2 failed, 1 waiting"; what nothing will come of is "not compared"."""
+    failed, unjudged = sum(one.failed for one in tensors), sum(not one.judged for one in tensors)
+    word = "not compared" if report.verdict == "error" else "waiting"
+    return (f", {failed:,} failed" if failed else "") + (f", {unjudged:,} {word}" if unjudged else "")
 
 
 def _with(query: str, count: int) -> str:

@@ -67,7 +67,7 @@ def _lines(label: str, text: str, width: int, style: str = "") -> Iterator[Entry
 def _verdict(diff: TensorDiff) -> str:
     kind = " ".join(str(meta) for meta in (diff.reference,) if meta) or "no tensor"
     if not diff.judged:
-        return f"{diff.name} {kind}: waiting"
+        return f"{diff.name} {kind}: no verdict (yet)"
     if diff.passed:
         return f"{diff.name} {kind} passes"
     return f"{diff.name} {kind} fails by: {', '.join(diff.failed_by)}"

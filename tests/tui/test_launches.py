@@ -150,3 +150,14 @@ async def test_enter_in_the_comparison_goes_to_the_launch_in_the_row(tmp_path: P
             lines.place_cursor(lines.items.index(one))
             lines.action_open()
             await until(pilot, lambda one=one: app.state.launch is not None and app.state.launch.handle == one.handle)  # type: ignore[misc]
+
+
+async def test_the_chart_of_a_comparison_leads_nowhere_while_another_runs_code_is_shown(tmp_path: Path) -> None:
+    app = app_of("planted", tmp_path)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        assert any(entry.node for entry in app._chart(120))
+        other = state_of("attention").shown
+        assert other is not None
+        app.state.shown = other
+        assert not any(entry.node for entry in app._chart(120))

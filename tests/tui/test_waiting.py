@@ -82,7 +82,8 @@ async def test_when_both_have_run_float64_is_waited_for() -> None:
 async def test_a_side_that_failed_is_red_at_once() -> None:
     broken = SideResult("aot", 0.2, Failure("torch", "no", type="ImportError"))
     pane, pieces = await shown(state_of(so_far(EAGER, broken, verdict="error")))
-    assert "aot failed: no" in "".join(text for text, _ in pieces) and pane.mark == "✘"
+    told = "".join(text for text, _ in pieces)
+    assert "aot failed: no" in told and "1 output, 1 not compared" in told and pane.mark == "✘"
 
 
 def test_a_comparison_that_was_stopped_says_so_and_is_not_called_failed() -> None:
@@ -124,4 +125,4 @@ def test_an_output_looked_into_says_the_sum_that_it_is_allowed_and_what_does_not
 
 def test_an_output_that_waits_says_so_and_no_more(tmp_path: Path) -> None:
     first = diff_view.entries(LATE, 100)[0].draw(100)
-    assert "waiting" in first[0][0] and first[0][1] == "dim"
+    assert "no verdict (yet)" in first[0][0] and first[0][1] == "dim"
