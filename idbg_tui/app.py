@@ -10,6 +10,7 @@ from textual import events as ui
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
+from textual.filter import LineFilter
 from textual.timer import Timer
 
 from idbg import events, places
@@ -30,6 +31,7 @@ from idbg_tui.panes.violations import ViolationsPane
 from idbg_tui.state import State
 from idbg_tui.watchdog import Watchdog
 from idbg_tui.widgets.bars import Bar
+from idbg_tui.widgets.harmless import Harmless
 from idbg_tui.widgets.palette import Palette
 from idbg_tui.widgets.plain import use_plain
 
@@ -66,6 +68,7 @@ class IdbgApp(Actions):
         self.body.set_class(plain, "-ascii")
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
         self.watchdog: Watchdog | None = None  # of a real terminal
+        self._harmless = Harmless()
         self._flash: tuple[str, str] | None = None
         self._flash_of_run = False  # it is about a run: the next one's start or end makes it old
         self._inbox: Inbox | None = None
@@ -211,6 +214,10 @@ class IdbgApp(Actions):
                 yield
         finally:
             self.watchdog.away(False)
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """What every line passes on its way to the terminal."""
+        return [*super().get_line_filters(), self._harmless]
 
     def action_command_palette(self) -> None:
         """Show the palette, unless it is open."""
