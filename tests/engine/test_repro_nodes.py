@@ -165,3 +165,15 @@ def test_every_dtype_and_conjugate_comes_back(tmp_path: Path) -> None:
         assert back.as_strided((3, 2), (1, 3)).to(torch.complex64).tolist() == value.to(torch.complex64).tolist()
     conjugate = torch.tensor([1 + 2j], dtype=torch.complex128).conj()
     assert _flat("x", conjugate)[0].tolist() == [1.0, -2.0]
+
+
+def test_a_strict_refusal_is_caught_as_the_readme_says(tmp_path: Path) -> None:
+    import idbg
+
+    backend = idbg.backend("mock", strict=True, repros=tmp_path)
+    compiled = torch.compile(lambda x: x.double(), backend=backend)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+        compiled(torch.ones(3, 5))
+    assert isinstance(caught.value.inner_exception, idbg.ConstraintViolation)
+    assert Path(caught.value.inner_exception.repro).is_file()
+    assert caught.value.inner_exception.violations
