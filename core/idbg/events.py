@@ -178,13 +178,18 @@ class Compared(Event, frozen=True, kw_only=True, tag="compared"):
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
-    """The run is over. `checked`: its backend holds graphs against the rules."""
+    """The run is over. `checked`: its backend holds graphs against the rules.
+
+    `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit).
+    """
 
     run: int
     verdict: Verdict
     seconds: float
     failure: Failure | None = None
     checked: bool = True
+    exit_status: int = 0
+    took_process: bool = False
 
 
 class RulesEdited(Event, frozen=True, kw_only=True, tag="rules_edited"):

@@ -16,7 +16,7 @@ from idbg.session import Session
 
 def one_run(program: Program, target: Target, output: Path, comparison: Comparison | None = None) -> tuple[Run, Path]:
     """The finished run, and its session's folder. Raises SystemExit(128 + N) where signal N ended it."""
-    with signals_raise(), Session(program, target, output=output) as session:
+    with signals_raise(), Session(program, target, output=output, alone=True) as session:
         progress = Progress(sys.stderr)
         for event in session.events:
             progress(event)

@@ -63,6 +63,7 @@ class Run:
     ended: Verdict | None = None
     checked: bool = True
     failure: Failure | None = None
+    exit_status: int = 0  # a script's own
 
     @property
     def verdict(self) -> Verdict:
@@ -117,6 +118,7 @@ class Run:
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked = event.checked
+                self.exit_status = event.exit_status
             case _:
                 pass
 

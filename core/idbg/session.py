@@ -34,6 +34,7 @@ class Session:
 
     Raises OutputError if its folder cannot be made, AcceleratorError or SettingsError if its rules cannot be had.
     `rules_path` is the target's accelerator as a file. `command` starts the worker.
+    `alone`: no screen is to be kept quick meanwhile; the program reads our stdin.
     """
 
     program: Program
@@ -51,6 +52,7 @@ class Session:
         output: Path,
         rules_path: Path | None = None,
         command: Sequence[str] = COMMAND,
+        alone: bool = False,
     ) -> None:
         if rules_path is not None:
             target = replace(target, accelerator=str(rules_path))
@@ -58,7 +60,7 @@ class Session:
         kept = Store.create(output, program)
         self._prepare(program, replace(target, rules=text), kept.folder, Feed(kept))
         self._rules_file.follow(own_file, text)
-        self._worker = Worker(self._take, command=command)
+        self._worker = Worker(self._take, command=command, alone=alone)
         self._feed.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
         self._warn(text, str(own_file or target.accelerator))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from idbg import places
 from idbg.cli import BAD_USAGE, FAILED, printing
-from idbg.cli.run import status as run_status
+from idbg.cli.run import never_began
 from idbg.one_run import one_run
 from idbg.program_args import settle
 from idbg.reports.check import LEVELS, Check, Named, check, named, presets, target
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def status(check: Check) -> int:
     """The exit status that says whether anything takes the program."""
-    if run_status(check.run) == BAD_USAGE:
+    if never_began(check.run):
         return BAD_USAGE
     return 0 if check.failure is None and check.taken else FAILED
 

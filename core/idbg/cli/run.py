@@ -15,6 +15,7 @@ HELP = "compile and run a program once, and report what came of it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXITS
     add_program_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 
@@ -26,12 +27,24 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     return status(done)
 
 
+EXITS = """\
+exit status: a script's own, where it ends with another than 0; else 0, or 1 if the run failed, nothing was compiled, or
+strict rules were broken; 2 for bad usage
+"""
+
+
+def never_began(run: Run) -> bool:
+    """Whether there was nothing to run: what was asked for cannot be had."""
+    failure = run.failure
+    return failure is not None and failure.kind == "input" and failure.type == "BadInput" and not run.frames
+
+
 def status(run: Run) -> int:
     """The exit status that says what came of the run."""
-    if run.verdict == "failed":
-        failure = run.failure
-        never_began = failure is not None and failure.kind == "input" and failure.type == "BadInput" and not run.frames
-        return BAD_USAGE if never_began else FAILED
+    if run.verdict == "failed" and never_began(run):
+        return BAD_USAGE
+    if run.exit_status:
+        return run.exit_status
     if run.verdict not in ("clean", "violations"):
         return FAILED
     rejected = any(violation.severity == "reject" for violation in run.violations)

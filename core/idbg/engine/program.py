@@ -7,10 +7,8 @@ import ast
 import importlib
 import importlib.util
 import inspect
-import io
 import os
 import re
-import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
@@ -24,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat
 from idbg.engine.capture.run import RunCapture, phase
+from idbg.engine.script import run_script
 from idbg.engine.training_step import differentiates, failed_to_differentiate
 from idbg.engine.world import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
 from idbg.errors import ProgramError, spelled
@@ -69,12 +68,13 @@ class Programs:
         """Whether this process has run something that this program must not meet."""
         return self._program is not None and not self._holds(program, device)
 
-    def run(self, program: Program, target: Target, capture: RunCapture, compare: Compare | None = None) -> None:
-        """Run the program once for the target, or have it compared. Raises what the program raises, or ProgramError.
+    def run(self, program: Program, target: Target, capture: RunCapture, compare: Compare | None = None) -> int:
+        """Run the program once for the target, or have it compared, and give a script's exit status. Raises what the
+        program raises, or ProgramError.
 
         In a script, what it compiled is compared at its first call, with the arguments of that call.
         """
-        calls = Calls()
+        calls, status = Calls(), 0
         first = _before_first(compare) if compare and not _defines_function(program) else None
         with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
             torch._dynamo.reset()
@@ -85,9 +85,12 @@ class Programs:
                     compare(workload, "") if compare else _run(workload, target)
             else:
                 self._program, self._workload = program, None
-                _run_script(program, capture)
+                status = run_script(program, capture)
+        if status and (compare is not None or not capture.frames):
+            raise _ended_itself("the program", status)
         if not capture.frames:
             raise _compiled_nothing(program, calls.count)
+        return status
 
     def _holds(self, program: Program, device: str) -> bool:
         same = (program, device) == (self._program, self._device)
@@ -158,7 +161,7 @@ def _workload(program: Program, given: Mapping[str, object]) -> Workload:
     try:
         returned = function(**{name: value for name, value in given.items() if name in _parameters(function)})
     except SystemExit as error:
-        raise _ended_itself(f"{name}() of {file}", error) from error
+        raise _ended_itself(f"{name}() of {file}", error.code) from error
     return _checked(returned, f"{name}() of {file}")
 
 
@@ -182,7 +185,7 @@ def _imported(program: Program) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SystemExit as error:
-        raise _ended_itself(path.name, error) from error
+        raise _ended_itself(path.name, error.code) from error
     finally:
         if before is not None:
             sys.modules[path.stem] = before
@@ -273,32 +276,9 @@ def _before_first(compare: Compare) -> BeforeFirst:
     return hold
 
 
-def _run_script(program: Program, capture: RunCapture) -> None:
-    with phase(capture, "run"):
-        try:
-            if program.module:
-                runpy.run_module(program.path, run_name="__main__", alter_sys=True)
-            else:
-                _run_file(program.path)
-        except SystemExit as error:
-            if error.code not in (None, 0):
-                raise _ended_itself("the program", error) from error
-
-
-def _run_file(path: str) -> None:
-    """As `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
-    full = os.path.abspath(path)
-    with io.open_code(full) as file:
-        code = compile(file.read(), full, "exec")
-    main = ModuleType("__main__")
-    main.__dict__.update(__file__=full, __builtins__=__builtins__, __cached__=None, __package__=None)
-    sys.modules["__main__"] = main
-    exec(code, main.__dict__)
-
-
-def _ended_itself(what: str, error: SystemExit) -> ProgramError:
+def _ended_itself(what: str, code: object) -> ProgramError:
     return ProgramError(
-        f"{what} ended itself with sys.exit({spelled(error.code)})",
+        f"{what} ended itself with sys.exit({spelled(code)})",
         hint="see what it printed; arguments for it go after --",
     )
 

@@ -158,6 +158,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     frames: list[FrameReport]
     frame_failures: list[FrameFailureReport]
     backwards_idle: list[str]
+    exit_status: int
     violations: list[ViolationReport]
     breaks: list[GraphBreak]
     recompiles: list[RecompileReport]
@@ -181,6 +182,7 @@ def run_report(run: Run) -> RunReport:
         frames=_frames(run),
         frame_failures=[FrameFailureReport(failed.frame, _error(failed.failure)) for failed in run.frame_failures],
         backwards_idle=list(run.backwards_idle),
+        exit_status=run.exit_status,
         violations=_violations(run),
         breaks=list(run.breaks),
         recompiles=[RecompileReport(event.frame, event.reason) for event in run.recompiles],

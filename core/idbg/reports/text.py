@@ -56,6 +56,8 @@ def _contents(run: Run) -> Iterator[str]:
             count(len(run.breaks), "graph break"),
         ]
         yield "  " + ", ".join(counts + ([count(len(run.recompiles), "recompile")] if run.recompiles else []))
+    if run.exit_status:
+        yield f"  the script ended itself with status {run.exit_status}"
     if run.backwards_idle:
         frames = f"{count(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
         yield f"  the program never ran the backward of {frames}: idbg had it compiled, torch alone would not have"

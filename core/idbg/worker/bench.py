@@ -14,6 +14,7 @@ import msgspec
 
 from idbg.bench.records import Subject, Task
 from idbg.engine import compat_scratch
+from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
 
 
@@ -22,6 +23,7 @@ def main() -> None:
     assert task in get_args(Task)
     for fd in (host_fd, answer_fd):
         os.set_inheritable(fd, False)
+    forget_ours()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
     compat_scratch.begin()
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()

@@ -17,7 +17,9 @@ from idbg.worker import protocol
 
 # -P: the folder that the user stands in must not shadow the worker's own imports.
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
+NICENESS, PATH_ADDED = "IDBG_NICE", "IDBG_PATH_ADDED"
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
+_ROOT = str(Path(idbg.__file__).resolve().parents[1])
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
 SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat_scratch.py
@@ -28,24 +30,32 @@ DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the dr
 class Child:
     """One process in a session and group of its own. Reads never block; its stdin is empty.
 
-    Raises OSError if the process cannot be started. `doomed` is a folder that goes as well where the host is killed.
+    `alone`: no screen shares the processors and the terminal with it. It is as nice as we are, and reads our stdin,
+    unless that is a terminal, which only processes of its session can read. `doomed` is a folder that goes as well where
+    the host is killed. Raises OSError if the process cannot be started.
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str] | None = None, *, doomed: Path | None = None
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        doomed: Path | None = None,
+        alone: bool = False,
     ) -> None:
         self._scratch = tempfile.mkdtemp(prefix="idbg-")  # for what compilers have half-written
         request_read, self._requests = os.pipe()
         self.events, event_write = os.pipe()
+        ours = {NICENESS: str(0 if alone else NICE), SCRATCH: self._scratch}
         try:
             self.process = subprocess.Popen(
                 [*command, str(request_read), str(event_write)],
-                stdin=subprocess.DEVNULL,
+                stdin=None if alone and _can_be_read(0) else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=(request_read, event_write),
                 start_new_session=True,
-                env=_environment() | dict(environment or {}) | {SCRATCH: self._scratch},
+                env=importable() | dict(environment or {}) | ours,
             )
         except OSError:
             os.close(self._requests)
@@ -150,6 +160,14 @@ class Child:
         return f"exited with status {status}"
 
 
+def _can_be_read(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:  # closed
+        return False
+    return not os.isatty(fd)
+
+
 def _guard(group: int, scratch: str, doomed: Path | None) -> "subprocess.Popen[bytes] | None":
     """A shell that waits for our end, and then ends the child's group and its scratch folder.
 
@@ -200,10 +218,18 @@ def read(fd: int) -> bytes | None:
         return None
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with `idbg` importable in the child wherever this one was imported from."""
-    environ = dict(os.environ, IDBG_NICE=str(NICE))
-    root = str(Path(idbg.__file__).resolve().parents[1])
-    if root not in {*site.getsitepackages(), site.getusersitepackages()}:
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+def importable() -> dict[str, str]:
+    """Our environment, with `idbg` importable in a child wherever this one was imported from."""
+    environ = dict(os.environ)
+    path = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if _ROOT not in {*site.getsitepackages(), site.getusersitepackages(), *path}:
+        environ |= {"PYTHONPATH": os.pathsep.join([_ROOT, *path]), PATH_ADDED: "1"}
     return environ
+
+
+def forget_ours() -> int:
+    """Take out of the environment what we put there: a program must not see it. Gives the niceness to take on."""
+    if os.environ.pop(PATH_ADDED, ""):
+        rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
+        os.environ |= {"PYTHONPATH": rest} if rest else {}
+    return int(os.environ.pop(NICENESS, NICE))

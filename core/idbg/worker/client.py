@@ -38,7 +38,7 @@ class Worker:
     """The host's side of the worker process. Every request ends in exactly one event of `Ended`.
 
     `listener` gets each event on the worker's thread, in order: what a run printed comes before that run's end.
-    One request at a time: submit the next when the last has ended.
+    `alone`: see `Child`. One request at a time: submit the next when the last has ended.
     """
 
     def __init__(
@@ -46,10 +46,12 @@ class Worker:
         listener: Callable[[SessionEvent], None],
         *,
         command: Sequence[str] = COMMAND,
+        alone: bool = False,
         grace: float = GRACE_SECONDS,
         dying: float = DYING_SECONDS,
     ) -> None:
         self._listener, self._command, self._grace, self._dying = listener, command, grace, dying
+        self._alone = alone
         self._orders: deque[Order] = deque()
         self._wake_read, wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -144,7 +146,7 @@ class Worker:
         self._wanted = self._ready = self._killed = self._spoiled = False
         self._gone_by, self._refusal = None, ""
         try:
-            self._child = child = Child(self._command)
+            self._child = child = Child(self._command, alone=self._alone)
         except OSError as error:
             self._lost(f"could not be started: {error}", "check that this Python can start processes: idbg info")
             return
@@ -219,7 +221,8 @@ class Worker:
             self._listener(rest)
         self._output.restart(0)
         # replaced in `_tick`: what is selected now may still be to read
-        self._spoiled = self._spoiled or self._deadline is not None
+        took_process = isinstance(event, events.RunEnded) and event.took_process
+        self._spoiled = self._spoiled or self._deadline is not None or took_process
         self._job = self._sent_at = self._deadline = None
         self._listener(event)
 

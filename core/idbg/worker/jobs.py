@@ -1,6 +1,5 @@
 """How does the worker do what it is asked: compile a program, or write and try a repro?"""
 
-import os
 import subprocess
 import sys
 import time
@@ -20,11 +19,13 @@ from idbg.engine.lowered import lowered
 from idbg.engine.owners import chain
 from idbg.engine.program import Programs, registers
 from idbg.engine.repro import compile_repro, graph_of_node, violation_repro
+from idbg.engine.script import process_end_told
 from idbg.engine.target import check_device, options_of
 from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
 from idbg.records import Failure, Violation
 from idbg.run import Run
+from idbg.worker.child import importable
 from idbg.worker.comparing import Comparing
 from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
 
@@ -62,22 +63,43 @@ class Jobs:
         self.last, self.request, self.error, self.comparing = None, request, None, None
         self.checks = True
         failure: Failure | None = None
+        status = 0
         run = Run(request.run, request.program, request.target, time.time(), request.comparison)
 
         def tell(event: SessionEvent) -> None:
             run.apply(event)
             self.emit(event)
 
+        def ended(status: int, failure: Failure | None, took_process: bool = False) -> RunEnded:
+            self._tell_frames(request, tell)
+            if status:
+                tell(events.Noted(level="info", text=f"the script ended itself with status {status}"))
+            found = RunEnded(
+                run=request.run,
+                verdict="clean",
+                seconds=time.monotonic() - began,
+                failure=failure,
+                checked=self.checks,
+                exit_status=status,
+                took_process=took_process,
+            )
+            run.apply(found)
+            return replace(found, verdict=run.verdict)
+
+        def process_ended(status: int) -> None:
+            if self.last is not None:
+                self.last.finish()
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            self.emit(ended(status & 0xFF, None, took_process=True))
+
         try:
-            self._compile(request, tell)
+            with process_end_told(process_ended):
+                status = self._compile(request, tell)
         except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
-        self._tell_frames(request, tell)
-        seconds = time.monotonic() - began
-        ended = RunEnded(run=request.run, verdict="clean", seconds=seconds, failure=failure, checked=self.checks)
-        run.apply(ended)
-        return replace(ended, verdict=run.verdict)
+        return ended(status, failure)
 
     def _tell_frames(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
         """What became of single frames: which did not compile, where the program's end says nothing of them, and whose
@@ -93,7 +115,8 @@ class Jobs:
         if idle and self.error is None:
             tell(events.BackwardsIdle(run=request.run, frames=idle))
 
-    def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
+    def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> int:
+        """Give the exit status of a script."""
         check_device(request.target)
         found = backends.find(request.target.backend, partial(registers, request.program))
         options, unused = options_of(request.target, found)
@@ -116,10 +139,11 @@ class Jobs:
             self.comparing = Comparing(request.run, request.comparison, target, backend, Path(request.folder), tell)
         try:
             with capturing(capture):
-                self.programs.run(request.program, target, capture, self.comparing)
+                status = self.programs.run(request.program, target, capture, self.comparing)
             if found.checks and (names := ", ".join(dict.fromkeys(capture.not_asked()))):
                 text = f"rules that were not asked, as this run made no graph of the stages that they name: {names}"
                 tell(events.Noted(level="warning", text=text))
+            return status
         finally:
             if self.comparing is not None:
                 self.comparing.end()
@@ -210,7 +234,7 @@ def _tried(path: Path) -> tuple[int, str]:
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "idbg.worker.alone", str(path)],
-            env={**os.environ, **private.environment()},
+            env={**importable(), **private.environment()},
             capture_output=True,
             text=True,
             errors="replace",

@@ -20,6 +20,7 @@ from idbg import events, places
 from idbg.engine import compat_scratch
 from idbg.events import SessionEvent
 from idbg.worker import protocol
+from idbg.worker.child import forget_ours
 from idbg.worker.protocol import Compile, Request
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def main() -> None:
     for fd in (request_fd, event_fd):
         os.set_inheritable(fd, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # between jobs there is nothing to cancel
+    nice = forget_ours()
     if len(sys.argv) == 3:  # not begun again: niceness would add up
-        os.nice(int(os.environ.get("IDBG_NICE", "10")))
+        os.nice(nice)
     pipe = Pipe(event_fd)
     requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
     if len(sys.argv) > 3:

@@ -1,0 +1,90 @@
+"""A script sees and does in a run what it does with `python FILE`: compared with that, line by line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import idbg
+
+# torch holds the globals of a function that it compiled for ever: a module lets Python's end be seen
+COMPILES = "import torch\nmodel = torch.nn.Linear(3, 3)\ntorch.compile(model, backend='eager')(torch.ones(3))\n"
+SURROUNDINGS = """\
+import os, sys
+print(sys.stdin.read())
+print(sorted(name for name in os.environ if name.startswith("IDBG")), os.environ.get("PYTHONPATH"), os.nice(0))
+print(type(__builtins__), type(__loader__), __annotations__, __file__, __name__, __package__, __spec__)
+"""
+ENDS = """\
+import atexit, threading, time
+
+class Loud:
+    def __del__(self):
+        print("del")
+
+loud = Loud()
+atexit.register(print, "first")
+
+@atexit.register
+def second():
+    print("second")
+
+@atexit.register
+def broken():
+    raise ValueError("in a handler")
+
+atexit.register(print, "never")
+atexit.unregister(print)
+atexit.register(lambda: print("third"))
+
+def late():
+    time.sleep(0.3)
+    print("thread")
+
+threading.Thread(target=late).start()
+"""
+
+
+def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tuple[int, str], dict[str, object]]:
+    """(exit status, stdout) of plain Python, of `idbg run`, and the latter's report."""
+    script = folder / "script.py"
+    script.write_text(text)
+    environ = {**os.environ, "PYTHONPATH": str(Path(idbg.__file__).parents[1])}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command, given = [sys.executable, *arguments], "fed\nby hand"
+        return subprocess.run(
+            command, input=given, text=True, capture_output=True, cwd=folder, env=environ, timeout=300
+        )
+
+    plain = run(str(script), *arguments)
+    ours = run("-m", "idbg", "run", str(script), "--backend", "eager", "--json", "--", *arguments)
+    assert ours.stdout, ours.stderr
+    report = json.loads(ours.stdout)
+    return (plain.returncode, plain.stdout), (ours.returncode, report["output"]), report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit('no')", 1), ("os._exit(0)", 0), ("os._exit(4)", 4)],
+)
+def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: int):
+    text = SURROUNDINGS + ENDS + COMPILES + "sys.stdout.flush()\n" + end
+    plain, ours, report = both(tmp_path, text)
+    assert ours == plain
+    assert ours[0] == status
+    assert (report["verdict"], report["error"], report["exit_status"]) == ("clean", None, status)
+    assert report["frames"]
+
+
+@pytest.mark.slow
+def test_exit_handlers_run_also_when_the_script_raises(tmp_path: Path):
+    plain, ours, report = both(tmp_path, "import sys\n" + ENDS + COMPILES + "raise KeyError('mine')")
+    assert ours == plain
+    assert ours[0] == 1
+    assert "mine" in report["error"]["message"]
+    assert "in a handler" in report["stderr"]
