@@ -41,11 +41,11 @@ atexit.unregister(print)
 atexit.register(lambda: print("third"))
 
 def late():
-    time.sleep(0.3)
+    time.sleep(1)
     print("thread")
 
-threading.Thread(target=late).start()
 """
+LAST = "sys.stdout.flush()\nthreading.Thread(target=late).start()\n"
 
 
 def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tuple[int, str], dict[str, object]]:
@@ -73,7 +73,7 @@ def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tup
     [("", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit('no')", 1), ("os._exit(0)", 0), ("os._exit(4)", 4)],
 )
 def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: int):
-    text = SURROUNDINGS + ENDS + COMPILES + "sys.stdout.flush()\n" + end
+    text = SURROUNDINGS + ENDS + COMPILES + LAST + end
     plain, ours, report = both(tmp_path, text)
     assert ours == plain
     assert ours[0] == status
@@ -83,7 +83,7 @@ def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: in
 
 @pytest.mark.slow
 def test_exit_handlers_run_also_when_the_script_raises(tmp_path: Path):
-    plain, ours, report = both(tmp_path, "import sys\n" + ENDS + COMPILES + "raise KeyError('mine')")
+    plain, ours, report = both(tmp_path, "import sys\n" + ENDS + COMPILES + LAST + "raise KeyError('mine')")
     assert ours == plain
     assert ours[0] == 1
     assert "mine" in report["error"]["message"]
