@@ -31,8 +31,8 @@ class Child:
     """One process in a session and group of its own. Reads never block; its stdin is empty.
 
     `alone`: no screen shares the processors and the terminal with it. It is as nice as we are, and reads our stdin,
-    unless that is a terminal, which only processes of its session can read. `doomed` is a folder that goes as well where
-    the host is killed. Raises OSError if the process cannot be started.
+    unless that is a terminal, which only processes of its session can read. `doomed` is a folder that goes as well
+    where the host is killed. Raises OSError if the process cannot be started.
     """
 
     def __init__(
