@@ -201,9 +201,17 @@ class Actions(BenchActions):
     # ---------------------------------------------------------------- what panes say
 
     def on_node_chosen(self, message: messages.NodeChosen) -> None:
-        if not self.state.choose(message.node, jump=message.jump):
+        chosen = self.state.choose(message.node, jump=message.jump)
+        if not chosen:
             self.flash(f"the graphs that are shown have no node {message.node.name}")
         self.show_selection()
+        if chosen and message.jump:
+            self._show_node()
+
+    def _show_node(self) -> None:
+        """Where one pane has the screen: go where the node that was chosen can be seen."""
+        if self.body.alone and self.body.current not in (1, 3):
+            self.body.go(1)
 
     def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
         launch = message.handle, message.line
@@ -212,8 +220,12 @@ class Actions(BenchActions):
         self.show()
 
     def on_line_chosen(self, message: messages.LineChosen) -> None:
-        self.state.choose_line(message.file, message.line)
+        chosen = self.state.choose_line(message.file, message.line)
         self.show_selection()
+        if message.jump and chosen:
+            self._show_node()
+        elif message.jump:
+            self.flash("no node of the shown run was made at that line")
 
     def on_rules_changed(self, message: messages.RulesChanged) -> None:
         self.session.edit_rules(message.text, message.origin)

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.filter import LineFilter
 from textual.timer import Timer
+from textual.widgets import Input
 
 from idbg import events, places
 from idbg.errors import SettingsError
@@ -180,9 +181,11 @@ class IdbgApp(Actions):
             style = {"error": "$text-error", "warning": "$text-warning"}.get(level, "$foreground")
             self._footer.show([(text, f"bold {style}")], progress)
         else:
-            hints = self.body.panes[self.body.current].HINTS
+            pane, asked = self.body.panes[self.body.current], isinstance(self.focused, Input)
             room = width - sum(len(text) for text, _ in progress) - 2
-            self._footer.show(status.footer_keys(hints, self.keys, self.state, room), progress)
+            hints = status.TYPING if asked else pane.HINTS
+            typing = asked or pane.typed_in
+            self._footer.show(status.footer_keys(hints, self.keys, self.state, room, typing=typing), progress)
 
     def _tick(self) -> None:
         self._show_bars()

@@ -172,7 +172,10 @@ class BenchActions(DiffActions):
             self._push(RowListing(bench_view.title(row), "", make))
 
     def action_charts(self) -> None:
-        """Chart what was measured now and before."""
+        """Chart what was measured now and before; what there is nothing of is passed over."""
+        from idbg_tui import bench_charts
+
+        self._chart_shown = bench_charts.first_with_figures(self.state, self._chart_shown)
         self.read_past(always=True)
         self._push(ChartListing("Charts", self.keys["charts"], self._chart_entries))
 

@@ -65,7 +65,7 @@ def entries(state: State, place: int, width: int, *, numbers: bool) -> list[Entr
         return [*head, *sentences(f"{chart.empty}: {_KEYS.get(chart.name, 'B measures')}", width, "dim")]
     if numbers:
         return [*head, *_table(chart)]
-    return [*head, *map(_entry, drawn(chart, width))]
+    return [*head, *(_entry(row, picture=True) for row in drawn(chart, width))]
 
 
 def drawn(chart: Chart, width: int) -> list[Row]:
@@ -73,8 +73,14 @@ def drawn(chart: Chart, width: int) -> list[Row]:
     return _DRAWN[chart.axis](chart, width)
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(lambda _: row)
+def first_with_figures(state: State, place: int) -> int:
+    """The chart at `place` if it has something to show, else the next that has; `place` if none does."""
+    places = [(place + step) % len(CHARTS) for step in range(len(CHARTS))]
+    return next((at for at in places if CHARTS[at](state).figures), place)
+
+
+def _entry(row: Row, *, picture: bool = False) -> Entry:
+    return Entry(lambda _: row, picture=picture)
 
 
 def _table(chart: Chart) -> Iterator[Entry]:
@@ -94,26 +100,28 @@ def _cell(value: str | float | None) -> str:
 
 
 def bars(chart: Chart, width: int) -> list[Row]:
-    """A bar each with its figure, from the top down; over it a line from `low` to `high`, and a dot at the value."""
+    """A bar each with its figure, from the top down, to a dot at its value: paler from `low` on, a line to `high`."""
     named = [(one, f"{one.name}  {said(one.value, chart.unit)}") for one in chart.figures]
     room = max(24, width // 2)
     labels = [_label(one, text, room) for one, text in named]
     step = 1 if len(labels) > _TIGHT else 2
     tops = [(len(labels) - at) * step - 1 for at in range(len(labels))]
     most = chart.reach
-    bar, spread, dot = LEVELS[-1], "=" if MARKS["guide"] == "|" else "━", MARKS["dot"]
+    plain_set = MARKS["guide"] == "|"
+    bar, spread, dot, pale = LEVELS[-1], "=" if plain_set else "━", MARKS["dot"], "#" if plain_set else "▒"
     figure = _blank(width, len(labels) * step + (1 if step > 1 else 0) + 3)
     for one, top in zip(chart.figures, tops, strict=True):
         if one.value is None:
             continue
         figure.draw(figure.segment((0.0, one.value), (top, top), marker=bar))
         if one.low is not None and one.high is not None:
-            figure.draw(figure.segment((one.low, min(one.high, most)), (top, top), marker=spread))
+            figure.draw(figure.segment((one.low, one.value), (top, top), marker=pale))
+            figure.draw(figure.segment((one.value, min(one.high, most)), (top, top), marker=spread))
             figure.draw(figure.signal([one.value], [top], marker=dot))
     figure.ruler("y").lim(0, len(labels) * step - (1 if step == 1 else 0))
     figure.ruler("y").ticks(tops, labels)
     _ticks("x", 0.0, most, max(2, (width - max(map(len, labels))) // 14), chart.unit)
-    drawn = _built({bar: "accent", spread: "fallback", dot: "strong"})
+    drawn = _built({bar: "accent", pale: "accent", spread: "fallback", dot: "strong"})
     return [*drawn, [(plain(clip(f" {chart.beyond}", width)), "dim")]] if chart.beyond else drawn
 
 

@@ -92,7 +92,7 @@ def _samples(found: Latency | None, width: int) -> Iterator[Entry]:
     yield from sentences("", width)
     yield from sentences(f"{counted(len(found.samples), 'sample')}, {each}, {warmup}", width, "strong")
     for drawn in bench_charts.histogram(found.samples, width):
-        yield Entry(lambda _, drawn=drawn: drawn)  # type: ignore[misc]
+        yield Entry(lambda _, drawn=drawn: drawn, picture=True)  # type: ignore[misc]
 
 
 def _machine(row: Row) -> Iterator[tuple[str, str]]:

@@ -34,12 +34,14 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     found = list(_found(report, [one for _, one in seen], width))
     height = max(_LOWEST, min(_HIGHEST, screen // 2 - 2))
     chart = log_chart(series, max(width, 40), height, least=_LEAST, most=_MOST)
-    found += [Entry(lambda _, row=row: row) for row in chart]  # type: ignore[misc]
+    found += [Entry(lambda _, row=row: row, picture=True) for row in chart]  # type: ignore[misc]
     legend = f"relative RMSE, launch by launch:   {good} kernel   {eager} eager   {bad} bad"
     found += sentences(legend, width, "dim")
     found += sentences("", width)
     columns = cache(lambda width: diff_list.kernel_columns(report.kernels, width))
-    found.append(Entry(lambda width: diff_list.heads(Heads(True, diff_list.narrowed(report)), columns(width))))
+    found.append(
+        Entry(lambda width: diff_list.heads(Heads(True, diff_list.narrowed(report)), columns(width)), picture=True)
+    )
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 

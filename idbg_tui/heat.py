@@ -30,7 +30,7 @@ def entries(found: ErrorMap, width: int, *, colours: bool = True) -> list[Entry]
     if not any(any(cells) for cells in found.cells):
         return [*head, *sentences("every element of this slice is equal", width, "dim")]
     legend = _legend(found, high, colours)
-    return [*head, *(_halves(found, high) if colours else _plain(found, high)), Entry(lambda _: legend)]
+    return [*head, *(_halves(found, high) if colours else _plain(found, high)), Entry(lambda _: legend, picture=True)]
 
 
 def _narrowed(found: ErrorMap, width: int) -> ErrorMap:
@@ -62,14 +62,14 @@ def _halves(found: ErrorMap, high: int) -> Iterator[Entry]:
         upper, lower = found.cells[at], found.cells[at + 1] if at + 1 < len(found.cells) else blank
         pairs = zip(upper, lower, strict=True)
         row: Row = [(" ", ""), *(("▀", f"{_colour(one, high)} on {_colour(other, high)}") for one, other in pairs)]
-        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+        yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
 
 
 def _plain(found: ErrorMap, high: int) -> Iterator[Entry]:
     for cells in found.cells:
         signs = (" " if not cell else "!" if cell >= LARGEST else LEVELS[_level(cell, high)] for cell in cells)
         row: Row = [(" " + "".join(signs), "")]
-        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+        yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
 
 
 def _legend(found: ErrorMap, high: int, colours: bool) -> Row:

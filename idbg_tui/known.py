@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from idbg.accelerator import Accelerator
@@ -170,8 +171,16 @@ class Known:
     def marked(self) -> frozenset[str]:
         """Names of the shown graph's nodes that the chosen launch or kernel (or the selected node's first) computes."""
         kernel = self.kernel or next((kernel for kernel, _ in self.kernels), None)
+        return self._computed(kernel) if kernel is not None else frozenset()
+
+    def computed_by(self, wanted: Callable[[Kernel], bool]) -> frozenset[str]:
+        """Names of the shown graph's nodes that these kernels of the shown run compute."""
+        kernels = self.shown.kernels if self.shown else []
+        return frozenset().union(*(self._computed(kernel) for kernel in kernels if wanted(kernel)))
+
+    def _computed(self, kernel: Kernel) -> frozenset[str]:
         provenance = self.provenance
-        if kernel is None or provenance is None or self.graph_id is None:
+        if provenance is None or self.graph_id is None:
             return frozenset()
         graph_id, computed = self.graph_id, provenance.nodes_of(kernel)
         if self.launch is not None:

@@ -60,9 +60,11 @@ class TabLine(Widget):
         super().__init__()
         self._line = Content("")
         self._ends: list[tuple[int, int]] = []
+        self._shown: tuple[list[Pane], int] = ([], 1)
 
     def show(self, panes: list[Pane], current: int) -> None:
         """Name the panes, as shortly as the width asks for."""
+        self._shown = panes, current
         names = tab_names(panes, current, self.size.width - 2)
         self._ends, end = [], 0
         for number, name in names:
@@ -72,6 +74,9 @@ class TabLine(Widget):
         if not line.is_same(self._line):
             self._line = line
             self.refresh()
+
+    def on_resize(self) -> None:
+        self.show(*self._shown)  # what it is told first comes before it has a width
 
     def render(self) -> Content:
         return self._line
@@ -159,6 +164,11 @@ class Body(Vertical):
             self.go(self.current)
 
     @property
+    def alone(self) -> bool:
+        """Whether one pane has the screen: it is zoomed, or there is no room for more."""
+        return self.single or self.zoomed
+
+    @property
     def single(self) -> bool:
         """Whether one pane is shown at a time because there is no room for more."""
         size = self.app.size
@@ -213,7 +223,7 @@ class Body(Vertical):
 
     def settle(self) -> None:
         """Show and size the panes as the screen allows."""
-        alone = self.single or self.zoomed
+        alone = self.alone
         sizes = self.sizes
         self._line.display = self.single
         self.set_class(self.single, "-one")

@@ -21,11 +21,13 @@ _WHOLE = 400  # cells of a row that is copied: nothing is cut
 
 @dataclass(frozen=True)
 class Entry:
-    """One row, drawn when it is seen, and the node that it leads to. `here` asks for the cursor at first."""
+    """One row, drawn when it is seen, and the node that it leads to. `here` asks for the cursor at first; a `picture`
+    is part of a chart or names columns: the cursor goes over it."""
 
     draw: Callable[[int], Row]
     node: NodeId | None = None
     here: bool = False
+    picture: bool = False
 
 
 def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
@@ -47,6 +49,9 @@ class ListingLines(Lines):
     @property
     def row_count(self) -> int:
         return len(self.entries)
+
+    def stops(self, index: int) -> bool:
+        return not self.entries[index].picture
 
     def row(self, index: int, width: int) -> Row:
         return self.entries[index].draw(width)

@@ -33,12 +33,14 @@ class KernelChosen(Message):
 
 
 class LineChosen(Message):
-    """The user moved to a line (1-based) of their own Python file; the first node made there is selected."""
+    """The user moved to a line (1-based) of their own Python file; the first node made there is selected. `jump`: they
+    want to see it, and not only go on."""
 
-    def __init__(self, file: str, line: int) -> None:
+    def __init__(self, file: str, line: int, *, jump: bool = False) -> None:
         super().__init__()
         self.file = file
         self.line = line
+        self.jump = jump
 
 
 class RulesChanged(Message):

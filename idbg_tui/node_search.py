@@ -2,8 +2,12 @@
 
 import re
 import time
+from collections.abc import Callable
 
 from idbg.records import Graph, Node
+
+Terms = Callable[[str], Callable[[int], bool] | None]
+"""What a word asks of a node beyond its text, as a test of the node's index; None for a word that is text."""
 
 
 class NodeSearch:
@@ -27,14 +31,18 @@ class NodeSearch:
             self._texts += [_text(node) for node in self._nodes[first : first + 1000]]
         return True
 
-    def find(self, query: str) -> list[int]:
-        """Indices of the nodes that match, in graph order."""
+    def find(self, query: str, terms: Terms | None = None) -> list[int]:
+        """Indices of the nodes that match, in graph order. `terms` knows words like `k:5`."""
         self.prepare()
-        first, *others = query.lower().split() or [""]
+        asked = [(word, terms(word) if terms else None) for word in query.lower().split()]
+        tests = [test for _, test in asked if test is not None]
+        first, *others = [word for word, test in asked if test is None] or [""]
         found = [index for index, text in enumerate(self._texts) if first in text]
+        if tests:
+            found = [index for index in found if all(test(index) for test in tests)]
         for word in others:
             found = [index for index in found if word in self._texts[index]]
-        if found or others or len(first) < 2:
+        if found or others or tests or len(first) < 2:
             return found
         pattern = re.compile(".*?".join(map(re.escape, first)), re.IGNORECASE)
         return [index for index, node in enumerate(self._nodes) if pattern.search(node.name)]

@@ -219,9 +219,18 @@ def _clipped(pieces: list[Piece], width: int) -> list[Piece]:
     return kept
 
 
-def footer_keys(pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int) -> list[Piece]:
-    """The keys that work here, the pane's own first; as many as have room in `width` cells."""
+TYPING = (("enter", "takes it"), ("esc", "leaves it"))
+"""The keys of a line that is typed in."""
+
+
+def footer_keys(
+    pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int, *, typing: bool = False
+) -> list[Piece]:
+    """The keys that work here, the pane's own first; as many as have room in `width` cells. While `typing`, letters are
+    text: those alone are named that are none."""
     shown = list(pane_hints)
+    if typing:
+        return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
     if len(state.frames) > 1:
         pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
         shown.insert(1, (pair, "frame"))
@@ -235,6 +244,10 @@ def footer_keys(pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], s
         key = keymap.spelled(keys[name]).split(" ")[0]
         if key not in taken and (state.live or name not in _LIVE_ONLY):
             shown.append((key, words))
+    return _keys(shown, width)
+
+
+def _keys(shown: list[tuple[str, str]], width: int) -> list[Piece]:
     pieces: list[Piece] = []
     for key, words in shown:
         width -= len(key) + len(words) + 3

@@ -71,7 +71,9 @@ class ConstraintViolation(IdbgError):
         lines += [f"  {violation}" for violation in self.violations]
         if repro:
             lines.append(f"repro: {repro}")
-        super().__init__("\n".join(lines), hint="relax the rule, change the line, or run with --warn to compile anyway")
+        super().__init__(
+            "\n".join(lines), hint="relax the rule, change the line, or compile anyway: --warn, s on the screen"
+        )
 
     def failure(self) -> Failure:
         return Failure(

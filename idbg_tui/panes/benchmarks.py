@@ -43,6 +43,9 @@ class BenchLines(FindableLines):
     def row_count(self) -> int:
         return len(self.items)
 
+    def stops(self, index: int) -> bool:
+        return not isinstance(self.items[index], Heads | KernelHeads)
+
     def row(self, index: int, width: int) -> Row:
         return self.lit(self._row(self.items[index], width))
 

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg.records import Failure, GraphId
+from idbg.records import Failure, GraphId, NodeId
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen
 from idbg_tui.node_search import NodeSearch
@@ -76,6 +76,7 @@ class GraphPane(Pane):
         self._search: NodeSearch | None = None
         self._query = ""
         self._matched = 0
+        self._left: tuple[NodeId | None, int, int] = (None, 0, 0)  # selected node, cursor and scroll before the filter
         self._folded: dict[GraphId, set[str]] = {}
         self._seen: tuple[object, ...] = ()
 
@@ -245,12 +246,15 @@ class GraphPane(Pane):
         outline = self.lines.outline
         keys = {heading.key for heading in outline.headings}
         everything = keys <= outline.folded
+        here = self.lines.row_at(self.lines.cursor)
         outline.folded.clear()
         if not everything:
             outline.folded.update(keys)
         self.lines.lay_out()
         if self._state.selected is not None and everything:
             self.lines.reveal(self._state.selected.name)
+        elif here is not None:
+            self.lines.place_cursor(self.lines.row_that_shows(here))
 
     def _set_folded(self, heading: int, *, folded: bool) -> None:
         key = self.lines.outline.headings[heading].key
@@ -263,17 +267,37 @@ class GraphPane(Pane):
 
     def action_filter(self) -> None:
         if self.lines.graph is not None:
+            if not self._query:
+                self._left = self._state.selected, self.lines.cursor, self.lines.scroll_offset.y
             SearchLine.open_in(self)
 
     def action_clear(self) -> None:
-        if self._query:
-            self._apply("")
-            if self._state.selected is not None:
-                self.lines.reveal(self._state.selected.name)
+        """All rows again, at the node that was found; where nothing was, at the place that the filter left."""
+        if not self._query:
+            return
+        if not self._matched:
+            self._return()
+            return
+        self._apply("")
+        if self._state.selected is not None:
+            self.lines.reveal(self._state.selected.name)
+
+    def _return(self) -> None:
+        """Be where the filter was begun."""
+        self._apply("")
+        node, cursor, top = self._left
+        if node is None or self.lines.graph is None or node.graph != self.lines.graph.id:
+            return
+        self.lines.place_cursor(cursor)
+        self.lines.scroll_to(y=top, animate=False, immediate=True)
+        if node != self._state.selected:
+            self.post_message(NodeChosen(node))
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         event.stop()
-        if event.text != self._query:
+        if event.done and not event.text and self._query:
+            self._return()
+        elif event.text != self._query:
             self._apply(event.text)
             self._after_filter()
         if event.done:
@@ -283,7 +307,7 @@ class GraphPane(Pane):
         if self._search is None:
             return
         self._query = query
-        matches = self._search.find(query) if query.strip() else None
+        matches = self._search.find(query, self.lines.term) if query.strip() else None
         self._matched = len(matches) if matches is not None else 0
         self._query = query if matches is not None else ""
         self.lines.empty = f"no node matches {query}: esc clears the filter"

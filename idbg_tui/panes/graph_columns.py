@@ -86,7 +86,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
     names = [len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)]
     calls = [node for node in sample if node.op.startswith("call")]
     told = sum(short_name(node.target).strip("_") in node.name for node in calls)
-    line = max((len(str(node.line)) + 1 for node in sample if node.line), default=0)
+    line = max((max(len(str(node.line)) + 1, len(_HEADS["line"])) for node in sample if node.line), default=0)
     return Columns(
         name=min(40, longest := max(names, default=8)),
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
@@ -149,6 +149,15 @@ def kernel_mark(kernels: Sequence[Kernel]) -> str:
     number = _NUMBER.search(kernels[0].name)
     mark = f"k{number[1]}" if number and kernels[0].source else "ext"
     return mark + ("+" if any(kernel.name != kernels[0].name for kernel in kernels) else "")
+
+
+def is_kernel(kernel: Kernel, asked: str) -> bool:
+    """Whether "5", "k5" or a part of its name is what a kernel is called by."""
+    number = _NUMBER.search(kernel.name)
+    wanted = asked.removeprefix("k")
+    if wanted.isdigit():
+        return number is not None and bool(kernel.source) and int(number[1]) == int(wanted)
+    return bool(asked) and asked in kernel.name.lower()
 
 
 def error_mark(errors: Sequence[KernelError]) -> str:

@@ -1,7 +1,7 @@
 """What stands in each row of the graph browser?"""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from idbg.constraints import Findings
@@ -14,9 +14,11 @@ from idbg_tui.panes.graph_columns import (
     Facts,
     error_mark,
     heading_row,
+    is_kernel,
     kernel_mark,
     measure,
     node_row,
+    op_of,
     side_mark,
 )
 from idbg_tui.signs import MARKS
@@ -155,6 +157,34 @@ class GraphLines(Lines):
             return None
         heading = ~self._rows[row] if self._rows[row] < 0 else self.outline.owner[self._rows[row]]
         return heading if heading >= 0 else None
+
+    def term(self, word: str) -> Callable[[int], bool] | None:
+        """`k:5` is computed by kernel 5 (or by one of that name), `op:conv` does it, `!reject` breaks a rule of that
+        severity or name, `!` any."""
+        graph, findings = self.graph, self.findings
+        if graph is None:
+            return None
+        if word.startswith("op:"):
+            return lambda index: word[3:] in op_of(graph.nodes[index]).lower()
+        if word.startswith("k:"):
+            names = self._state.computed_by(lambda kernel: is_kernel(kernel, word[2:]))
+            return lambda index: graph.nodes[index].name in names
+        if word.startswith("!") and findings is not None:
+            return lambda index: any(
+                word[1:] in f"{rule.severity} {rule.name} {rule.kind}".lower() for rule, _ in findings.broken_at(index)
+            )
+        return None
+
+    def row_at(self, place: int) -> int | None:
+        """What stands there: a node's index or `~heading`."""
+        return self._rows[place] if 0 <= place < len(self._rows) else None
+
+    def row_that_shows(self, row: int) -> int:
+        """The place of a row, or of the outermost folded heading that hides it."""
+        if row in self._row_of:
+            return self._row_of[row]
+        node = row if row >= 0 else self.outline.headings[~row].first
+        return self._row_of.get(self._shown_as(node), self.cursor)
 
     def row_of_heading(self, heading: int) -> int:
         return self._row_of.get(~heading, self.cursor)

@@ -56,6 +56,9 @@ class DiffLines(FindableLines):
     def row_count(self) -> int:
         return len(self.items) or 1
 
+    def stops(self, index: int) -> bool:
+        return not self.items or not isinstance(self.items[index], Heads)
+
     def row(self, index: int, width: int) -> Row:
         if not self.items:
             return [(f" {clip(self.empty, width - 1)}", "dim")]

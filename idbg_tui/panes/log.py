@@ -149,7 +149,7 @@ class _Rows(FindableLines):
     def action_open(self) -> None:
         told = self.text.lines[self._line].told if self.text.lines else _EMPTY
         if told.file:
-            self.post_message(LineChosen(told.file, told.line))
+            self.post_message(LineChosen(told.file, told.line, jump=True))
 
     async def action_edit(self) -> None:
         """The line that the log tells of here, else what `e` opens elsewhere."""

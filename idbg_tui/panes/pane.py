@@ -29,6 +29,8 @@ class Pane(Widget):
 
     mark: str = ""
     """What stands behind the label in a tab: a count, a sign; set by `show`."""
+    typed_in: bool = False
+    """Letters are text here, and no keys."""
     _title: Content = Content("")
     _titling: bool = False
 
@@ -61,7 +63,7 @@ class Pane(Widget):
 
     def action_find_nothing(self) -> None:
         """A pane that can be searched has a `/` of its own."""
-        self.post_message(Flash("this pane has no search: / finds in the graph, the source, the node and the log"))
+        self.post_message(Flash("this pane has no search: / finds in every pane but this"))
 
     def focus_target(self) -> Widget:
         """The widget that takes the keys of this pane."""

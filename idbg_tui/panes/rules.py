@@ -326,6 +326,7 @@ class RulesPane(RuleText):
 
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
         """Not stopped: the footer, which says what the keys do, is the app's."""
+        self.typed_in = self.editor.editing
         self.HINTS = _EDITING if self.editor.editing else _HINTS[self.view]
         self._show_title()
 

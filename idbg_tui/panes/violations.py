@@ -12,20 +12,22 @@ from idbg.records import NodeId
 from idbg_tui import file_names, stage_words, stages
 from idbg_tui.headlines import headline
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
-from idbg_tui.panes.pane import Pane
+from idbg_tui.panes.finding import FindingPane
 from idbg_tui.rule_costs import Cost, rule_costs
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.violation_list import Gone, Heading, Item, Line, violation_list
+from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, Row, clip, fit
 
 _NAMES = 3
+_WHOLE = 500  # cells of a row that is copied or searched
 _CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
 _LEAST = 14  # cells of names, however much a line says
 TOLD = 6.0  # seconds that what went is listed, unless a key moves the cursor before
 
 
-class ViolationLines(Lines):
+class ViolationLines(FindableLines):
     """Rules and, under each, the user's lines; one dim sentence where there is none."""
 
     def __init__(self) -> None:
@@ -63,7 +65,13 @@ class ViolationLines(Lines):
             if isinstance(item, Line):
                 self._says[item.rule.name] = max(self._says.get(item.rule.name, 0), _needed(item))
 
+    def searched(self, index: int) -> str:
+        return "".join(text for text, _ in self._row(index, _WHOLE))
+
     def row(self, index: int, width: int) -> Row:
+        return self.lit(self._row(index, width))
+
+    def _row(self, index: int, width: int) -> Row:
         if not self.items:
             return [(clip(f" {self.empty}", width), "dim")]
         match self.items[index]:
@@ -110,12 +118,12 @@ class ViolationLines(Lines):
         return [(start, "accent"), (place, ""), (names, ""), (text, "dim")]
 
 
-class ViolationsPane(Pane):
+class ViolationsPane(FindingPane):
     """The list of violations; enter goes to a line's nodes, one after the other."""
 
     NUMBER = 4
     LABEL = "Violations"
-    HINTS = (("enter", "go to node"), ("x", "repro"), ("y", "copy"))
+    HINTS = (("enter", "go to node"), ("x", "repro"), ("/", "find"), ("y", "copy"))
     DEFAULT_CSS = """
     ViolationsPane > ViolationLines { height: 1fr; }
     """
@@ -234,7 +242,7 @@ class ViolationsPane(Pane):
         if not self.lines.items:
             self.post_message(Flash("nothing to copy: there are no violations"))
             return
-        text = "".join(text for text, _ in self.lines.row(self.lines.cursor, 500)).strip()
+        text = "".join(text for text, _ in self.lines.row(self.lines.cursor, _WHOLE)).strip()
         self.post_message(CopyAsked(text, "the violation"))
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from idbg_tui.signs import SEVERITY_SIGNS
 from idbg_tui.widgets.lines import Lines, Row, cut
 
 
@@ -73,9 +74,24 @@ class FindableLines(Lines):
 
 
 def pattern(text: str) -> re.Pattern[str] | None:
-    """What finds `text`: case counts only where it has capitals."""
+    """What finds `text`: case counts only where it has capitals.
+
+    As in the graph's filter, `k:5` finds kernel 5, `op:conv` an op and `!reject` what breaks such a rule, by its sign.
+    """
     flags = re.NOFLAG if any(map(str.isupper, text)) else re.IGNORECASE
-    return re.compile(re.escape(text), flags) if text else None
+    return re.compile(_meant(text), flags) if text else None
+
+
+def _meant(text: str) -> str:
+    if kernel := re.fullmatch(r"k:k?(\d+)", text):
+        return rf"\bk{kernel[1]}\b|(?<=_){kernel[1]}\b"
+    for prefix in ("k:", "op:"):
+        if text.startswith(prefix) and len(text) > len(prefix):
+            return re.escape(text.removeprefix(prefix))
+    if text[0] == "!" and len(text) > 1 and text[1:].isalpha():
+        signs = [re.escape(sign) for name, sign in SEVERITY_SIGNS.items() if name.startswith(text[1:].lower())]
+        return "|".join([*signs, re.escape(text[1:])])
+    return re.escape(text)
 
 
 def told(text: str, count: int) -> str:

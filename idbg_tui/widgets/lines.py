@@ -91,6 +91,10 @@ class Lines(Thrifty, can_focus=True):
         """The pieces of row `index`, made to fit `width` cells."""
         raise NotImplementedError
 
+    def stops(self, index: int) -> bool:
+        """Whether the cursor can be on row `index`: not on the heads of columns, nor on what is drawn."""
+        return True
+
     # ---------------------------------------------------------------- drawing
 
     def rows_changed(self) -> None:
@@ -176,11 +180,18 @@ class Lines(Thrifty, can_focus=True):
         self.scroll_to(y=max(0, min(target, self.row_count - height)), animate=False)
 
     def go(self, index: int) -> None:
-        """Put the cursor on a row, as a user does."""
-        before = self.cursor
-        self.place_cursor(index)
+        """Put the cursor on a row, as a user does, or on the next where it stops; where there is none, only scroll."""
+        before, index = self.cursor, max(0, min(index, self.row_count - 1))
+        self.place_cursor(self._stop(index))
         if self.cursor != before:
             self.post_message(self.Moved(self, self.cursor))
+        elif index != before:
+            self.scroll_to(y=self.scroll_offset.y + index - before, animate=False)
+
+    def _stop(self, index: int) -> int:
+        onward, back = range(index, self.row_count), range(index, -1, -1)
+        ways = (onward, back) if index >= self.cursor else (back, onward)
+        return next((row for way in ways for row in way if self.stops(row)), self.cursor)
 
     def action_move(self, step: int) -> None:
         self.go(self.cursor + step)

@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input, Static
+from textual.widgets.input import Selection
 
 
 class Prompt(Vertical):
@@ -36,10 +37,10 @@ class Prompt(Vertical):
         yield line
 
     def ask(self, question: str, value: str) -> None:
-        """Open, with a value to begin with."""
+        """Open, with a value to begin with: selected, so that what is typed takes its place, and a key edits it."""
         line = self.query_one(Input)
         line.value = value
-        line.cursor_position = len(value)
+        line.selection = Selection(0, len(value))
         self._say(question, wrong=False)
         self.add_class("-open")
         line.focus()

@@ -178,6 +178,9 @@ async def test_an_empty_pane_says_what_would_fill_it(tmp_path: Path) -> None:
         assert "was read from disk" in bar(app, "footer")
         await pilot.press("C")
         await pilot.pause()
+        assert "4 of 8   Compile phases" in "\n".join(listed(app))  # the first that has something to show
+        await pilot.press("[", "[", "[")
+        await pilot.pause()
         assert "nothing was measured yet: B measures" in "\n".join(listed(app))
         await pilot.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
         await pilot.pause()

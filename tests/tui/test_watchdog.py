@@ -97,7 +97,7 @@ def test_a_signal_ends_it_too(hung: Hung) -> None:
 
 def test_a_signal_that_came_before_it_was_noticed_ends_it(hung: Hung) -> None:
     terminal = hung("spin")
-    terminal.until("saved session", 20)
+    terminal.until("saved", 20)
     time.sleep(0.6)
     os.kill(terminal.pid, signal.SIGTERM)
     assert terminal.wait() == 128 + signal.SIGTERM
@@ -123,7 +123,7 @@ def test_a_screen_that_answers_again_is_as_it_was(hung: Hung) -> None:
     terminal.until("has not answered for", 20)
     terminal.until(lambda screen: "has not answered" not in screen and "Graph" in screen, 20)
     terminal.press("?")
-    assert "help" in terminal.until("Keys" if "Keys" in terminal.text else "help").lower()
+    terminal.until("Keys")
     terminal.press("esc", "q")
     assert terminal.wait() == 0
     assert LEFT_ALTERNATE_SCREEN in terminal.raw
@@ -132,7 +132,7 @@ def test_a_screen_that_answers_again_is_as_it_was(hung: Hung) -> None:
 def test_an_editor_may_take_its_time(hung: Hung) -> None:
     terminal = hung("edit")
     terminal.until("EDITING", 20)
-    terminal.until("saved session", 20)
+    terminal.until("saved", 20)
     assert b"has not answered" not in terminal.raw
     terminal.press("q")
     assert terminal.wait() == 0

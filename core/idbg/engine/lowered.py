@@ -87,7 +87,8 @@ def _assembly(library: Path) -> str:
     if shutil.which("objdump") is None:
         return "there is no objdump: install binutils"
     text = _told(["objdump", "-d", "-C", "--no-show-raw-insn", str(library)])
-    parts = sorted(filter(_is_kernel, text.split("\n\n")), key=lambda part: ".cold>" in part.strip().partition("\n")[0])
+    # the part that hardly ever runs is called kernel.cold or, as c++filt spells it, kernel [clone .cold]: it goes last
+    parts = sorted(filter(_is_kernel, text.split("\n\n")), key=lambda part: ".cold" in part.strip().partition("\n")[0])
     return "\n\n".join(part.strip("\n") for part in parts) or text
 
 

@@ -92,7 +92,14 @@ def known() -> tuple[KnownBackend, ...]:
     ]
     taken = {*OURS, *(other.name for other in others)}
     dynamos = [name for name in plugins.names("torch_dynamo_backends") if name not in (*taken, "idbg_mock")]
-    return (*others, *(KnownBackend(name, "a backend of torch.compile: no rules are checked") for name in dynamos))
+    packages = [KnownBackend(name, "a backend of torch.compile: no rules are checked") for name in dynamos]
+    taken |= {*dynamos, "idbg_mock"}
+    torchs = [KnownBackend(name, "torch's own: no rules are checked") for name in names() if name not in taken]
+    return (
+        *others,
+        *packages,
+        *(one for one in torchs if not one.name.endswith(("_TESTING_ONLY", "minifier_backend"))),
+    )
 
 
 def names() -> list[str]:

@@ -1,0 +1,81 @@
+"""Do `k:5`, `op:` and `!reject` find kernels, ops and broken rules, in the graph and in every pane of rows?"""
+
+from pathlib import Path
+
+import pytest
+from recorded import app_of
+from test_app import WIDE, settle, texts
+from textual.pilot import Pilot
+
+from idbg_tui.app import IdbgApp
+from idbg_tui.panes.graph_columns import is_kernel, kernel_mark, op_of
+from idbg_tui.panes.violations import ViolationLines
+from idbg_tui.widgets.finding import pattern
+
+
+async def found(app: IdbgApp, pilot: Pilot[None], query: str) -> list[str]:
+    """The names of the nodes that the graph's filter leaves."""
+    await pilot.press("1", "escape", "slash", *(one if one.isalnum() else f"{one}" for one in query))
+    await settle(pilot)
+    lines, graph = app.body.panes[1].lines, app.state.graph  # type: ignore[attr-defined]
+    assert graph is not None
+    rows = [lines.node_at(row) for row in range(len(lines._rows))]
+    await pilot.press("enter")
+    return [graph.nodes[row].name for row in rows if row is not None]
+
+
+async def test_the_graphs_filter_knows_kernels_ops_and_rules(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        graph, provenance = app.state.graph, app.state.provenance
+        assert graph is not None and provenance is not None
+        of_two = await found(app, pilot, "k:2")
+        marks = [kernel_mark([kernel for kernel, _ in provenance.kernels_of(graph.node_id(name))]) for name in of_two]
+        assert of_two and all("k2" in mark or "+" in mark for mark in marks)
+        convolutions = [node.name for node in graph.nodes if op_of(node) == "convolution"]
+        assert await found(app, pilot, "op:conv") == convolutions
+        assert await found(app, pilot, "!reject") == convolutions
+        assert await found(app, pilot, "!pad") == []
+        assert await found(app, pilot, "op:conv layer1") == [
+            node.name for node in graph.nodes if op_of(node) == "convolution" and node.module.startswith("layer1")
+        ]
+
+
+async def test_violations_are_searched_too(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("4", "slash", *"downsampl", "enter")
+        await settle(pilot)
+        lines = app.body.query_one(ViolationLines)
+        assert "downsample" in lines.searched(lines.cursor)
+        assert any("downsampl" in row for row in texts(app, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "finds"),
+    [
+        ("k:2", "cpp_fused_add_2  div", True),
+        ("k:2", "  add  k2  :12", True),
+        ("k:2", "cpp_fused_add_12  f32[2]", False),
+        ("op:mm", "extern_kernels.mm", True),
+        ("!reject", " ✘ out 0.1", True),
+        ("!reject", " ✔ out 0.1", False),
+        ("!fall", " ⚠ lstm", True),
+        ("!", "oh!", True),
+        ("k:", "k: v", True),
+        ("a.b", "a+b", False),
+    ],
+)
+def test_the_same_words_are_looked_for_in_rows(text: str, row: str, finds: bool) -> None:
+    needle = pattern(text)
+    assert needle is not None and bool(needle.search(row)) == finds
+
+
+def test_a_kernel_is_asked_for_by_its_number_or_a_part_of_its_name() -> None:
+    from test_graph_columns import kernel
+
+    assert is_kernel(kernel("cpp_fused_relu_12"), "12") and is_kernel(kernel("cpp_fused_relu_12"), "k12")
+    assert is_kernel(kernel("cpp_fused_relu_12"), "relu") and not is_kernel(kernel("cpp_fused_relu_12"), "2")
+    assert not is_kernel(kernel("extern_kernels.mm", ""), "1")
