@@ -79,6 +79,7 @@ def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: in
     assert ours[0] == status
     assert (report["verdict"], report["error"], report["exit_status"]) == ("clean", None, status)
     assert report["frames"]
+    assert end != "sys.exit('no')" or "no\nTraceback" in report["stderr"]
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat
 from idbg.engine.capture.run import RunCapture, phase
-from idbg.engine.script import run_script
+from idbg.engine.script import run_script, status_of
 from idbg.engine.training_step import differentiates, failed_to_differentiate
 from idbg.engine.world import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
 from idbg.errors import ProgramError, spelled
@@ -74,7 +74,8 @@ class Programs:
 
         In a script, what it compiled is compared at its first call, with the arguments of that call.
         """
-        calls, status = Calls(), 0
+        calls = Calls()
+        code: object = None
         first = _before_first(compare) if compare and not _defines_function(program) else None
         with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
             torch._dynamo.reset()
@@ -85,9 +86,10 @@ class Programs:
                     compare(workload, "") if compare else _run(workload, target)
             else:
                 self._program, self._workload = program, None
-                status = run_script(program, capture)
+                code = run_script(program, capture)
+        status = status_of(code)
         if status and (compare is not None or not capture.frames):
-            raise _ended_itself("the program", status)
+            raise _ended_itself("the program", code)
         if not capture.frames:
             raise _compiled_nothing(program, calls.count)
         return status

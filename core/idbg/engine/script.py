@@ -25,8 +25,8 @@ _LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
 _Handler = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
 
 
-def run_script(program: Program, capture: RunCapture) -> int:
-    """Run it to its end, and give its exit status. Raises what the script raises, but for SystemExit."""
+def run_script(program: Program, capture: RunCapture) -> object:
+    """Run it to its end; give what it gave to sys.exit, if it did. Raises what else the script raises."""
     with phase(capture, "run"), _globals_let_go(), _exit_handlers_run(), _threads_joined():
         try:
             if program.module:
@@ -34,8 +34,10 @@ def run_script(program: Program, capture: RunCapture) -> int:
             else:
                 _run_file(program.path)
         except SystemExit as error:
-            return _status(error)
-    return 0
+            if error.code is not None and not isinstance(error.code, int):
+                print(_words(error.code), file=sys.stderr)  # as Python does
+            return error.code
+    return None
 
 
 def _run_file(path: str) -> None:
@@ -70,14 +72,15 @@ def _globals_let_go() -> Iterator[None]:
         gc.collect()
 
 
-def _status(error: SystemExit) -> int:
-    """The exit status that Python makes of sys.exit's argument: what is no number is printed."""
-    if error.code is None:
+def status_of(code: object) -> int:
+    """The exit status that Python makes of sys.exit's argument."""
+    if code is None:
         return 0
-    if isinstance(error.code, int):
-        return error.code & 0xFF
-    print(spelled(error.code), file=sys.stderr)
-    return 1
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _words(code: object) -> str:
+    return code if isinstance(code, str) else spelled(code)
 
 
 @contextmanager
