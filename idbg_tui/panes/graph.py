@@ -144,7 +144,8 @@ class GraphPane(Pane):
             self.lines.rows_changed()
 
     def _go_to(self, name: str) -> None:
-        if not self.lines.reveal(name) and self._query:
+        typing = any(line.has_class("-open") for line in self.query(SearchLine))  # the choice may be of letters before
+        if not self.lines.reveal(name) and self._query and not typing:
             # something else chose a node that the filter hides: what is selected must be seen
             self._apply("")
             self.lines.reveal(name)

@@ -8,9 +8,11 @@ from test_app import WIDE, settle, texts
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
+from idbg_tui.panes.graph import GraphPane
 from idbg_tui.panes.graph_columns import is_kernel, kernel_mark, op_of
 from idbg_tui.panes.violations import ViolationLines
 from idbg_tui.widgets.finding import pattern
+from idbg_tui.widgets.search import SearchLine
 
 
 async def found(app: IdbgApp, pilot: Pilot[None], query: str) -> list[str]:
@@ -79,3 +81,15 @@ def test_a_kernel_is_asked_for_by_its_number_or_a_part_of_its_name() -> None:
     assert is_kernel(kernel("cpp_fused_relu_12"), "12") and is_kernel(kernel("cpp_fused_relu_12"), "k12")
     assert is_kernel(kernel("cpp_fused_relu_12"), "relu") and not is_kernel(kernel("cpp_fused_relu_12"), "2")
     assert not is_kernel(kernel("extern_kernels.mm", ""), "1")
+
+
+async def test_letters_that_come_in_one_burst_filter_by_all_of_them(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("1", "slash")
+        pane, line = app.body.query_one(GraphPane), app.body.query_one(SearchLine)
+        for typed in ("k", "k:", "k:5"):
+            line.value = typed
+        await settle(pilot)
+        assert pane._query == "k:5" and 0 < pane._matched < 100
