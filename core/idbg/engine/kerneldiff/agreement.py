@@ -1,6 +1,5 @@
 """Do the leaves of two sides agree, each by the rule that it is held to?"""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,15 +11,9 @@ from torch import Tensor
 from idbg.diff import FailedBy, TensorDiff
 from idbg.engine import compat
 from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors
-from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves, is_opaque, shared
+from idbg.engine.kerneldiff.tree import Again, Leaves, is_opaque, shared
 
 _FLOAT32_MAX: Final = torch.finfo(torch.float32).max
-# Errors that are nothing, in ulps of the largest tensor of a module: four times what verdict.py allows of a tensor's
-# own. Where a tensor is itself no larger, because its sums cancel: Inductor's plain float32 sums of 400 were seen to
-# leave 180 ulps.
-_ULPS, _NARROW_ULPS = 16.0, 4.0
-_CANCELLED_ULPS = 1000.0
-_TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
 _GRADIENT: Final = "grad("
 _SHOWN = 40  # characters of a value in a note
 
@@ -61,52 +54,8 @@ def _compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: How)
         truth = float64.get(name, MISSING) if float64 is not None else MISSING
         found = _leaf(name, reference.get(name, MISSING), test.get(name, MISSING), truth, how)
         if found is not None:
-            done[key] = found = _beside_siblings(found, float64 or {})
+            done[key] = found
             yield found
-
-
-def _beside_siblings(diff: TensorDiff, float64: Leaves) -> TensorDiff:
-    """Passes what is only rounding beside the other tensors of the same module.
-
-    The gradient of a bias before a batch norm is a sum that cancels to nothing: all that it holds is rounding, whose
-    size shows in the gradient of the weight; a running mean's is told by the running variance.
-    """
-    owner = _owner(diff.name)
-    if diff.passed or owner is None or diff.baseline is None or diff.test is None:
-        return diff
-    dtype = getattr(torch, diff.test.dtype)
-    if not _TOO_MUCH.issuperset(diff.failed_by) or not dtype.is_floating_point:
-        return diff
-    siblings = {name: value for name, value in float64.items() if _owner(name) == owner}
-    sizes = {name: _rms(value) for name, value in siblings.items() if isinstance(value, Tensor) and value.numel()}
-    if diff.baseline.max_abs > _negligible(sizes[diff.name], max(sizes.values()), torch.finfo(dtype).eps):
-        return diff
-    note = f"all of its error is rounding beside the rest of {owner[1]}"
-    criteria = tuple(replace(each, why_not=note) if each.exceeded else each for each in diff.criteria)
-    return replace(diff, passed=True, failed_by=(), criteria=criteria, note=note)
-
-
-def _negligible(size: float, largest: float, eps: float) -> float:
-    """The error that is nothing in a tensor of this RMS, where the largest of its module has that one."""
-    if eps > 1e-6:
-        return _NARROW_ULPS * eps * largest
-    cancelled = _CANCELLED_ULPS * eps * largest
-    return cancelled if size < cancelled else _ULPS * eps * largest
-
-
-def _owner(name: str) -> tuple[str, str] | None:
-    """Whether it is a gradient or state, and the module that it belongs to; None of an output."""
-    kind = "gradient" if name.startswith(_GRADIENT) else "state" if name.endswith(AFTER) else ""
-    path = name.removeprefix(_GRADIENT).removesuffix(")").removesuffix(AFTER)
-    if not kind or path.startswith(("args[", "kwargs[")):
-        return None
-    return kind, path.rpartition(".")[0] or "the model"
-
-
-def _rms(value: Tensor) -> float:
-    """The root of its mean square; 0 of what holds no floating numbers: a count of batches is of another kind."""
-    floating = value.is_floating_point() or value.is_complex()
-    return float(torch.linalg.vector_norm(value)) / math.sqrt(value.numel()) if floating else 0.0
 
 
 def uncompared(found: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, ...]:

@@ -21,7 +21,7 @@ from idbg.engine.kerneldiff.figures import Figures, Grid, Rule, grid_of
 from idbg.engine.kerneldiff.pair import Pair, dense, pair, unreadable
 from idbg.engine.kerneldiff.pieces import Matrix, Piece, is_exact, pieces
 from idbg.engine.kerneldiff.specials import Specials
-from idbg.engine.kerneldiff.verdict import Allowance, Judged, judge, worst_blocks
+from idbg.engine.kerneldiff.verdict import SMALL, ZEROS, Allowance, Judged, judge, worst_blocks
 from idbg.errors import BadInput
 
 # torch.testing's: dtype -> (rtol, atol); what is not here is compared exactly
@@ -35,6 +35,7 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
     torch.complex128: (1e-7, 1e-7),
 }
 _EXACT = (0.0, 0.0)
+_SQUARES_LEAVE = (torch.float64, torch.complex128)
 
 
 Sides = tuple[Matrix, Matrix, Matrix | None]
@@ -120,12 +121,14 @@ def compare_sides(
     full: bool = True,
     name: str = "",
     gradient: bool = False,
+    samples: int = 1,
 ) -> TensorDiff:
     """Fails where the test is worse than eager by more than verdict.py allows, both held against `float64`.
 
     NaN and infinities fail where the test has neither what eager nor what float64 has there. Integers must be eager's,
     but for `k` times as many as eager itself has wrong. Tensors in float64 are judged by tolerance: float64 knows no
-    better than eager. So are those that eager itself has far from float64, but for a `gradient`, which may be noise.
+    better than eager. So are those that eager itself has far from float64, but for a `gradient`, which may be noise,
+    and where `eager` is the worst of several `samples`, which say how much is noise.
     `baseline` and `blocks` are against float64, all else is against eager.
     """
     two = pair(eager, test)
@@ -137,7 +140,7 @@ def compare_sides(
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
     third = dense(float64)
     done = _pass(two, third, rule, full, equal_nan=True)
-    odd, allowance = done.specials, _allowance(two.dtype, k, gradient)
+    odd, allowance = done.specials, _allowance(two.dtype, k, gradient, samples)
     judged = judge(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
     failed, criteria = two.failed_by + _odd(done), judged.criteria
     if is_exact(two.dtype):
@@ -145,8 +148,9 @@ def compare_sides(
         failed += tuple(each.by for each in criteria if each.exceeded)
     elif why_not := judged.far or _no_judge(two.dtype):
         plain = compare_tensors(eager, test, full=False)
-        criteria = (*plain.criteria, *(replace(each, why_not=why_not) for each in criteria))
-        failed += plain.failed_by
+        by_eager = (*plain.criteria, *_as_eager(two, plain, judged.far))
+        criteria = (*by_eager, *(replace(each, why_not=why_not) for each in criteria))
+        failed += plain.failed_by + tuple(each.by for each in by_eager[1:] if each.exceeded)
     else:
         failed += judged.failed_by
         if full:
@@ -169,11 +173,21 @@ def relative_rmse(reference: Tensor, test: Tensor) -> float:
     errors, total = done[at.SUM_SQUARES], done[at.REFERENCE_SQUARES]
     if done.specials.differing or (errors and not total):
         return inf
-    return sqrt(errors / total) if errors else 0.0
+    scales = done.figures.scales
+    return sqrt(errors / total) * (scales.reference / scales.error) if errors else 0.0
 
 
 def _no_judge(dtype: torch.dtype) -> str:
     return "float64 is no more exact than this dtype" if dtype.itemsize >= (16 if dtype.is_complex else 8) else ""
+
+
+def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
+    """Where eager is the judge and no float64: a tolerance of 1e-5 says nothing of values below it, that are lost."""
+    if not far or not plain.rmse or not (relative := relative_rmse(two.reference, two.test)):
+        return ()
+    size = plain.rmse / relative
+    allowed = ZEROS * (1 + SMALL / two.grid.elements) ** 2
+    return (Criterion("rmse", plain.rmse, allowed * size, (Term("values", allowed * size, allowed),)),)
 
 
 def _beyond(two: Pair, done: Pass, rule: Rule, allowed: float = 0.0) -> Criterion:
@@ -208,9 +222,9 @@ def tolerance(name: str, value: float) -> float:
     return value
 
 
-def _allowance(dtype: torch.dtype, k: float, gradient: bool) -> Allowance:
+def _allowance(dtype: torch.dtype, k: float, gradient: bool, samples: int) -> Allowance:
     info = torch.finfo(torch.float64 if is_exact(dtype) else dtype)
-    return Allowance(k, info.eps, info.tiny, gradient)
+    return Allowance(k, info.eps, info.tiny, gradient, samples)
 
 
 def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> Pass:
@@ -220,9 +234,11 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
         third = Matrix(float64, grid, torch.complex128 if dtype.is_complex else torch.float64, device)
     sides = Matrix(two.reference, grid, dtype, device), Matrix(two.test, grid, dtype, device), third
     figures = _figures(two, rule, sides, full)
+    if dtype in _SQUARES_LEAVE and figures.is_beyond:
+        figures = sums.rescaled(figures, rule, sides)
     met = figures.header[at.SPECIALS] > 0
     return Pass(
-        sides, figures, specials.find(grid, sides, equal_nan) if met else Specials(grid.elements, grid.elements)
+        sides, figures, specials.find(grid, sides, equal_nan, rule) if met else Specials(grid.elements, grid.elements)
     )
 
 
@@ -289,7 +305,7 @@ def _described(
         found = replace(
             found,
             max_abs=_unless(odd, header[at.MAX_ABS]),
-            rmse=sqrt(header[at.SUM_SQUARES] / count),
+            rmse=sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error,
             mismatches=mismatches,
             mismatch_percent=100 * mismatches / elements,
             worst=_worst(two, done),
@@ -303,7 +319,7 @@ def _described(
         mean_rel=header[at.SUM_REL] / count,
         max_scaled=_unless(odd, header[at.MAX_SCALED]),
         cosine=_cosine(header),
-        max_ulp=int(header[at.MAX_ULP]) if two.dtype.is_floating_point else None,
+        max_ulp=int(header[at.MAX_ULP]) if two.is_floating else None,
         histogram=_histogram(header, odd.differing),
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -18,7 +18,18 @@ from idbg.engine.kerneldiff.float64 import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.form import with_forms
 from idbg.engine.kerneldiff.kept import Kept, digest
 from idbg.engine.kerneldiff.narrowed import first_bad_of
-from idbg.engine.kerneldiff.sides import Given, Side, eagers_draws, run_compiled, run_eager, run_float64, run_observed
+from idbg.engine.kerneldiff.otherwise import SAMPLES, is_doubtful, looked_at_again
+from idbg.engine.kerneldiff.sides import (
+    ROUNDED,
+    Given,
+    Side,
+    eagers_draws,
+    run_compiled,
+    run_eager,
+    run_float64,
+    run_observed,
+    run_rounded,
+)
 from idbg.engine.kerneldiff.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves
@@ -230,7 +241,24 @@ class Comparison:
         asked = self.asked
         if asked.reference in FLOAT64:
             reference = {name: _as(value, test.get(name)) for name, value in reference.items()}
-        return compared(reference, test, float64, How(asked.k, asked.atol, asked.rtol, asked.tolerances or {}))
+        found = compared(reference, test, float64, How(asked.k, asked.atol, asked.rtol, asked.tolerances or {}))
+        if float64 is None or not any(map(is_doubtful, found)):
+            return found
+        sides = reference, test, float64
+        return tuple(
+            looked_at_again(each, sides, self._rounded, self._before(each.name), asked.k) if is_doubtful(each) else each
+            for each in found
+        )
+
+    @cached_property
+    def _rounded(self) -> list[Leaves]:
+        """What eager gives where its ops round otherwise."""
+        self._begin(ROUNDED)
+        sides = [run_rounded(self.subject, seed, backward=self.backward) for seed in range(SAMPLES)]
+        return [{**(side.outputs or {}), **(side.gradients or {})} for side in sides]
+
+    def _before(self, name: str) -> Tensor | None:
+        return self.subject.initial(name.removesuffix(AFTER)) if name.endswith(AFTER) else None
 
     @property
     def _failed(self) -> str:

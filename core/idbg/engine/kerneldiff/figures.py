@@ -101,6 +101,23 @@ class Rule(msgspec.Struct, frozen=True):
     rtol: float
 
 
+class Scales(msgspec.Struct, frozen=True):
+    """By which power of two numbers were multiplied before they were squared: of float64, squares leave its range.
+
+    `error` is of the differences of both sides, `true_error` of those to float64.
+    """
+
+    error: float = 1.0
+    reference: float = 1.0
+    test: float = 1.0
+    true_error: float = 1.0
+    float64: float = 1.0
+
+
+AS_THEY_ARE = Scales()
+_SMALLEST, _LARGEST = 1e-150, 1e150  # whose squares float64 holds
+
+
 class Figures(msgspec.Struct, frozen=True, dict=True):
     """The vector of one pass over the elements of `grid`; `full`: whether all of its header was measured.
 
@@ -112,11 +129,29 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
     three: bool
     full: bool
     worst: tuple[float, float] | None = None
+    scales: Scales = AS_THEY_ARE
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether some sum of squares may have left the range of float64: of values whose dtype that is."""
+        header = self.header
+        errors = header[MAX_ABS], header[TEST_MAX], header[EAGER_MAX]
+        sizes = [header[REFERENCE_SQUARES], header[TEST_SQUARES]] if self.full else [header[REFERENCE_SQUARES]]
+        sizes = sizes if self.full or not self.three else []
+        squares = [*sizes, header[FLOAT64_SQUARES]] if self.three else sizes
+        return any(error and not _SMALLEST < error < _LARGEST for error in errors) or any(
+            not _SMALLEST**2 < square < _LARGEST**2 for square in squares
+        )
+
+    @property
+    def block_scale(self) -> float:
+        """Of the errors whose squares the blocks are sums of."""
+        return self.scales.true_error if self.three else self.scales.error
 
     @classmethod
-    def empty(cls, grid: Grid, *, three: bool, full: bool) -> "Figures":
+    def empty(cls, grid: Grid, *, three: bool, full: bool, scales: Scales = AS_THEY_ARE) -> "Figures":
         sides = 2 if three else 1 if full else 0
-        return cls(np.zeros(HEADER + sides * grid.blocks), grid, three, full)
+        return cls(np.zeros(HEADER + sides * grid.blocks), grid, three, full, scales=scales)
 
     @cached_property
     def header(self) -> list[float]:

@@ -28,6 +28,10 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
         columns = self.test.shape[-1] if self.test.dim() else 1
         return grid_of(self.test.numel() // columns, columns)
 
+    @property
+    def is_floating(self) -> bool:
+        return self.reference.dtype.is_floating_point and self.test.dtype.is_floating_point
+
     def unread(self, name: str) -> TensorDiff:
         """All that there is to say without reading an element."""
         return TensorDiff(
@@ -107,6 +111,10 @@ def dense(value: Tensor) -> Tensor:
 
 
 def _promoted(one: torch.dtype, other: torch.dtype) -> torch.dtype:
+    """One that holds the values of both: torch's own type for float16 and int64 is float16, which ends at 65504."""
+    floats = [each for each in (one, other) if each.is_floating_point or each.is_complex]
+    if len(floats) == 1 and torch.bool not in (one, other):
+        return torch.complex128 if floats[0].is_complex else torch.float64
     try:
         return torch.promote_types(one, other)
     except RuntimeError:  # small floats and unsigned integers have no common type in torch

@@ -16,6 +16,7 @@ from idbg.engine.kerneldiff.draws import Draws, recorded_draws
 from idbg.engine.kerneldiff.float64 import Float64, usual_dtype, widened
 from idbg.engine.kerneldiff.form import Forms, forms
 from idbg.engine.kerneldiff.observe import Observation, observing
+from idbg.engine.kerneldiff.otherwise import OtherRoundings
 from idbg.engine.kerneldiff.subject import Subject
 from idbg.engine.kerneldiff.tree import AFTER, Leaves, leaves, snapshot
 from idbg.engine.kerneldiff.wrapped import parts
@@ -25,6 +26,7 @@ from idbg.records import Program
 Call = Callable[..., Any]
 
 _PRIME = 2_654_435_761  # Knuth's multiplier: neighbours get unlike numbers
+ROUNDED = "eager, rounded otherwise"
 _NO_PROGRAM = Program("")
 
 
@@ -69,6 +71,17 @@ def run_eager(subject: Subject, *, backward: bool = False) -> Side:
         return subject.model
 
     return _side("eager", subject, around, backward)
+
+
+def run_rounded(subject: Subject, seed: int, *, backward: bool = False) -> Side:
+    """Eager, with its ops rounding otherwise."""
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(compat_diff.nothing_compiled())
+        stack.enter_context(OtherRoundings(seed))
+        return subject.model
+
+    return _side(ROUNDED, subject, around, backward)
 
 
 def run_compiled(

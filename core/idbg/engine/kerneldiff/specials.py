@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from idbg.diff import Counts
-from idbg.engine.kerneldiff.figures import Grid, Vector
+from idbg.engine.kerneldiff.figures import Grid, Rule, Vector
 from idbg.engine.kerneldiff.pieces import Matrix, Piece, pieces
 from idbg.engine.kerneldiff.sums import add_blocks
 
@@ -36,14 +36,19 @@ class Specials:
     left_out: Vector | None = None  # of every block, how many elements are in no sum
 
 
-def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool) -> Specials:
-    """Looks at every element once more: slower than the sums, and only done where they met something not finite."""
+def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> Specials:
+    """Looks at every element once more: slower than the sums, and only done where they met something not finite.
+
+    `rule` is for the finite part of a complex number whose other part is infinite.
+    """
     elements = grid.elements
     found = Specials(elements, elements, left_out=np.zeros(grid.blocks))
     for piece in pieces(grid):
-        reference, test = (_kinds(side.at(piece)) for side in sides[:2])
-        exact = None if sides[2] is None else _kinds(sides[2].at(piece).to(sides[1].dtype))
-        _add(found, grid, piece, reference, test, exact, equal_nan)
+        reference, test = (side.at(piece) for side in sides[:2])
+        exact = None if sides[2] is None else sides[2].at(piece).to(sides[1].dtype)
+        differing, blamed = _differing(reference, test, exact, equal_nan, rule)
+        third = None if exact is None else _kinds(exact)
+        _add(found, grid, piece, _kinds(reference), _kinds(test), third, differing, blamed)
     return found
 
 
@@ -57,8 +62,42 @@ def _kinds(value: Tensor) -> Tensor:
     return torch.where(value.isnan(), NAN, kinds).to(torch.int8)
 
 
+def _differing(
+    reference: Tensor, test: Tensor, exact: Tensor | None, equal_nan: bool, rule: Rule
+) -> tuple[Tensor, Tensor]:
+    """Where the test is infinite or NaN otherwise than the reference is, and where it is to be blamed for that."""
+    differing = _unlike(reference, test, rule)
+    if not equal_nan:
+        differing |= reference.isnan()
+    return differing, differing if exact is None else differing & _unlike(exact, test, rule)
+
+
+def _unlike(one: Tensor, other: Tensor, rule: Rule) -> Tensor:
+    """Of complex numbers both parts count: infinite to the left is not infinite to the right, nor inf+1j inf+5j."""
+    unlike = _kinds(one) != _kinds(other)
+    if not one.is_complex():
+        return unlike
+    far = torch.zeros_like(unlike)
+    for left, right in zip(_parts(one), _parts(other), strict=True):
+        finite = left.isfinite() & right.isfinite()
+        far |= torch.where(finite, (left - right).abs() > rule.atol + rule.rtol * left.abs(), left != right)
+    return unlike | (one.isinf() & other.isinf() & ~one.isnan() & ~other.isnan() & far)
+
+
+def _parts(value: Tensor) -> tuple[Tensor, Tensor]:
+    wide = value.to(torch.complex128)
+    return wide.real, wide.imag
+
+
 def _add(
-    found: Specials, grid: Grid, piece: Piece, reference: Tensor, test: Tensor, exact: Tensor | None, equal_nan: bool
+    found: Specials,
+    grid: Grid,
+    piece: Piece,
+    reference: Tensor,
+    test: Tensor,
+    exact: Tensor | None,
+    differing: Tensor,
+    blamed: Tensor,
 ) -> None:
     left_out = (reference | test) != 0
     if exact is not None:
@@ -72,10 +111,6 @@ def _add(
     found.nan = _counted(found.nan, reference == NAN, test == NAN)
     found.posinf = _counted(found.posinf, reference == POSITIVE, test == POSITIVE)
     found.neginf = _counted(found.neginf, reference == NEGATIVE, test == NEGATIVE)
-    differing = reference != test
-    if not equal_nan:
-        differing |= reference == NAN
-    blamed = differing if exact is None else differing & (test != exact)
     if not differing.any():
         return
     found.differing += int(differing.sum())

@@ -1,5 +1,6 @@
 """What does one pass over the tensors say, computed by torch in chunks that stay in the cache?"""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from idbg.diff import DECADES
 from idbg.engine.kerneldiff import figures as at
-from idbg.engine.kerneldiff.figures import Figures, Grid, Rule
+from idbg.engine.kerneldiff.figures import AS_THEY_ARE, Figures, Grid, Rule, Scales
 from idbg.engine.kerneldiff.pieces import CHUNK, INTS, Matrix, Piece, exact_difference, is_exact, ordered, pieces
 
 # Squares of float32 numbers in this range neither overflow nor lose digits to underflow, also summed over a chunk
@@ -68,8 +69,18 @@ def wide(reference: Tensor, test: Tensor) -> Chunk:
 class Sums:
     """Fills `figures` chunk by chunk; without `full`, with what a verdict needs only."""
 
-    def __init__(self, grid: Grid, dtype: torch.dtype, rule: Rule, device: torch.device, three: bool, full: bool):
-        self.figures = Figures.empty(grid, three=three, full=full)
+    def __init__(
+        self,
+        grid: Grid,
+        dtype: torch.dtype,
+        rule: Rule,
+        device: torch.device,
+        three: bool,
+        full: bool,
+        scales: Scales = AS_THEY_ARE,
+    ):
+        self.figures = Figures.empty(grid, three=three, full=full, scales=scales)
+        self.scales = scales
         self.values, self.grid, self.rule, self.three, self.full = self.figures.values, grid, rule, three, full
         self.sides = [torch.from_numpy(self.figures.side(which)) for which in range(self.figures.sides)]
         self.fits = dtype.is_floating_point and dtype.itemsize <= 4  # float32 holds all its values
@@ -119,14 +130,15 @@ class Sums:
         if largest == 0:  # equal, and finite: every error is 0
             values[at.HISTOGRAM] += difference.numel() if self.full else 0
             return
-        flat = difference.view(-1)
+        scaled = difference if self.scales.error == 1 else difference * self.scales.error
+        flat = scaled.view(-1)
         values[at.SUM_SQUARES] += torch.dot(flat, flat).item()
         if self.full:
             values[at.SUM_ABS] += difference.sum().item()
             self._add_relative(chunk)
             self._add_histogram(chunk, largest)
         if self.full and not self.three:
-            add_blocks(self.grid, self.sides[0], piece, torch.mul(difference, difference, out=self._spare(chunk)))
+            add_blocks(self.grid, self.sides[0], piece, torch.mul(scaled, scaled, out=self._spare(chunk)))
         self._add_mismatches(chunk)
 
     def _add_mismatches(self, chunk: Chunk) -> None:
@@ -140,6 +152,8 @@ class Sums:
     def _add_products(self, chunk: Chunk) -> None:
         """In float64, or the cosine would be good for 7 digits only."""
         left, right = chunk.reference.reshape(-1), chunk.test.reshape(-1)
+        if self.scales is not AS_THEY_ARE:
+            left, right = left * self.scales.reference, right * self.scales.test
         if not self.full:
             squares = torch.dot(left, left).item()
             if chunk.narrow and not SMALLEST < squares < LARGEST**2:
@@ -207,12 +221,16 @@ class Sums:
             errors = [error.where(finite & error.isfinite(), 0) for error in errors]
             maxima = [_largest(error) for error in errors]
         flat = (torch.view_as_real(exact) if exact.is_complex() else exact).reshape(-1)
+        if self.scales.float64 != 1:
+            flat = flat * self.scales.float64
         values[at.FLOAT64_SQUARES] += torch.dot(flat, flat).item()
         values[at.FLOAT64_MAX] = max(values[at.FLOAT64_MAX], largest)
         for which, (error, worst) in enumerate(zip(errors, maxima, strict=True)):
             if worst == 0:
                 continue
-            if SMALLEST < worst < LARGEST:
+            if self.scales.true_error != 1:
+                error = error * self.scales.true_error
+            elif SMALLEST < worst < LARGEST:
                 error = self.floats[which].copy_(error)
             values[at.TEST_ERROR + which] += add_blocks(self.grid, self.sides[which], piece, error.square_())
             values[at.TEST_MAX + which] = max(values[at.TEST_MAX + which], worst)
@@ -280,15 +298,42 @@ def _bands(squares: Tensor, height: int) -> Tensor:
     return bands if whole == rows else torch.cat((bands, squares[whole:].sum(0, keepdim=True)))
 
 
-def measure(grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], *, full: bool) -> Figures:
+def measure(
+    grid: Grid,
+    rule: Rule,
+    sides: tuple[Matrix, Matrix, Matrix | None],
+    *,
+    full: bool,
+    scales: Scales = AS_THEY_ARE,
+) -> Figures:
     """One pass over a reference (or eager), the test and, of three sides, float64."""
     reference, test, float64 = sides
-    sums = Sums(grid, test.dtype, rule, test.device, float64 is not None, full)
+    sums = Sums(grid, test.dtype, rule, test.device, float64 is not None, full, scales)
     with _one_thread() if grid.elements > CHUNK else nullcontext():
         for piece in pieces(grid):
             exact = None if float64 is None else float64.at(piece)
             sums.add(piece, reference.at(piece), test.at(piece), exact)
     return sums.figures
+
+
+def rescaled(figures: Figures, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None]) -> Figures:
+    """The pass once more, by numbers brought near 1 before they are squared: none leaves the range of float64 then."""
+    header = figures.header
+    reference, test, float64 = (0.0 if side is None else _size(side) for side in sides)
+    true_error = max(header[at.TEST_MAX], header[at.EAGER_MAX])
+    found = header[at.MAX_ABS], reference, test, true_error, float64
+    return measure(figures.grid, rule, sides, full=figures.full, scales=Scales(*map(_scale, found)))
+
+
+def _size(side: Matrix) -> float:
+    """The largest finite magnitude."""
+    sizes = (side.at(piece).abs() for piece in pieces(side.grid))
+    return max(float(size.where(size.isfinite(), 0).amax()) for size in sizes)
+
+
+def _scale(largest: float) -> float:
+    """The power of two that brings it near 1, as far as float64 can say it."""
+    return 2.0 ** max(-1000, min(1000, -math.frexp(largest)[1])) if 0 < largest < inf else 1.0
 
 
 @contextmanager

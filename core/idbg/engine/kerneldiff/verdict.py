@@ -8,7 +8,8 @@ Each allowance is `factor * eager's error + floor`. The constants, and why:
   1e-6 beyond 8.8 for n = 8 and 1.8 for n = 64. So k grows by (1 + SMALL / n)**2: to 48 for a scalar, 5.7 for 8. That
   is for an eager that is right by luck: where it is as wrong as can be expected, 48 times that hides a wrong loss. So
   what the growth adds ends at CLOSE of the magnitude, bfloat16's rtol in torch.testing. One for all dtypes, because a
-  float32 loss under autocast is bfloat16's work: resnet18's came to 4 times eager's 2e-4. Not of a gradient.
+  float32 loss under autocast is bfloat16's work: resnet18's came to 4 times eager's 2e-4. Not of a gradient, nor of
+  what is all rounding: its magnitude is below eager's error.
 - Eager may be exact by luck, or because it computes nothing: `ulps` of the dtype, at the RMS of the tensor (for the
   maximum: twice that, at its largest magnitude), are no error. 4 in float32, where functions are good for 1 to 4 ulps;
   1 in 16 bits and less, where both sides compute in float32 and round once. Few elements add up long sums (a loss):
@@ -55,12 +56,13 @@ KINDS: tuple[Kind, ...] = ("row", "column", "tile")
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a dtype allows: `eps` and `tiny` are its finfo's."""
+    """What a dtype allows: `eps` and `tiny` are its finfo's. Eager's error is the worst of `samples` runs."""
 
     k: float
     eps: float
     tiny: float
     gradient: bool = False
+    samples: int = 1
 
     @property
     def ulps(self) -> float:
@@ -74,8 +76,8 @@ class Allowance:
         what rounding leaves.
         """
         k = times * self.k
-        growth = k * ((1 + SMALL / count) ** 2 - 1) * eager
-        few = growth if self.gradient else min(growth, times * CLOSE * magnitude)
+        growth = k * ((1 + SMALL / (count * self.samples)) ** 2 - 1) * eager
+        few = growth if self.gradient or eager > magnitude else min(growth, times * CLOSE * magnitude)
         return Term("eager", k * eager, k), Term("few", few), Term("rounding", self.floor(magnitude, count))
 
     def rmse(self, test: float, eager: float, magnitude: float, count: float) -> Criterion:
@@ -102,7 +104,8 @@ class Allowance:
 
     def noise(self, eager: float, magnitude: float) -> float:
         """What rounding may leave in any block, however small its values, where this is eager's error in all."""
-        beyond = sqrt(max(eager**2 - (self.eps / 2 * magnitude) ** 2, 0.0))
+        once = self.eps / 2 * magnitude
+        beyond = sqrt(max(eager - once, 0.0)) * sqrt(eager + once)  # of float64, squares may be beyond its range
         return NOISE * self.k * beyond + 4 * _FLOAT32 * max(magnitude, self.tiny)
 
 
@@ -129,9 +132,9 @@ Size = Callable[[Block], float]
 def judge(figures: Figures, allowance: Allowance, count: int, left_out: Vector | None, size: Size) -> Judged:
     """The verdict on three sides, `count` elements of which are finite in the test and in float64."""
     header, count = figures.header, max(count, 1)
-    test, eager, magnitude = (
-        sqrt(header[place] / count) for place in (at.TEST_ERROR, at.EAGER_ERROR, at.FLOAT64_SQUARES)
-    )
+    scales = figures.scales
+    test, eager = (sqrt(header[place] / count) / scales.true_error for place in (at.TEST_ERROR, at.EAGER_ERROR))
+    magnitude = sqrt(header[at.FLOAT64_SQUARES] / count) / scales.float64
     criteria = [
         allowance.rmse(test, eager, magnitude, count),
         allowance.maximum(header[at.TEST_MAX], header[at.EAGER_MAX], header[at.FLOAT64_MAX], count),
@@ -139,7 +142,7 @@ def judge(figures: Figures, allowance: Allowance, count: int, left_out: Vector |
     blocks = _judged(figures, allowance, left_out, eager, magnitude, size)
     criteria += [criterion for _, criterion in blocks]
     baseline = Baseline(test, header[at.TEST_MAX], eager, header[at.EAGER_MAX])
-    far = "" if allowance.gradient else _far(test, eager, magnitude)
+    far = "" if allowance.gradient or allowance.samples > 1 else _far(test, eager, magnitude)
     return Judged(tuple(criteria), baseline, tuple(block for block, _ in blocks), far)
 
 
@@ -155,7 +158,7 @@ def _judged(
 ) -> list[tuple[Block, Criterion]]:
     """The worst row, column and tile; `eager` is eager's error in all of the tensor."""
     grid, counts = figures.grid, _counts(figures.grid, left_out)
-    rmse, own = (np.sqrt(figures.side(which) / counts) for which in range(2))
+    rmse, own = (np.sqrt(figures.side(which) / counts) / figures.block_scale for which in range(2))
     factors, floors = allowance.factors(counts), allowance.floors(magnitude, counts)
     of_own = factors * own
     of_eager = np.maximum(of_own, factors * eager)
@@ -191,7 +194,7 @@ def _lost(
 
 def worst_blocks(figures: Figures, left_out: Vector | None) -> tuple[Block, ...]:
     """Of two sides: the row, the column and the tile with the largest RMSE."""
-    rmse = np.sqrt(figures.side(0) / _counts(figures.grid, left_out))
+    rmse = np.sqrt(figures.side(0) / _counts(figures.grid, left_out)) / figures.block_scale
     return tuple(
         _block(figures.grid, kind, int(rmse[span].argmax()), float(rmse[span].max()), None)
         for kind, span in zip(KINDS, figures.grid.spans, strict=True)

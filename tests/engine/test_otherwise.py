@@ -1,0 +1,132 @@
+"""What rounding explains passes, and nothing else does: no stuck count, no frozen average, no lost gradient."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from idbg.diff import DiffReport
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.otherwise import NOTE, OtherRoundings, added_up, not_computed
+
+
+def planted(model: nn.Module, x: Tensor, wrong: Callable[[Any], Any], monkeypatch: Any, **asked: Any) -> DiffReport:
+    """The report on a compiler that makes `wrong(model)` of the model."""
+    monkeypatch.setattr(torch, "compile", lambda given, **_: wrong(given))
+    return KernelDiff(model, (x,), test="aot_eager", **asked).compare()
+
+
+def failed(report: DiffReport) -> list[str]:
+    return [each.name for each in (*report.outputs, *report.gradients) if not each.passed]
+
+
+def frozen(*names: str) -> Callable[[Any], Any]:
+    def made(model: Any) -> Any:
+        def call(x: Tensor) -> Tensor:
+            before = {name: getattr(model, name).clone() for name in names}
+            out = model(x)
+            for name, value in before.items():
+                getattr(model, name).copy_(value)
+            return out
+
+        return call
+
+    return made
+
+
+class Steps(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps, self.total = nn.Buffer(torch.zeros(())), nn.Buffer(torch.full((), 1e5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.steps += 1
+        self.total += x.sum()
+        return x * 2
+
+
+def test_a_count_that_never_moves_fails_beside_a_total_that_is_much_larger(monkeypatch: pytest.MonkeyPatch):
+    assert failed(planted(Steps(), torch.randn(8), frozen("steps"), monkeypatch)) == ["steps (after)"]
+
+
+@pytest.mark.parametrize("name", ["running_mean", "running_var"])
+def test_a_frozen_average_fails_beside_a_large_variance(name: str, monkeypatch: pytest.MonkeyPatch):
+    x = 316 * torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) + 3
+    report = planted(nn.BatchNorm1d(96).train(), x, frozen(name), monkeypatch)
+    assert failed(report) == [f"{name} (after)"]
+
+
+def test_a_part_of_a_biases_gradient_that_is_lost_fails_in_bfloat16(monkeypatch: pytest.MonkeyPatch):
+    class Lost(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, bias: Tensor) -> Tensor:
+            return bias.clone()
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+            found = gradients[0].clone()
+            found[:256] = 0
+            return found
+
+    torch.manual_seed(0)
+    layer, x = nn.Linear(512, 512).bfloat16(), torch.randn(64, 512).bfloat16()
+    report = planted(
+        layer, x, lambda model: lambda x: F.linear(x, model.weight, Lost.apply(model.bias)), monkeypatch, backward=True
+    )
+    assert failed(report) == ["grad(bias)"]
+
+
+def test_sums_that_cancel_pass_as_far_off_as_rounding_leaves_them(monkeypatch: pytest.MonkeyPatch):
+    """Eager's var_mean adds up in double; Inductor's in float32 is 3.5e-8 off, where nothing is left but that."""
+    x = torch.randn(64, 96, generator=torch.Generator().manual_seed(1))
+    x = x - x.mean(0)
+
+    class Moments(nn.Module):
+        def forward(self, x: Tensor) -> Any:
+            return torch.var_mean(x, 0)
+
+    def plain(_: Any) -> Any:
+        return lambda x: (x.var(0), sum(x.flip(0)) / len(x))
+
+    report = planted(Moments(), x, plain, monkeypatch)
+    assert not failed(report) and report.outputs[1].note == NOTE, report.summary()
+    assert all(each.why_not == NOTE for each in report.outputs[1].criteria if each.exceeded)
+    for lost in (lambda x: (x.var(0), 1e-6 + x.mean(0)), lambda x: (x.var(0), torch.zeros(96))):
+        assert "out[1]" in failed(planted(Moments(), x, lambda _, lost=lost: lost, monkeypatch))
+
+
+def test_what_was_not_computed_is_not_rounding():
+    exact = torch.linspace(1, 2, 8, dtype=torch.float64) * 1e-9
+    own = [(exact * (1 + 0.5 * at)).float() for at in (-1, 1, 2)]
+    zeros, before = torch.zeros(8), torch.full((8,), 5e-9)
+    assert not_computed(own[2], zeros, exact, own, None)
+    assert not_computed(own[2], before, exact, own, before)
+    assert not not_computed(own[2], own[0], exact, own, before)
+    assert not not_computed(own[2], zeros, exact * 1e-9, own, None), "zero is nearer to it than eager"
+
+
+def test_other_roundings_are_of_the_size_of_roundings_and_move_nothing_else():
+    x = torch.randn(4096, generator=torch.Generator().manual_seed(0))
+    count, statistics = torch.zeros(3), torch.zeros(4)
+    with OtherRoundings(0):
+        product, view, copy, whole = x * 1.1, x.view(64, 64), x.clone(), torch.arange(4)
+        count += 1
+        F.batch_norm(x.view(-1, 4), statistics, torch.ones(4), training=True)
+        low = x.bfloat16() * 1
+    assert 0 < (product - x * 1.1).abs().max() <= 2.0**-22 * x.abs().max()
+    assert torch.equal(view.view(-1), x) and torch.equal(copy, x) and torch.equal(whole, torch.arange(4))
+    assert (count - 1).abs().max() < 1e-6
+    assert statistics.abs().max() > 1e-4, "a batch norm writes its statistics where it always does"
+    assert 0.03 < (low != x.bfloat16()).double().mean() < 0.1
+
+
+def test_how_many_numbers_are_added_up():
+    x, aten = torch.ones(8, 6, 5), torch.ops.aten
+    assert added_up(aten.add.Tensor, (x, x), {}) == 1
+    assert added_up(aten.sum.dim_IntList, (x, [0, -1]), {}) == 40
+    assert added_up(aten.sum.default, (x,), {}) == 240
+    assert added_up(aten.var_mean.correction, (x, [1]), {}) == 6
+    assert added_up(aten.native_batch_norm.default, (x,), {}) == 40

@@ -1,0 +1,87 @@
+"""Figures are right where numbers are hard: squares beyond float64, complex infinities, dtypes that hold one another's
+values only in a third, sums that cancel.
+"""
+
+from math import inf, nan
+
+import pytest
+import torch
+
+from idbg.engine.kerneldiff import native
+from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors, relative_rmse
+
+
+@pytest.fixture(params=["torch", "compiled"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "enabled", request.param == "compiled")
+    if request.param == "compiled" and not native.wait():
+        pytest.skip(native.problem())
+
+
+VALUES = torch.randn(300, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-100, 1e160, 1e300])
+@pytest.mark.parametrize("error", [1e-3, 1e-9])
+def test_figures_scale_with_the_numbers_also_where_their_squares_do_not(size: float, error: float, dtype: torch.dtype):
+    usual, found = (
+        compare_sides(reference, reference * (1 + error), reference)
+        for reference in (VALUES.to(dtype), VALUES.to(dtype) * size)
+    )
+    assert found.rmse == pytest.approx(usual.rmse * size, rel=1e-6)
+    assert found.cosine == pytest.approx(1)
+    assert found.baseline.rmse == pytest.approx(usual.baseline.rmse * size, rel=1e-6)
+    for one, other in zip(found.blocks, usual.blocks, strict=True):
+        assert (one.rows, one.columns) == (other.rows, other.columns)
+        assert one.rmse == pytest.approx(other.rmse * size, rel=1e-6)
+    reference = VALUES.to(dtype) * size
+    assert relative_rmse(reference, reference * (1 + error)) == pytest.approx(error, rel=1e-6)
+    assert compare_tensors(reference, -reference).cosine == pytest.approx(-1)
+    plain, scaled = (compare_tensors(each, each * (1 + error)).blocks for each in (VALUES.to(dtype), reference))
+    assert [block.rmse for block in scaled] == pytest.approx([block.rmse * size for block in plain])
+
+
+def test_errors_far_below_their_numbers_and_zeros_have_figures_too():
+    one = torch.ones(4, dtype=torch.float64)
+    assert compare_tensors(one * 0, one * 1e-200).rmse == pytest.approx(1e-200)
+    assert compare_tensors(one * 0, one * 0).cosine is None
+    huge = torch.tensor([1e200, 1.0, 2.0], dtype=torch.float64)
+    moved = huge + torch.tensor([0, 1e-3, 0], dtype=torch.float64)
+    assert compare_tensors(huge, moved).rmse == pytest.approx(1e-3 / 3**0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_both_parts_of_a_complex_infinity_count(dtype: torch.dtype):
+    def two(*parts: float) -> torch.Tensor:
+        return torch.tensor([complex(*parts), 1], dtype=dtype)
+
+    for one, other in (((inf, 0), (-inf, 0)), ((inf, 1), (inf, 5)), ((inf, inf), (inf, -inf)), ((0, inf), (inf, 0))):
+        found = compare_tensors(two(*one), two(*other))
+        assert found.failed_by == ("inf",) and found.mismatches == 1 and found.max_abs == inf
+        exact = two(*one).to(torch.complex128)
+        assert compare_sides(two(*one), two(*other), exact).failed_by[0] == "inf"
+        if dtype == torch.complex64:
+            assert compare_sides(two(*one), two(*other), two(*other).to(torch.complex128)).passed, "as float64 has it"
+    for same in ((inf, 1), (-inf, -inf), (nan, 1), (inf, nan)):
+        assert compare_tensors(two(*same), two(*same)).passed
+    assert compare_tensors(two(inf, 1), two(inf, 1 + 1e-9)).passed, "within tolerance"
+    assert compare_tensors(two(inf, 1), two(nan, 1)).failed_by == ("nan",)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64], ids=str)
+def test_a_float_against_wide_integers_has_no_infinities(dtype: torch.dtype):
+    whole = torch.tensor([1, 100_000, 2**53])
+    found = compare_tensors(torch.ones(3).to(dtype), whole)
+    assert found.failed_by == ("dtype", "tolerance")
+    assert found.posinf is not None and found.posinf.test == 0
+    assert found.max_abs == 2.0**53 - 1 and found.max_ulp is None
+    assert compare_tensors(whole, whole.to(torch.float32)).mismatches == 0
+    assert compare_tensors(torch.tensor([True]), torch.ones(1).to(dtype)).failed_by == ("dtype",)
+
+
+def test_a_scalar_that_cancels_to_nothing_may_be_as_far_off_as_eager_by_bad_luck():
+    """Of layer_norm(x).mean(): nothing is left but rounding, and 1.6 % of nothing is no bound."""
+    exact = torch.tensor(1e-18, dtype=torch.float64)
+    assert compare_sides(torch.tensor(2e-10), torch.tensor(2.3e-9), exact).passed
+    assert not compare_sides(torch.tensor(2e-10), torch.tensor(2.3e-6), exact).passed
