@@ -28,7 +28,8 @@ NOTE = "as near to float64 as eager is where its ops round otherwise"
 # Times eager's own error, and no rounding explains it: plain sums of float32 were seen to be 90 times as far off as
 # pairwise ones; narrower dtypes are added up in float32
 FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
-_CANCELLED = 16.0  # ulps of the values: noise above it is of something larger that has cancelled
+# Ulps of the values: noise above it is of something larger that has cancelled; of float32, as many as verdict.py allows
+_CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
@@ -217,4 +218,4 @@ def _is_explained(found: TensorDiff, diff: TensorDiff, float64: Tensor) -> bool:
     if base.rmse > limit * (1 + SMALL / count) ** 2:
         return False
     magnitude = float(torch.linalg.vector_norm(float64)) / math.sqrt(count)
-    return noise.eager_rmse > _CANCELLED * eps * magnitude
+    return noise.eager_rmse > (_NARROW_CANCELLED if eps > 1e-6 else _CANCELLED) * eps * magnitude
