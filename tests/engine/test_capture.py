@@ -144,6 +144,27 @@ def test_every_kernel_call_computes_nodes_that_exist(compiled: Runner):
             assert kernel.name in code[kernel.line - 1]
 
 
+@pytest.mark.slow
+def test_a_cpp_wrappers_kernels_are_found_with_their_sources_and_nodes(compiled: Runner):
+    text = (
+        "import torch\nmodel = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())\n"
+        "def program():\n    return model, torch.ones(2, 3)\n"
+    )
+    run = compiled(text, backend="inductor", options={"cpp_wrapper": True})
+    assert run.failure is None
+    code = run.codes["0/0", "inference"].text.splitlines()
+    relu = next(node for node in run.graph("0/0", "inference").nodes if "relu" in node.target)
+    ((kernel, call),) = Provenance(run).kernels_of(run.graph("0/0", "inference").node_id(relu.name))
+    assert kernel.language == "cpp"
+    assert kernel.source.startswith('extern "C"')
+    assert kernel.name in code[kernel.line - 1]
+    assert f"{kernel.name}(" in code[call.line - 1]
+    assert call.line != kernel.line
+    (extern,) = [found for found in run.kernels if found.language == "extern"]
+    assert "addmm" in extern.name
+    assert extern.nodes == ("addmm",)
+
+
 def test_the_text_reader_agrees_with_the_graph_module(compiled: Runner):
     run = compiled(TRAIN, backend="mock")
     for stage in ("dynamo", "forward", "backward"):

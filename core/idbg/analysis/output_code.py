@@ -2,7 +2,8 @@
 
 Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`, or what else a
 backend of others defines them by: `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`. Extern ops appear as calls only.
-Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`.
+Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`. With the option
+`cpp_wrapper` all of this is C++ in one string: kernels are its functions, and comments begin with `//`.
 """
 
 import ast
@@ -12,7 +13,8 @@ from typing import NamedTuple
 
 from idbg.records import Kernel, KernelCall, OutputCode, Part
 
-_HANDLES = re.compile(r"#\s*\[Provenance debug handles\]\s*(.+?)\s*$")
+_HANDLES = re.compile(r"(?:#|//)\s*\[Provenance debug handles\]\s*(.+?)\s*$")
+_CPP_KERNEL = re.compile(r'^extern "C"\s+void\s+(\w+)\([^;{]*\)\s*\{.*?^\}', re.MULTILINE | re.DOTALL)
 _AOT_ID = re.compile(r"# AOT ID: \['\d+_(forward|backward|inference)'\]")
 _NEAR = 8  # lines below its comment within which a call stands
 _LANGUAGES = {"cpp_pybinding": "cpp", "cpp": "cpp", "triton": "triton"}
@@ -46,7 +48,7 @@ def read_output_code(
             line=found.line,
             calls=tuple(calls.get(found.name, ())),
         )
-        for found in _definitions(text, calls)
+        for found in (*_definitions(text, calls), *_cpp_definitions(text, calls))
     }
     extern = [
         Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(found))
@@ -86,6 +88,13 @@ def _definitions(text: str, called: Container[str]) -> Iterator[_Definition]:
             case _:
                 pass
         above = statement
+
+
+def _cpp_definitions(text: str, called: Container[str]) -> Iterator[_Definition]:
+    """Each kernel that a C++ wrapper defines and calls. Sources in a Python wrapper go by other names."""
+    for found in _CPP_KERNEL.finditer(text):
+        if found[1] in called:
+            yield _Definition(found[1], "cpp", found[0] + "\n", 1 + text.count("\n", 0, found.start()))
 
 
 def _is_compiler(maker: ast.expr) -> bool:
@@ -131,7 +140,7 @@ def _called_below(lines: Sequence[str], comment: int, handle: str) -> int:
     below = [
         number
         for number in range(comment + 1, min(comment + 1 + _NEAR, len(lines)))
-        if not lines[number].lstrip().startswith("#")
+        if not lines[number].lstrip().startswith(("#", "//"))
     ]
     named = (number for number in below if name in lines[number])
     return next(named, below[0] if below else comment) + 1
