@@ -175,7 +175,7 @@ class IdbgApp(Actions):
     def _show_bars(self) -> None:
         width = self.size.width - 2
         self._header.show(*status.header(self.state, width))
-        progress = status.footer_progress(self.state)
+        progress = status.footer_progress(self.state, width)
         if self._flash is not None:
             text, level = self._flash
             style = {"error": "$text-error", "warning": "$text-warning"}.get(level, "$foreground")

@@ -7,7 +7,7 @@ from itertools import groupby
 from idbg.bench.change import Change
 from idbg.bench.records import EAGER, Latency, Row
 from idbg.reports.bench import milliseconds, passed
-from idbg_tui import benching, kernel_times
+from idbg_tui import benching, kernel_times, narration
 from idbg_tui.amounts import counted, size
 from idbg_tui.kernel_times import KernelItem
 from idbg_tui.narration import clean
@@ -117,15 +117,25 @@ def mark(state: State) -> str:
     return VERDICT_SIGNS["violations" if doubtful else "clean"]
 
 
-def measured_now(state: State) -> str:
-    """ "inductor: warm   2 rows left"; "" where nothing is measured."""
-    task, left = state.history.task, state.history.rows_left
+def measured_now(state: State, *, brief: bool = False) -> str:
+    """ "inductor: warm · step 4 of 6: warming up   2 rows left"; "" where nothing is. `brief`: the numbers."""
+    task, step, left = state.history.task, state.history.step, state.history.rows_left
     if not state.measuring:
         return ""
-    if task is not None and task.task == "kernels":
-        return f"{task.backend}: each kernel"
-    what = f"{task.backend}: {task.task}" if task else "starting"
-    return f"{what}   {counted(left, 'row')} left"
+    what = f"{task.backend}: {'each kernel' if task.task == 'kernels' else task.task}" if task else "starting"
+    if step is not None and brief:
+        return f"{what} {MARKS['separator']} step {step.step} of {step.of}"
+    if step is not None:
+        what += f" {MARKS['separator']} {narration.step(step)}"
+    return what if task is not None and task.task == "kernels" else f"{what}   {counted(left, 'row')} left"
+
+
+def measured_for(state: State, now: float) -> tuple[str, str]:
+    """ "12 s" and "40 s": how long the step has taken by now, and all that is measured."""
+    history = state.history
+    began = history.step or history.task
+    step = began.at if began else history.measuring_since
+    return f"{max(now - step, 0):.0f} s", f"{max(now - history.measuring_since, 0):.0f} s"
 
 
 def _now(state: State) -> Iterator[Told]:

@@ -64,6 +64,8 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             yield Told(f"{MARKS['rule']} run {event.run} {MARKS['rule']} {words}", "strong")
         case events.PhaseChanged() | events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured():
             yield from _progress(event)
+        case events.BenchStepStarted():
+            yield Told(f"  {step(event)}", "dim")
         case events.BenchStarted() | events.BenchTaskStarted() | events.RowMeasured() | events.KernelsTimed():
             yield _measured(event)
         case events.GraphBroke(graph_break=broke):
@@ -180,6 +182,11 @@ def _noted(event: events.Noted) -> Iterator[Told]:
 
 def clean_lines(text: str) -> list[str]:
     return [clean(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
+
+
+def step(event: events.BenchStepStarted) -> str:
+    """ "step 4 of 6: warming up"."""
+    return f"step {event.step} of {event.of}: {clean(event.words)}"
 
 
 def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed) -> Told:

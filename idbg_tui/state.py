@@ -10,6 +10,7 @@ from idbg.errors import AcceleratorError
 from idbg.events import (
     BenchEnded,
     BenchStarted,
+    BenchStepStarted,
     BenchTaskStarted,
     CodeCaptured,
     Compared,
@@ -107,7 +108,7 @@ class State(Known):
             case BenchStarted():
                 self.versions.run += 1
                 self.bench.waiting, self.bench.failure = 0, None
-            case BenchTaskStarted() | RowMeasured() | KernelsTimed():
+            case BenchTaskStarted() | BenchStepStarted() | RowMeasured() | KernelsTimed():
                 self.versions.run += 1
             case BenchEnded():
                 self.versions.run += 1

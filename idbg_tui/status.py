@@ -37,6 +37,7 @@ VERDICT_STYLES: dict[Verdict, str] = {
 _LIVE_ONLY = ("run", "cancel", "repro", "strict", "measure")
 _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
+_KEYS_ROOM = 40  # cells of the footer that the keys need
 _NOTICED = 0.05  # seconds; less is written as 0.0
 Ends = tuple[list[Piece], list[Piece]]
 
@@ -257,17 +258,19 @@ def _keys(shown: list[tuple[str, str]], width: int) -> list[Piece]:
     return pieces
 
 
-def footer_progress(state: State) -> list[Piece]:
-    """What the worker is doing, for how long, and how long it usually takes."""
+def footer_progress(state: State, width: int) -> list[Piece]:
+    """What the worker is doing, for how long, and how long it usually takes: in few words where keys need the room."""
     run = state.run
     if state.repro_running:
         return [("writing and trying a repro", "$text-primary")]
     if state.measuring:
-        from idbg_tui.bench_list import measured_now
+        from idbg_tui.bench_list import measured_for, measured_now
 
-        task = state.history.task
-        elapsed = f"  {time.time() - task.at:.0f} s" if task else ""
-        return [(f"measuring {measured_now(state)}", "$text-primary"), (elapsed, "")]
+        step, whole = measured_for(state, time.time())
+        told = f"measuring {measured_now(state)}", f"  {step}{f', {whole} in all' if whole != step else ''}"
+        if sum(map(cell_len, told)) > width - _KEYS_ROOM:
+            told = measured_now(state, brief=True), f"  {step}"
+        return [(told[0], "$text-primary"), (told[1], "")]
     if not state.running or run is None:
         return []
     typical = f" {MARKS['separator']} last time {state.typical:.0f} s" if state.typical else ""

@@ -146,6 +146,7 @@ EVERY: list[events.SessionEvent] = [
     ),
     events.BenchStarted(subjects=2),
     events.BenchTaskStarted(program="m.py", backend="inductor:max-autotune", task="cold"),
+    events.BenchStepStarted(step=4, of=6, words="warming up"),
     events.RowMeasured(
         row=Row(
             program="m.py",

@@ -260,6 +260,14 @@ class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started
     task: Task
 
 
+class BenchStepStarted(Event, frozen=True, kw_only=True, tag="bench_step_started"):
+    """Step `step` of `of` of the task that is measured has begun."""
+
+    step: int
+    of: int
+    words: str
+
+
 class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
     row: Row
 
@@ -314,6 +322,7 @@ SessionEvent = (
     | KernelLowered
     | BenchStarted
     | BenchTaskStarted
+    | BenchStepStarted
     | RowMeasured
     | KernelsTimed
     | BenchEnded

@@ -123,7 +123,14 @@ class Run:
                 pass
 
 
-BENCH = events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed | events.BenchEnded
+BENCH = (
+    events.BenchStarted
+    | events.BenchTaskStarted
+    | events.BenchStepStarted
+    | events.RowMeasured
+    | events.KernelsTimed
+    | events.BenchEnded
+)
 
 
 @dataclass
@@ -132,7 +139,9 @@ class History:
 
     runs: dict[int, Run] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    measuring_since: float = 0.0
     task: events.BenchTaskStarted | None = None
+    step: events.BenchStepStarted | None = None  # of the task
     rows_left: int = 0
     kernels: events.KernelsTimed | None = None  # the last
     worker: events.WorkerStarted | None = None
@@ -154,16 +163,18 @@ class History:
     def _apply_bench(self, event: SessionEvent) -> None:
         match event:
             case events.BenchStarted():
-                self.rows_left = event.subjects
+                self.rows_left, self.measuring_since = event.subjects, event.at
             case events.BenchTaskStarted():
-                self.task = event
+                self.task, self.step = event, None
+            case events.BenchStepStarted():
+                self.step = event
             case events.KernelsTimed():
                 self.kernels = event
             case events.RowMeasured():
                 self.rows.append(event.row)
                 self.rows_left -= 1
             case _:
-                self.task, self.rows_left = None, 0
+                self.task, self.step, self.rows_left = None, None, 0
 
 
 def fold(log: Iterable[SessionEvent]) -> History:

@@ -1,6 +1,7 @@
 """Measuring from the screen: the keys, rows as they come, and what changed since the last time."""
 
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from idbg.errors import BadInput
 from idbg.records import Failure, Program, Target
 from idbg.session import Session
 from idbg.settings import Settings
-from idbg_tui import bench_actions, bench_view, benching, status
+from idbg_tui import bench_actions, bench_view, benching, narration, status
 from idbg_tui.app import IdbgApp
 from idbg_tui.state import State
 from idbg_tui.widgets.picker import Choices, Picker
@@ -148,6 +149,41 @@ def test_the_time_of_each_kernel_is_no_row() -> None:
     state = with_rows(rows()["mock"])
     state.apply([events.BenchStarted(subjects=1), events.BenchTaskStarted(program="m", backend="aot", task="kernels")])
     assert told(state)[0] == " measuring aot: each kernel   (c stops it)"
+
+
+def step(number: int, words: str, at: float) -> events.BenchStepStarted:
+    return events.BenchStepStarted(step=number, of=6, words=words, at=at)
+
+
+def test_the_step_and_its_time_are_told() -> None:
+    state, now = State(live=True), time.time()
+    task = events.BenchTaskStarted(program="m", backend="aot", task="kernels", at=now - 42)
+    state.apply([events.BenchStarted(subjects=1, at=now - 42), task, step(1, "importing torch", now - 42)])
+    state.apply([step(6, "measuring the machine's peaks", now - 12.2)])
+    assert told(state)[0] == " measuring aot: each kernel · step 6 of 6: measuring the machine's peaks   (c stops it)"
+    whole = "".join(text for text, _ in status.footer_progress(state, 160))
+    assert whole == "measuring aot: each kernel · step 6 of 6: measuring the machine's peaks  12 s, 42 s in all"
+    assert "".join(text for text, _ in status.footer_progress(state, 80)) == "aot: each kernel · step 6 of 6  12 s"
+    state.apply([events.BenchTaskStarted(program="m", backend="aot", task="cold")])
+    assert "step" not in told(state)[0]  # of the next task none has begun
+
+
+async def test_steps_come_as_they_begin_and_go_with_the_measurement() -> None:
+    async with measuring() as (app, session, pilot):
+        await pilot.press("B")
+        session.begin()
+        session.emit(step(4, "warming up", time.time()))
+        await until(pilot, lambda: app.state.history.step is not None)
+        assert texts(app, 6)[0].startswith(" measuring eager: warm · step 4 of 6: warming up   3 rows left")
+        assert "eager: warm · step 4 of 6: warming up   3 rows left  0 s" in bar(app, "footer")
+        assert "c cancel" in bar(app, "footer")
+        session.emit(events.BenchEnded())
+        await until(pilot, lambda: not app.state.measuring)
+        assert app.state.history.step is None and "step 4" not in bar(app, "footer")
+
+
+def test_the_log_lists_the_steps() -> None:
+    assert [line.text for line in narration.tell(step(4, "warming up", 0.0), None)] == ["  step 4 of 6: warming up"]
 
 
 def test_rows_that_could_not_be_kept_are_said() -> None:

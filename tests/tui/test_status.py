@@ -62,12 +62,12 @@ def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> N
         events.RunStarted(run=2, program=Program("m.py"), target=Target()),
         events.PhaseChanged(run=2, phase="codegen"),
     )
-    said = words(status.footer_progress(state))
+    said = words(status.footer_progress(state, 160))
     assert said.startswith("codegen") and said.endswith("last time 18 s")
 
 
 def test_no_time_is_given_that_was_not_measured() -> None:
-    assert "last time" not in words(status.footer_progress(live()))
+    assert "last time" not in words(status.footer_progress(live(), 160))
 
 
 def test_no_kernels_are_counted_where_none_were_made() -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from idbg import events
 from idbg.bench.records import Row, Subject, Task, Timed
+from idbg.bench.steps import Step
 from idbg.errors import IdbgError
 from idbg.events import SessionEvent
 from idbg.records import Failure
@@ -63,7 +64,7 @@ class BenchJob:
 
         for subject in self._subjects:
             self._told(subject, "kernels")
-            found = kernel_times(subject, stopped=self._stop.is_set)
+            found = kernel_times(subject, stepped=self._stepped, stopped=self._stop.is_set)
             if self._stop.is_set():
                 break
             told = events.KernelsTimed(program=subject.program.label, backend=str(subject.backend))
@@ -89,7 +90,10 @@ class BenchJob:
             suite = history.begin(self._subjects)
         except IdbgError as error:
             failure = error.failure()
-        for row in rows(self._subjects, told=self._told, stopped=self._stop.is_set, known=self._known):
+        measured = rows(
+            self._subjects, told=self._told, stepped=self._stepped, stopped=self._stop.is_set, known=self._known
+        )
+        for row in measured:
             if history is not None and suite:
                 failure = _kept(history, suite, row) or failure
             self._emit(events.RowMeasured(row=row))
@@ -101,6 +105,9 @@ class BenchJob:
 
     def _told(self, subject: Subject, task: Task) -> None:
         self._emit(events.BenchTaskStarted(program=subject.program.label, backend=str(subject.backend), task=task))
+
+    def _stepped(self, step: Step) -> None:
+        self._emit(events.BenchStepStarted(step=step.number, of=step.of, words=step.words))
 
 
 def _kept(history: "History", suite: int, row: Row) -> Failure | None:

@@ -10,49 +10,71 @@ from pathlib import Path
 import msgspec
 
 from idbg.bench.records import Answer, Failed, Subject, Task
+from idbg.bench.steps import Step
 from idbg.records import Failure
 from idbg.worker.child import Child
 
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")
 KEPT = 4_000  # characters of what the process printed, for the reason of a failure
 POLL_SECONDS = 0.2
-_DECODER: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+_DECODER: msgspec.json.Decoder[Answer | Step] = msgspec.json.Decoder(Answer | Step)
 
 
 def measured(
-    subject: Subject, task: Task, cache: Path, seconds: float, stopped: Callable[[], bool] = lambda: False
+    subject: Subject,
+    task: Task,
+    cache: Path,
+    seconds: float,
+    stopped: Callable[[], bool] = lambda: False,
+    stepped: Callable[[Step], None] = lambda _: None,
 ) -> Answer:
-    """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it."""
+    """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it; `stepped` hears of
+    each step as it begins."""
     child = Child((*COMMAND, task, msgspec.json.encode(subject).decode()), _environment(cache), doomed=cache)
     printed = bytearray()
     try:
-        lines = _lines(child, printed, time.monotonic() + seconds, stopped)
+        answers = _answers(child, printed, time.monotonic() + seconds, stopped, stepped)
     finally:
         child.end()
         child.close()
     if stopped():
         return Failed(Failure(kind="cancelled", message="cancelled"))
-    if lines is None:
+    if answers is None:
         return _failed(f"{task}: it took longer than {seconds:g} s, and was stopped", "give it more (--timeout)")
-    if not lines:
+    if not answers:
         said = bytes(printed).decode(errors="replace").strip().splitlines()
         return _failed(
             f"{task}: the process {child.cause()}{f': {said[-1]}' if said else ''}", "run it alone: idbg run"
         )
-    return _DECODER.decode(lines[0])
+    return answers[0]
 
 
-def _lines(child: Child, printed: bytearray, deadline: float, stopped: Callable[[], bool]) -> list[bytes] | None:
+def _answers(
+    child: Child,
+    printed: bytearray,
+    deadline: float,
+    stopped: Callable[[], bool],
+    stepped: Callable[[Step], None],
+) -> list[Answer] | None:
     """What it answered until it ended; None where it did not end in time."""
 
     def keep(chunk: bytes) -> None:
         printed[:] = (printed + chunk)[-KEPT:]
 
-    lines: list[bytes] = []
+    def answered(lines: list[bytes]) -> list[Answer]:
+        found: list[Answer] = []
+        for line in lines:
+            if isinstance(told := _DECODER.decode(line), Step):
+                stepped(told)
+            else:
+                found.append(told)
+        return found
+
+    answers: list[Answer] = []
     with selectors.DefaultSelector() as selector:
         for fd in (child.stdout, child.stderr):
             selector.register(fd, selectors.EVENT_READ, partial(child.drain, fd, keep))
-        while not lines and not child.exited():  # one that has answered may hang at its exit
+        while not answers and not child.exited():  # one that has answered may hang at its exit
             if time.monotonic() > deadline or stopped():
                 return None
             began = time.monotonic()
@@ -60,8 +82,8 @@ def _lines(child: Child, printed: bytearray, deadline: float, stopped: Callable[
                 key.data()
             if time.monotonic() - began < POLL_SECONDS / 10:  # a pipe that the program closed is ready for ever
                 time.sleep(POLL_SECONDS / 10)
-            lines += child.lines() or []
-    return lines + child.remaining_lines()
+            answers += answered(child.lines() or [])
+    return answers + answered(child.remaining_lines())
 
 
 def _environment(cache: Path) -> Mapping[str, str]:

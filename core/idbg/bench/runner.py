@@ -26,6 +26,7 @@ from idbg.bench.records import (
     Timed,
     file_of,
 )
+from idbg.bench.steps import Step
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
@@ -33,6 +34,7 @@ BUSY = 0.1  # of the processors, that others used meanwhile
 
 Told = Callable[[Subject, Task], None]
 Stopped = Callable[[], bool]
+Stepped = Callable[[Step], None]
 
 
 def rows(
@@ -40,6 +42,7 @@ def rows(
     *,
     seconds: float = SECONDS,
     told: Told = lambda *_: None,
+    stepped: Stepped = lambda _: None,
     stopped: Stopped = lambda: False,
     known: Iterable[Row] = (),
 ) -> Iterator[Row]:
@@ -49,7 +52,7 @@ def rows(
     """
     eager = {_same(row): row for row in known if row.backend == EAGER}
     for subject in subjects:
-        row = _row(subject, seconds, told, stopped)
+        row = _row(subject, seconds, told, stepped, stopped)
         if stopped():
             return
         if subject.backend.name == EAGER:
@@ -61,25 +64,31 @@ def _same(row: Row) -> tuple[object, ...]:
     return row.file, row.program_hash, row.device, row.dtype, row.batch
 
 
-def kernel_times(subject: Subject, *, seconds: float = SECONDS, stopped: Stopped = lambda: False) -> Timed | Failed:
+def kernel_times(
+    subject: Subject,
+    *,
+    seconds: float = SECONDS,
+    stepped: Stepped = lambda _: None,
+    stopped: Stopped = lambda: False,
+) -> Timed | Failed:
     """The time of each of the program's kernels, from one process."""
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     try:
-        answer = measured(subject, "kernels", caches, seconds, stopped)
+        answer = measured(subject, "kernels", caches, seconds, stopped, stepped)
     finally:
         shutil.rmtree(caches, ignore_errors=True)
     assert isinstance(answer, Timed | Failed)
     return answer
 
 
-def _row(subject: Subject, seconds: float, told: Told, stopped: Stopped) -> Row:
+def _row(subject: Subject, seconds: float, told: Told, stepped: Stepped, stopped: Stopped) -> Row:
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     answers: dict[Task, Answer] = {}
     try:
         tasks: tuple[Task, ...] = ("warm",) if subject.backend.name == EAGER else ("cold", "warm", "check")
         for task in tasks:
             told(subject, task)
-            answers[task] = measured(subject, task, caches, seconds, stopped)
+            answers[task] = measured(subject, task, caches, seconds, stopped, stepped)
             if isinstance(answers[task], Failed):
                 break
     finally:

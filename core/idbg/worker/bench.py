@@ -1,7 +1,7 @@
 """The process that measures one row's task and tells the answer: `python -m idbg.worker.bench TASK SUBJECT FD FD`.
 
-The first descriptor is never written to: its end says that the host is gone. The answer, a line of JSON, goes to the
-second.
+The first descriptor is never written to: its end says that the host is gone. Each step as it begins, and last the
+answer, go to the second: a line of JSON each.
 """
 
 import os
@@ -12,7 +12,8 @@ from typing import cast, get_args
 
 import msgspec
 
-from idbg.bench.records import Subject, Task
+from idbg.bench.records import Answer, Subject, Task
+from idbg.bench.steps import IMPORT, Step
 from idbg.engine import compat_scratch
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
@@ -28,12 +29,21 @@ def main() -> None:
     compat_scratch.begin()
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
 
-    from idbg.engine.bench.measure import answer
-
-    found = answer(msgspec.json.decode(subject, type=Subject), cast("Task", task))
-    flush()
     with os.fdopen(answer_fd, "wb") as pipe:
-        pipe.write(msgspec.json.encode(found) + b"\n")
+
+        def write(line: Step | Answer) -> None:
+            pipe.write(msgspec.json.encode(line) + b"\n")
+            pipe.flush()
+
+        def tell(name: str, words: str = "", /) -> None:
+            write(Step.at(cast("Task", task), name, words))
+
+        tell(IMPORT)
+        from idbg.engine.bench.measure import answer
+
+        found = answer(msgspec.json.decode(subject, type=Subject), cast("Task", task), tell)
+        flush()
+        write(found)
 
 
 def _watch(fd: int) -> None:

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 
 import torch
 
 from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
+from idbg.bench.steps import COMPILE, KERNELS, PEAKS, WARM_UP, Tell, untold
 from idbg.engine import compat
 from idbg.engine.bench.call import Call, call_of
 from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
@@ -17,6 +19,7 @@ from idbg.engine.bench.work import Look, Work
 from idbg.engine.program import Model, Workload
 from idbg.engine.world import torch_compile_as_it_is
 from idbg.errors import BadInput
+from idbg.reports.words import count
 
 RUNS = 50
 LEAST = 5
@@ -35,10 +38,11 @@ def time_kernels(
     runs: int = RUNS,
     most: float = MOST_SECONDS,
     cache: Path | None = None,
+    tell: Tell = untold,
 ) -> KernelTimes:
     """Time every launch in `runs` forwards of the compiled model, or training steps where there is a loss: fewer where
     they take longer than `most` seconds. With `grad` a forward is that of a training step. `compile` is torch.compile
-    unless given. `cache` is where the machine's peaks are kept.
+    unless given. `cache` is where the machine's peaks are kept; `tell` hears of each step.
 
     CUDA graphs are off while the kernels are timed. The model's gradients are dropped, and what it draws and counts
     goes on; the caller restores it. Raises BadInput where no kernel of Inductor's runs.
@@ -49,16 +53,19 @@ def time_kernels(
     with torch_compile_as_it_is(), launches() as found:
         workload = Workload(model, args, dict(kwargs or {}), loss, grad)
         call = call_of(workload, (compile or torch.compile)(model))
+        tell(COMPILE)
         call()  # which compiles, and is no part of the warm-up's time
+        tell(WARM_UP)
         warm, _ = settle(call, min(most, WARMUP_SECONDS))
         seen = _seen(found, call)
         wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
         measured = _Measured(found, call, seen)
+        tell(KERNELS, f"timing {count(len(seen), 'kernel')} in {count(wanted, 'run')}")
         for _ in range(wanted):
             measured.run()
     with torch_compile_as_it_is():
         device = next((work.device for work in seen.values() if work.device), torch.device("cpu"))
-        return measured.times(peaks(device, cache), training=loss is not None)
+        return measured.times(peaks(device, cache, partial(tell, PEAKS)), training=loss is not None)
 
 
 def _seen(found: Launches, call: Call) -> dict[int, Work]:

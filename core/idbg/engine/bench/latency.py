@@ -37,8 +37,9 @@ def seconds(call: Call, block: int = 1) -> float:
     return (time.perf_counter() - began) / block
 
 
-def latency(call: Call, runs: int, most: float = MOST_SECONDS) -> Latency:
+def latency(call: Call, runs: int, most: float = MOST_SECONDS, *, begins: Callable[[], None] = lambda: None) -> Latency:
     """`runs` samples, as far as `most` seconds go, of the time that a caller waits: on a GPU with synchronization.
+    `begins` is called when the warm-up is over.
 
     Not by CUDA events: they miss what Python takes, which is most of a small model's call.
     """
@@ -47,6 +48,7 @@ def latency(call: Call, runs: int, most: float = MOST_SECONDS) -> Latency:
     wanted = max(1, min(runs, int(most / each)))
     least = max(STEPS * resolution(), overhead() / OVERHEAD, QUEUE_SECONDS if compat.cuda_in_use() else 0.0)
     block = max(1, ceil(least / each))
+    begins()
     samples = [1e3 * seconds(call, block) for _ in range(wanted)]
     return Latency.of(samples, block, len(warmup), settled)
 

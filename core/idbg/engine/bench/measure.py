@@ -12,6 +12,7 @@ import idbg
 from idbg import accelerator, places
 from idbg.accelerator import Accelerator
 from idbg.bench.records import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
+from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, Tell, untold
 from idbg.diff import DiffReport
 from idbg.engine import backends, compat, compat_diff
 from idbg.engine.backends import TargetBackend
@@ -39,20 +40,21 @@ class _Enough(BaseException):
     """The program's workload was measured: what comes after it in a script is not wanted."""
 
 
-def answer(subject: Subject, task: Task) -> Answer:
-    """Do the task. Whatever goes wrong in the program is told as data."""
+def answer(subject: Subject, task: Task, tell: Tell = untold) -> Answer:
+    """Do the task, and `tell` of its steps. Whatever goes wrong in the program is told as data."""
     found: list[Answer] = []
     before = memory.resident()
 
     def use(workload: Workload, _: str) -> None:
         with torch_compile_as_it_is():
             sized = _sized(workload, subject)
-            found.append(_answered(sized, subject, task, before))
+            found.append(_answered(sized, subject, task, before, tell))
         raise _Enough
 
     target = Target(
         subject.backend.name, device=subject.device, options=subject.options, options_for=subject.options_for
     )
+    tell(LOAD)
     try:
         check_device(target)
         options, _ = options_of(target, backends.find(target.backend))
@@ -70,17 +72,18 @@ def answer(subject: Subject, task: Task) -> Answer:
     return found[0]
 
 
-def _answered(workload: Workload, subject: Subject, task: Task, before: int | None) -> Answer:
+def _answered(workload: Workload, subject: Subject, task: Task, before: int | None, tell: Tell) -> Answer:
     # it may be compiled already, for which backend ever: a row compiles it itself
     workload = dataclasses.replace(workload, model=compat_diff.uncompiled(workload.model))
     _use_device(workload)
     match task:
         case "check":
+            tell(COMPARE)
             return _checked(workload, subject)
         case "kernels":
-            return _timed(workload, subject)
+            return _timed(workload, subject, tell)
         case "cold" | "warm":
-            return _measured(workload, subject, task, before)
+            return _measured(workload, subject, task, before, tell)
 
 
 def _use_device(workload: Workload) -> None:
@@ -101,9 +104,10 @@ def _sized(workload: Workload, subject: Subject) -> Workload:
 # Time and memory
 
 
-def _measured(workload: Workload, subject: Subject, task: Task, before: int | None) -> Measured:
+def _measured(workload: Workload, subject: Subject, task: Task, before: int | None, tell: Tell) -> Measured:
     machine, compiled = _machine(workload), _compiled(workload.model, subject)
     call = call_of(workload, compiled)
+    tell(COMPILE, "calling it once" if subject.backend.name == EAGER else "")
     first = seconds(call)
     found = Measured(
         compile_s=None if subject.backend.name == EAGER else first,
@@ -115,15 +119,23 @@ def _measured(workload: Workload, subject: Subject, task: Task, before: int | No
     if task == "cold":
         return found
     forward, busy = _forward(workload, compiled) if workload.loss else None, Busy()
-    whole = latency(call, subject.runs)
+    tell(WARM_UP)
+    whole = latency(call, subject.runs, begins=lambda: tell(CALLS, _calls(subject.runs, forward)))
+    others, alone = busy.others(), latency(forward, subject.runs) if forward else None
+    tell(MEMORY)
     return replace(
         found,
         latency=whole,
-        machine=replace(machine, others=busy.others()),
-        forward=latency(forward, subject.runs) if forward else None,
+        machine=replace(machine, others=others),
+        forward=alone,
         peak_bytes=memory.peak_bytes(call, before),
         resolution_ms=1e3 * resolution(),
     )
+
+
+def _calls(runs: int, forward: Call | None) -> str:
+    most = count(runs, "training step" if forward else "call")
+    return f"timing up to {most}{', then the forward alone' if forward else ''}"
 
 
 def _compiled(model: Model, subject: Subject) -> Model:
@@ -169,7 +181,7 @@ def _machine(workload: Workload) -> Machine:
     )
 
 
-def _timed(workload: Workload, subject: Subject) -> Timed:
+def _timed(workload: Workload, subject: Subject, tell: Tell) -> Timed:
     """Every launch of the compiled program's kernels."""
     times = time_kernels(
         workload.model,
@@ -180,6 +192,7 @@ def _timed(workload: Workload, subject: Subject) -> Timed:
         compile=lambda model: _compiled(model, subject),
         runs=subject.runs,
         cache=places.cache(),
+        tell=tell,
     )
     return Timed(times)
 

@@ -34,14 +34,18 @@ BUSY = 0.1  # of the processors, that others used meanwhile
 _decode = msgspec.json.Decoder(Peaks).decode
 
 
-def peaks(device: torch.device, folder: Path | None = None) -> Peaks:
-    """The device's, from the user's cache (or `folder`) where they were measured before."""
+def peaks(device: torch.device, folder: Path | None = None, tell: Callable[[str], object] = lambda _: None) -> Peaks:
+    """The device's, from the user's cache (or `folder`) where they were measured before. `tell` hears which it is."""
     asked = unmeasured(device)
     path = place(asked, folder)
     try:
-        return _decode(path.read_bytes())
+        kept = _decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):  # there is none, or it is broken: measured anew
+        tell("measuring the machine's peaks")
         found = _measured(asked, device)
+    else:
+        tell("the machine's peaks, as measured before")
+        return kept
     if found.copy_bytes_per_s and (found.others or 0) <= BUSY:  # or too low a peak would stay for good
         _keep(found, path)
     return found

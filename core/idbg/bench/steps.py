@@ -1,0 +1,44 @@
+"""Which steps does a process that measures take, and at which one is it?"""
+
+from typing import Protocol
+
+import msgspec
+
+from idbg.bench.records import Task
+
+IMPORT, LOAD, COMPILE, WARM_UP = "importing torch", "loading the program", "compiling", "warming up"
+CALLS, MEMORY = "timing calls", "measuring memory"
+KERNELS, PEAKS = "timing kernels", "the machine's peaks"
+COMPARE = "compiling, and comparing with eager"
+
+PLANS: dict[Task, tuple[str, ...]] = {
+    "cold": (IMPORT, LOAD, COMPILE),
+    "warm": (IMPORT, LOAD, COMPILE, WARM_UP, CALLS, MEMORY),
+    "check": (IMPORT, LOAD, COMPARE),
+    "kernels": (IMPORT, LOAD, COMPILE, WARM_UP, KERNELS, PEAKS),
+}
+"""Each begins when the one before it is done."""
+
+
+class Tell(Protocol):
+    """Says that a step of the plan begins: its name, and `words` where more is known than that."""
+
+    def __call__(self, name: str, words: str = "", /) -> None: ...
+
+
+class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
+    """Step `number` of `of` has begun."""
+
+    number: int
+    of: int
+    words: str
+
+    @classmethod
+    def at(cls, task: Task, name: str, words: str = "") -> "Step":
+        """Raises ValueError where the task has no such step."""
+        plan = PLANS[task]
+        return cls(plan.index(name) + 1, len(plan), words or name)
+
+
+def untold(name: str, words: str = "") -> None:
+    """Nobody listens."""
