@@ -66,8 +66,13 @@ class Actions(BenchActions):
     def _recompile(self) -> None:
         """Compile for the rules as they are now, unless the last run was or is."""
         run = self.state.run
-        if run is None or run.target.rules != self.session.target.rules:
-            self.action_run()
+        if run is not None and run.target.rules == self.session.target.rules:
+            return
+        if self.attempt(lambda: self.session.run(asked=False)):
+            if self.state.measuring:
+                self.flash("these rules are compiled when the measurement has ended (r: now)")
+            elif self.state.running and run is not None and run.comparison:
+                self.flash("these rules are compiled when the comparison has ended (r: now)")
 
     def action_cancel(self) -> None:
         if self.state.measuring:

@@ -117,7 +117,7 @@ class IdbgApp(Actions):
         self._say_elsewhere()
         if self.session.live:
             self.session.start()
-            self.attempt(self.session.run)
+            self.attempt(lambda: self.session.run(asked=False))  # a key may have come before
         self.show()
         await self.body.fill(later.made())
         self.show()

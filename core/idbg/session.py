@@ -122,31 +122,45 @@ class Session:
         self._live().start()
         self._rules_file.start()
 
-    def run(self, target: Target | None = None, comparison: Comparison | None = None) -> int:
+    def run(self, target: Target | None = None, comparison: Comparison | None = None, *, asked: bool = True) -> int:
         """Run the program, for a new target if there is one, and give the run's number at once.
 
         With a `comparison` it is held against a reference too: the run's `diff`. A run in progress is cancelled, and
-        one that still waits is dropped: it never starts. Raises AcceleratorError or SettingsError if the new target
-        has no rules and names an accelerator that cannot be had.
+        one that still waits is dropped: it never starts. What the user did not ask for (`asked` is false) takes no
+        request's place: it waits for a comparison or a benchmark to end, and where a run for this very target is in
+        hand or waits, it is that run. Raises AcceleratorError or SettingsError if the new target has no rules and
+        names an accelerator that cannot be had.
         """
         worker = self._live()
         if target is not None:
             self._aim(target)
         with self._changed:
+            if not asked and (same := self._same_run()) is not None:
+                return same
             self._runs += 1
             request = Compile(
                 run=self._runs, program=self.program, target=self.target, folder="", comparison=comparison
             )
-            waiting = [job for job in self._queue if not isinstance(job, Compile)]
+            waiting = [job for job in self._queue if not isinstance(job, Compile) or (_is_long(job) and not asked)]
             benches = [job for job in waiting if isinstance(job, BenchJob)]  # those take minutes
             self._queue = [*(job for job in waiting if not isinstance(job, BenchJob)), request, *benches]
-            if isinstance(self._in_hand, BenchJob):
-                self._in_hand.stop()
-            elif isinstance(self._in_hand, Compile) and not self._stopping:
-                self._stopping = True
-                worker.cancel()
+            if asked or not _is_long(self._in_hand):
+                self._give_way(worker)
             self._next()
             return request.run
+
+    def _same_run(self) -> int | None:
+        """The number of a run for the target as it is now that is in hand, or waits. The lock is held."""
+        jobs = [*self._queue, *([] if self._stopping else [self._in_hand])]
+        return next((job.run for job in jobs if isinstance(job, Compile) and job.target == self.target), None)
+
+    def _give_way(self, worker: Worker) -> None:
+        """Stop a run or a benchmark in hand, so that a newer run can begin. The lock is held."""
+        if isinstance(self._in_hand, BenchJob):
+            self._in_hand.stop()
+        elif isinstance(self._in_hand, Compile) and not self._stopping:
+            self._stopping = True
+            worker.cancel()
 
     def cancel(self) -> None:
         """Stop what is done now and forget what waits; a second time, without waiting for it to stop by itself."""
@@ -336,3 +350,8 @@ class Session:
         self._refused = True
         message = f"{error.message}; {error.hint}" if error.hint else error.message
         self._feed.emit(events.RulesRefused(text=text, origin=origin, message=message, line=error.line))
+
+
+def _is_long(job: Request | BenchJob | None) -> bool:
+    """Whether it is what only a user asks for, and may take minutes."""
+    return isinstance(job, BenchJob) or (isinstance(job, Compile) and job.comparison is not None)

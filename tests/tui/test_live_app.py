@@ -43,7 +43,7 @@ class FakeSession:
     def start(self) -> None:
         self.calls.append("start")
 
-    def run(self, target: Target | None = None, comparison: Comparison | None = None) -> int:
+    def run(self, target: Target | None = None, comparison: Comparison | None = None, *, asked: bool = True) -> int:
         self.target = target or self.target
         self.runs += 1
         how = "" if comparison is None else " kernels compared" if comparison.per_kernel else " compared"

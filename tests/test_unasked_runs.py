@@ -1,0 +1,129 @@
+"""A run that nobody asked for, of a start or of an edit of the rules, takes no request of the user's away."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from idbg import events
+from idbg.bench.job import BenchJob
+from idbg.diff import Comparison
+from idbg.records import Program, Target
+from idbg.session import Session
+from idbg.settings import Settings
+from idbg_tui.app import IdbgApp
+
+FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
+RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
+Open = Callable[[str], Session]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Make sessions whose program behaves as its path says (see fake_child)."""
+    made: list[Session] = []
+
+    def make(how: str) -> Session:
+        session = Session(Program(path=how), Target(backend="inductor"), output=tmp_path / "out", command=FAKE)
+        made.append(session)
+        return session
+
+    yield make
+    for session in made:
+        session.close()
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in 10 seconds"
+        time.sleep(0.01)
+
+
+def ends(session: Session) -> dict[int, tuple[bool, str]]:
+    """Whether each run was compared, and how it ended."""
+    runs = session.history.runs.values()
+    return {
+        run.number: (run.comparison is not None, run.failure.kind if run.failure else run.ended or "") for run in runs
+    }
+
+
+def test_a_run_for_the_same_target_that_goes_on_is_the_run(opened: Open) -> None:
+    session = opened("print")
+    assert session.run(comparison=Comparison()) == 1
+    assert session.run(asked=False) == 1
+    assert session.wait(20)
+    assert ends(session) == {1: (True, "clean")}
+
+
+def test_new_rules_wait_for_a_comparison_and_the_last_of_them_is_run(opened: Open) -> None:
+    session = opened("hang")
+    session.run(comparison=Comparison(seconds=0.5))
+    until(lambda: session.history.runs[1].side == "inductor")
+    session.program = Program(path="print")
+    for multiple in ("16", "32"):
+        session.edit_rules(RULES.replace("16", multiple))
+        last = session.run(asked=False)
+    assert set(ends(session)) == {1}
+    assert session.wait(20)
+    assert session.history.runs[1].failure is not None
+    assert "took longer than 0.5 s" in session.history.runs[1].failure.message, "it was not cancelled"
+    assert set(ends(session)) == {1, last} and ends(session)[last] == (False, "clean")
+    assert "multiple = 32" in session.history.runs[last].target.rules
+
+
+def test_a_comparison_that_waits_is_not_dropped(opened: Open) -> None:
+    session = opened("hang")
+    session.run()
+    session.program = Program(path="print")
+    compared = session.run(replace(session.target, strict=True), Comparison())
+    session.edit_rules(RULES)
+    last = session.run(asked=False)
+    assert session.wait(20)
+    assert ends(session) == {1: (False, "cancelled"), compared: (True, "clean"), last: (False, "clean")}
+
+
+def test_a_measurement_goes_on_and_the_run_comes_after_it(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(job: BenchJob) -> None:
+        time.sleep(0.3)
+
+    monkeypatch.setattr(BenchJob, "_measured", measure)
+    session = opened("print")
+    session.bench([])
+    session.run(asked=False)
+    assert session.wait(20)
+    told = [event for event in session.events if isinstance(event, events.BenchEnded | events.RunStarted)]
+    assert isinstance(told[0], events.BenchEnded) and told[0].failure is None
+    assert isinstance(told[1], events.RunStarted)
+
+
+def test_a_run_that_is_asked_for_takes_the_place_of_a_comparison(opened: Open) -> None:
+    session = opened("hang")
+    session.run(comparison=Comparison(seconds=30))
+    session.program = Program(path="print")
+    session.run()
+    assert session.wait(20)
+    assert ends(session) == {1: (True, "cancelled"), 2: (False, "clean")}
+
+
+async def test_a_comparison_asked_for_before_the_session_is_started_is_the_first_run(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = IdbgApp._begin
+
+    async def pressed_first(app: IdbgApp) -> None:
+        app.action_compare("kernels")
+        await begin(app)
+
+    monkeypatch.setattr(IdbgApp, "_begin", pressed_first)
+    session = opened("print")
+    app = IdbgApp(session, Settings())
+    async with app.run_test(size=(160, 45)) as pilot:
+        for _ in range(200):
+            if app.state.run is not None and app.state.run.ended:
+                break
+            await pilot.pause(0.03)
+    assert ends(session) == {1: (True, "clean")}
