@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import logging
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -40,12 +42,23 @@ class Bench:
 
 
 def run(script: Path) -> tuple[object, str]:
-    """Its exit status, and what it printed."""
+    """Its exit status, and what it printed, with the warnings that Python prints where nobody set logging up."""
     torch._dynamo.reset()
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _logged(logging.StreamHandler(out)):
         try:
             runpy.run_path(str(script), run_name="__main__")
         except SystemExit as end:
             return end.code, out.getvalue()
     return None, out.getvalue()
+
+
+@contextlib.contextmanager
+def _logged(handler: logging.Handler) -> Iterator[None]:
+    """pytest sets logging up, so Python's handler of last resort prints nothing in a test."""
+    log = logging.getLogger("idbg")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

@@ -46,6 +46,10 @@ def prints(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+class OwnError(Exception):
+    pass
+
+
 def line_of(function: Callable[..., object], of: int) -> int:
     return function.__code__.co_firstlineno + of
 
@@ -74,6 +78,29 @@ def test_what_the_program_raises_is_its_own_traced_or_run(fullgraph: bool) -> No
     failure = raised(eager(raises, fullgraph=fullgraph), torch.ones(3, 5))
     assert (failure.kind, failure.type, failure.message) == ("user", "ValueError", "of mine")
     assert (failure.file, failure.line) == (HERE, line_of(raises, 2))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("it's (of) [mine]"), "it's (of) [mine]"),
+        (RuntimeError("of mine", 3), "('of mine', 3)"),
+        (ValueError(), "ValueError"),
+        (KeyError("mine"), "'mine'"),
+        (OwnError("of mine"), "of mine"),
+    ],
+)
+def test_what_the_program_raises_as_it_is_traced_has_the_message_that_eager_gives(
+    error: Exception, message: str
+) -> None:
+    kind, args = type(error), error.args
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        raise kind(*args)
+
+    failure = raised(eager(model, fullgraph=True), torch.ones(3))
+    assert (failure.kind, failure.type, failure.message) == ("user", kind.__name__, message)
+    assert failure.line == line_of(model, 1)
 
 
 def test_what_torch_cannot_trace_is_torchs() -> None:

@@ -3,6 +3,7 @@
 Run on torch 2.14. Where a name is not there in another version, the answer is "not known", and never an error of ours.
 """
 
+import ast
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,10 @@ from idbg.engine.compat import concrete, lookup_backend
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
 _MOST_BYTES = 1 << 28  # of real tensors made to try an op
-_RAISED = re.compile(r"^raised exception (\w+)\((.*?),?\)$", re.DOTALL)
+_RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*)\)\s*\n\n For more details", re.DOTALL)
+_LITERAL = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()]*"""
+_VARIABLE = rf"ConstantVariable\(\w+: ({_LITERAL})\)"  # an argument, as torch 2.11 has it
+_CONSTANT = re.compile(rf"LazyVariableTracker\(realized: {_VARIABLE}\)|{_VARIABLE}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,30 @@ def traced_stack(error: BaseException) -> tuple[traceback.FrameSummary, ...]:
     return tuple(getattr(error, "real_stack", None) or ())
 
 
-def raised_in_traced_code(error: BaseException) -> tuple[str, str] | None:
-    """Type and message of what the program raises in the code that Dynamo traces; None if it is not that."""
-    if not isinstance(error, torch._dynamo.exc.ObservedException):
-        return None
-    said = _RAISED.match(str(error))
-    return (said[1], said[2].strip("'\"")) if said else ("", "")
+def is_raised_in_traced_code(error: BaseException) -> bool:
+    """Whether it stands for what the program raises in the code that Dynamo traces."""
+    return isinstance(error, torch._dynamo.exc.ObservedException)
+
+
+def raised_in_traced_code(links: Sequence[BaseException]) -> tuple[str, str] | None:
+    """Type and message of what the program raises in traced code, as torch's error about it tells them, which is the
+    only one that does in all versions; None where none does.
+    """
+    told = next(filter(None, (_RAISED.search(str(link)) for link in links if is_unhandled(link))), None)
+    return (told[1], _message(told[1], told[2])) if told else None
+
+
+def _message(kind: str, arguments: str) -> str:
+    """What str() of the exception says; `arguments` are as in a call, or, on 2.11, a list or a tuple of variables."""
+    constants, of_variables = _CONSTANT.subn(r"\1\2", arguments)
+    listed = of_variables or arguments in ("[]", "()")
+    try:
+        values = tuple(ast.literal_eval(constants if listed else f"[{constants}]"))
+    except (ValueError, SyntaxError):  # an argument is no constant
+        return arguments.strip("[](),")
+    if len(values) == 1:
+        return repr(values[0]) if kind == "KeyError" else str(values[0])
+    return str(values) if values else kind
 
 
 def is_wrapper(error: BaseException) -> bool:

@@ -45,7 +45,7 @@ def failure_of(error: BaseException, program: Program, backend: str = "") -> Fai
         )
     owner = owner_of(error, home_of(backend))
     if owner.place and owner.whose == "user":
-        return _in_traced_code(owner)
+        return _in_traced_code(owner, links)
     file, line = _place(error, owner)
     told = owner.error if owner.whose == "user" else error
     message = _BY_BACKEND.sub("", said(told).strip()) or type(told).__name__
@@ -84,9 +84,10 @@ def _named(links: list[BaseException], owner: Owner) -> BaseException:
     return next(filter(compat.is_torch_error, links), owner.error)
 
 
-def _in_traced_code(owner: Owner) -> Failure:
+def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
     """What the program raised, or an op at a line of it, in code that Dynamo traced and Python did not run."""
-    kind, message = compat_errors.raised_in_traced_code(owner.error) or ("", "")
+    raised = compat_errors.is_raised_in_traced_code(owner.error)
+    kind, message = (raised and compat_errors.raised_in_traced_code(links)) or ("", "")
     message = message or said(owner.error).strip() or type(owner.error).__name__
     kind = kind or type(owner.error).__name__
     file, line = _place(owner.error, owner)

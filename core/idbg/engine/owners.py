@@ -145,7 +145,7 @@ def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
             users = _fails_eagerly(call, links[-1])
             return Owner("user", links[-1], place) if users else Owner("torch", links[0], place)
     if compat_errors.is_unhandled(links[0]):
-        raised = next((link for link in links if compat_errors.raised_in_traced_code(link)), None)
+        raised = next((link for link in links if compat_errors.is_raised_in_traced_code(link)), None)
         return Owner("user", raised, place) if raised is not None else None
     return None
 
