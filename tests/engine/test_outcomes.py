@@ -44,6 +44,7 @@ def test_a_backends_failure_that_torch_suppresses_is_told_with_its_traceback(
     def refuses(*args: object, **kwargs: object) -> None:
         raise NotImplementedError("no such kernel")
 
+    refuses.__code__ = refuses.__code__.replace(co_filename=f"{Path(torch.__file__).parent}/_inductor/ours.py")
     monkeypatch.setattr("idbg.engine.compat.compile_fx_inner", refuses)
     with torch._dynamo.config.patch(suppress_errors=False):
         run = ran("import torch\n" + SUPPRESSED, backend="inductor")
@@ -52,6 +53,45 @@ def test_a_backends_failure_that_torch_suppresses_is_told_with_its_traceback(
     assert (failed.frame, failed.failure.kind) == ("0/0", "torch")
     assert "no such kernel" in failed.failure.message
     assert "refuses" in failed.failure.traceback
+
+
+OWN_BACKEND = """\
+import torch
+torch._dynamo.config.suppress_errors = True
+
+@torch._dynamo.register_backend(name="idbg_test_own")
+def backend(gm, inputs):
+    raise KeyError("mine")
+
+torch.compile(lambda x: x.cos(), backend="idbg_test_own")(torch.ones(3))
+"""
+RAISES = """\
+import torch
+
+def raises(x):
+    raise ValueError("of mine")
+
+try:
+    torch.compile(raises, fullgraph=True)(torch.ones(3))
+except Exception:
+    pass
+"""
+
+
+def test_what_the_programs_own_backend_raised_is_the_programs_also_where_torch_suppresses_it(ran: Runner):
+    with torch._dynamo.config.patch(suppress_errors=False):
+        run = ran(OWN_BACKEND, backend="idbg_test_own")
+    (failed,) = run.frame_failures
+    assert (failed.failure.kind, failed.failure.type, failed.failure.message) == ("user", "KeyError", "'mine'")
+    assert (Path(failed.failure.file).name, failed.failure.line) == ("subject.py", 6)
+    assert "suppress_errors" in failed.failure.hint
+
+
+def test_what_the_program_raises_in_traced_code_is_its_own_also_where_it_catches_it(ran: Runner):
+    run = ran(RAISES, backend="eager")
+    (failed,) = run.frame_failures
+    assert (failed.failure.kind, failed.failure.type, failed.failure.message) == ("user", "ValueError", "of mine")
+    assert (Path(failed.failure.file).name, failed.failure.line) == ("subject.py", 4)
 
 
 def test_a_break_that_fullgraph_makes_an_error_is_one_also_where_the_program_catches_it(ran: Runner):

@@ -19,7 +19,8 @@ from idbg.engine.compat import concrete, lookup_backend
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
 _MOST_BYTES = 1 << 28  # of real tensors made to try an op
-_RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*)\)\s*\n\n For more details", re.DOTALL)
+_UNHANDLED = "Observed exception"
+_RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*?)\)\s*(?:\n\n For more|\Z)", re.DOTALL)
 _LITERAL = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()]*"""
 _VARIABLE = rf"ConstantVariable\(\w+: ({_LITERAL})\)"  # an argument, as torch 2.11 has it
 _CONSTANT = re.compile(rf"LazyVariableTracker\(realized: {_VARIABLE}\)|{_VARIABLE}", re.DOTALL)
@@ -89,11 +90,11 @@ def is_raised_in_traced_code(error: BaseException) -> bool:
     return isinstance(error, torch._dynamo.exc.ObservedException)
 
 
-def raised_in_traced_code(links: Sequence[BaseException]) -> tuple[str, str] | None:
-    """Type and message of what the program raises in traced code, as torch's error about it tells them, which is the
-    only one that does in all versions; None where none does.
+def raised_in_traced_code(words: str) -> tuple[str, str] | None:
+    """Type and message of what the program raises in traced code, of the text of torch's `Unsupported` about it, which
+    tells them in all versions; None if it is not about such.
     """
-    told = next(filter(None, (_RAISED.search(str(link)) for link in links if is_unhandled(link))), None)
+    told = _RAISED.search(words) if words.startswith(_UNHANDLED) else None
     return (told[1], _message(told[1], told[2])) if told else None
 
 
@@ -117,7 +118,7 @@ def is_wrapper(error: BaseException) -> bool:
 
 def is_unhandled(error: BaseException) -> bool:
     """Whether torch says that the program raises, and catches nothing."""
-    return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith("Observed exception")
+    return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith(_UNHANDLED)
 
 
 def module_of_backend(name: str) -> str:

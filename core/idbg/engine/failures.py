@@ -10,9 +10,9 @@ from types import TracebackType
 from msgspec.structs import replace
 
 from idbg import places
-from idbg.engine import compat, compat_errors
+from idbg.engine import compat
 from idbg.engine.capture.outcomes import EAGER_HINT
-from idbg.engine.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of
+from idbg.engine.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
 from idbg.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.records import Failure, Program
 
@@ -47,8 +47,8 @@ def failure_of(error: BaseException, program: Program, backend: str = "") -> Fai
     if owner.place and owner.whose == "user":
         return _in_traced_code(owner, links)
     file, line = _place(error, owner)
-    told = owner.error if owner.whose == "user" else error
-    message = _BY_BACKEND.sub("", said(told).strip()) or type(told).__name__
+    cause = owner.error if owner.whose == "user" else error
+    message = _BY_BACKEND.sub("", said(cause).strip()) or type(cause).__name__
     if isinstance(error, SystemExit):
         message = f"it ended itself with sys.exit({spelled(error.code)})"
     return Failure(
@@ -86,10 +86,7 @@ def _named(links: list[BaseException], owner: Owner) -> BaseException:
 
 def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
     """What the program raised, or an op at a line of it, in code that Dynamo traced and Python did not run."""
-    raised = compat_errors.is_raised_in_traced_code(owner.error)
-    kind, message = (raised and compat_errors.raised_in_traced_code(links)) or ("", "")
-    message = message or said(owner.error).strip() or type(owner.error).__name__
-    kind = kind or type(owner.error).__name__
+    kind, message = told(owner, links)
     file, line = _place(owner.error, owner)
     frames = "".join(traceback.format_list([frame for frame in owner.place if not frame.filename.startswith(OURS)]))
     return Failure(
@@ -104,9 +101,9 @@ def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
 
 
 def failure_of_frame(error: BaseException, program: Program, backend: str) -> Failure:
-    """Why a frame did not compile, where the program went on: what a backend raised is the compile's."""
+    """Why a frame did not compile, where the program went on: what its own backend raised need not be mended."""
     found = failure_of(error, program, backend)
-    return replace(found, kind="torch", hint=EAGER_HINT) if found.kind == "user" else found
+    return replace(found, hint=EAGER_HINT) if found.kind == "user" else found
 
 
 def is_refusal(error: BaseException) -> bool:

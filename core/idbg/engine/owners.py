@@ -137,6 +137,16 @@ def _room(file: str, home: Home) -> tuple[Literal["user", "torch", "backend", "l
     return ("generated" if file.startswith(compat_errors.generated_code()) else "user"), ""
 
 
+def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
+    """Type and message of the exception: of the program's own, where torch has a stand-in for it."""
+    if compat_errors.is_raised_in_traced_code(owner.error):
+        for link in filter(compat_errors.is_unhandled, links):
+            if (found := compat_errors.raised_in_traced_code(str(link))) is not None:
+                return found
+    kind = type(owner.error).__name__
+    return kind, said(owner.error).strip() or kind
+
+
 def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
     """Of an exception that Dynamo met in the code that it traced; None if it met none."""
     place = next(filter(None, map(compat_errors.traced_stack, links)), ())

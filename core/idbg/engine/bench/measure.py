@@ -68,7 +68,7 @@ def answer(subject: Subject, task: Task, tell: Tell = untold) -> Answer:
     except BaseException as error:  # the process's border: whatever ends the program is the row's reason
         if found:  # the program swallowed what was to end it, and then did something else
             return found[0]
-        return Failed(failure_of(error, subject.program))
+        return Failed(failure_of(error, subject.program, subject.backend.name))
     return found[0]
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from idbg.engine import compat_errors
 from idbg.engine.capture.trace import Problem
 from idbg.records import Failure, Frame, GraphBreak
 
@@ -78,6 +79,11 @@ def _is_same(problem: Problem, error: BaseException) -> bool:
 
 
 def _failure(problem: Problem) -> Failure:
+    raised = compat_errors.raised_in_traced_code(problem.reason)
+    if raised is not None:
+        return Failure(
+            kind="user", type=raised[0], message=raised[1], hint=EAGER_HINT, file=problem.file, line=problem.line
+        )
     return Failure(
         kind="torch", type=problem.type, message=problem.reason, hint=EAGER_HINT, file=problem.file, line=problem.line
     )

@@ -97,7 +97,8 @@ def run_compiled(
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
 
-    return replace(_side(name, subject, around, backward, runs), graphs=compat_diff.graphs_compiled() - before)
+    side = _side(name, subject, around, backward, runs, backend=name)
+    return replace(side, graphs=compat_diff.graphs_compiled() - before)
 
 
 def run_observed(
@@ -139,7 +140,15 @@ def eagers_draws(subject: Subject, *, backward: bool = False) -> Draws | None:
     return tuple(draws) if side.given is not None else None
 
 
-def _side(name: str, subject: Subject, around: Callable[[ExitStack], Call], backward: bool, runs: int = 1) -> Side:
+def _side(
+    name: str,
+    subject: Subject,
+    around: Callable[[ExitStack], Call],
+    backward: bool,
+    runs: int = 1,
+    *,
+    backend: str = "",
+) -> Side:
     began = time.perf_counter()
     given: Given | None = None
     spread: _Spread | None = None
@@ -154,7 +163,7 @@ def _side(name: str, subject: Subject, around: Callable[[ExitStack], Call], back
                 spread.add(again)
     # Broad on purpose: whatever a side raises, the user's code or a compiler, is that side's result, told as data.
     except (Exception, SystemExit) as error:
-        result = SideResult(name, time.perf_counter() - began, failure_of(error, _NO_PROGRAM))
+        result = SideResult(name, time.perf_counter() - began, failure_of(error, _NO_PROGRAM, backend))
         return Side(result, error=error)
     return Side(SideResult(name, time.perf_counter() - began), given, variance=spread.told(runs) if spread else ())
 

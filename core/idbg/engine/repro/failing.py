@@ -15,7 +15,7 @@ import torch
 from idbg import __version__
 from idbg.engine import compat, compat_errors, compat_repro
 from idbg.engine.capture.run import Compiling, RunCapture
-from idbg.engine.owners import Owner, chain, home_of, owner_of
+from idbg.engine.owners import Owner, chain, home_of, owner_of, told
 from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import Body, of_a_compile
 from idbg.engine.repro.values import arguments, sizes_of, trained, values
@@ -98,9 +98,8 @@ def _failed(capture: RunCapture, error: BaseException | None, target: Target) ->
 def _refuse_users_own(error: BaseException, target: Target) -> Owner:
     owner = owner_of(error, home_of(target.backend))
     if owner.whose == "user":
-        kind, words = compat_errors.raised_in_traced_code(owner.error) or ("", "")
-        told = f"{kind or type(owner.error).__name__}: {words or said(owner.error)}".strip()
-        raise ValueError(f"the program itself raised it ({told}): nothing smaller than the program shows it")
+        words = ": ".join(told(owner, chain(error)))
+        raise ValueError(f"the program itself raised it ({words}): nothing smaller than the program shows it")
     return owner
 
 

@@ -1,0 +1,58 @@
+"""What a foreign backend raises is that backend's, also in a comparison and in a benchmark."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch._dynamo.backends import registry
+
+from idbg.bench.records import Backend, Failed, Subject
+from idbg.engine.bench import measure
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.records import Failure, Program
+
+HINT = "idbg_far_backend, the package of the backend far"
+
+
+@pytest.fixture(autouse=True)
+def _registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A backend "far" of a package of its own, which cannot compile anything."""
+    folder = tmp_path / "src" / "idbg_far_backend"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from .compiler import *\n")
+    (folder / "compiler.py").write_text("def compile(gm, inputs):\n    raise RuntimeError('no such device')\n")
+    monkeypatch.syspath_prepend(str(folder.parent))
+    package = importlib.import_module("idbg_far_backend")
+    monkeypatch.setitem(registry._COMPILER_FNS, "far", package.compile)
+    monkeypatch.setitem(registry._BACKENDS, "far", None)
+    torch._dynamo.reset()
+    yield
+    for name in [name for name in sys.modules if name.startswith("idbg_far_backend")]:
+        del sys.modules[name]
+
+
+def is_fars(failure: Failure | None) -> bool:
+    assert failure is not None
+    return failure.kind == "backend" and HINT in failure.hint and "no such device" in failure.message
+
+
+def test_in_a_comparison() -> None:
+    report = KernelDiff(torch.nn.Linear(4, 2), torch.ones(3, 4), test="far").compare()
+    assert report.verdict == "error"
+    assert {side.name: is_fars(side.failure) for side in report.sides if side.failure} == {"far": True}
+
+
+@pytest.mark.parametrize("task", ["cold", "check"])
+def test_in_a_benchmark(tmp_path: Path, task: measure.Task) -> None:
+    path = tmp_path / "subject.py"
+    path.write_text(
+        "import torch\nmodel = torch.nn.Linear(4, 2)\n\ndef program():\n    return model, (torch.ones(3, 4),)\n"
+    )
+    answer = measure.answer(Subject(program=Program(str(path), cwd=str(tmp_path)), backend=Backend("far")), task)
+    if task == "check":
+        assert isinstance(answer, measure.Checked) and "no such device" in answer.diff_note
+    else:
+        assert isinstance(answer, Failed) and is_fars(answer.failure)
