@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf, log10
 from typing import Literal
 
-from idbg.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst
+from idbg.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst, launch_name
 from idbg.records import Failure, Verdict
 from idbg.reports.because import decider
 from idbg_tui import file_names
@@ -182,7 +182,7 @@ def kernels_said(report: DiffReport) -> str:
     seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
     launches = "1 kernel launch" if every == 1 else f"{every:,} kernel launches"
     if bad is not None:
-        return f"{launches}, {seen:,} observed; the first bad one is {bad.name}"
+        return f"{launches}, {seen:,} observed; the first bad one is {launch_name(bad, report.kernels)}"
     if not seen:
         return f"{launches}, none observed"
     if harmless := sum(one.harmless for one in report.kernels):
@@ -220,7 +220,9 @@ def kernel_columns(found: Sequence[Item], width: int) -> Columns:
     """Columns for the kernels in a list."""
     kernels = [one for one in found if isinstance(one, KernelError)]
     ends = [" " * _LEVEL + _place(one) for one in kernels]
-    return Columns.of([one.name for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2))
+    return Columns.of(
+        [launch_name(one, kernels) for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2)
+    )
 
 
 def heads(item: Heads, columns: Columns) -> Row:
@@ -307,7 +309,7 @@ def kernel_row(one: KernelError, columns: Columns, culprit: bool) -> Row:
     sign = VERDICT_SIGNS["failed"] if culprit else MARKS["arrow"][0] if one.bad else " "
     start = [
         (f" {sign} ", BAD if one.bad else ""),
-        (columns.named(one.name) + " ", "strong" if culprit else style),
+        (columns.named(one.handle if one.handle in columns.names else one.name) + " ", "strong" if culprit else style),
         (fit(cut(_nodes(one), columns.middle), columns.middle), "dim"),
     ]
     if one.observed:

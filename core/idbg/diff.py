@@ -4,6 +4,7 @@ Errors are `test - reference`. A figure that was not measured is None. Nothing h
 """
 
 import sys
+from collections.abc import Iterable
 from math import inf, isfinite
 from typing import Literal
 
@@ -231,6 +232,11 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     def by_halves(self) -> bool:
         """Whether it is a node, found by halves: that search looks at Dynamo's graphs, which have no kernels."""
         return self.graph is not None and self.graph.stage == "dynamo"
+
+
+def launch_name(one: KernelError, among: Iterable[KernelError]) -> str:
+    """The kernel's name; where others of these launches have it too, with Inductor's handle of this one."""
+    return one.handle or one.name if sum(other.name == one.name for other in among) > 1 else one.name
 
 
 class SideResult(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
 from idbg import events
 from idbg.diff import Comparison, DiffReport
@@ -104,3 +105,23 @@ def test_nothing_is_told_twice(tmp_path: Path, asked: dict[str, float]) -> None:
     found, _ = told(tmp_path, TWO_SIDES, **asked)
     all_told = reports(found)
     assert all(one != other for one, other in pairwise(all_told))
+
+
+def test_a_kernels_launch_is_at_its_line_in_the_runs_own_code(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\ntorch._inductor.config.graph_partition = True\n"
+        "def program():\n    return (lambda x: ((x @ x).sin() @ x).softmax(-1)), (torch.ones(3, 3),)\n"
+    )
+    found: list[SessionEvent] = []
+    asked = Compile(1, Program(str(path)), Target("inductor"), str(tmp_path), Comparison(per_kernel=True))
+    with torch._inductor.config.patch(graph_partition=True):
+        Jobs(found.append).compile(asked)
+    codes = {(e.code.frame, e.code.part): e.code for e in found if isinstance(e, events.CodeCaptured)}
+    kernels = reports(found)[-1].kernels
+    assert len(kernels) >= 4
+    for one in kernels:
+        listed = [kernel for kernel in codes[one.frame, one.part].kernels if kernel.name == one.name]
+        assert (one.handle, one.wrapper_line) in [
+            (call.handle, call.line) for kernel in listed for call in kernel.calls
+        ]

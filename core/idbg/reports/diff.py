@@ -10,7 +10,7 @@ from math import isfinite
 
 import msgspec
 
-from idbg.diff import LARGEST, DiffReport, FailedBy, KernelError, Mode, Outcome, TensorDiff, Variance
+from idbg.diff import LARGEST, DiffReport, FailedBy, KernelError, Mode, Outcome, TensorDiff, Variance, launch_name
 from idbg.records import Failure
 from idbg.reports.because import because, measured
 from idbg.reports.words import count, place
@@ -213,7 +213,7 @@ def _kernels(report: DiffReport) -> Iterator[str]:
         seen = len(launches) - len(unseen)
         yield f"  {count(len(launches), 'kernel launch', 'kernel launches')}, {seen} observed"
     if bad:
-        yield from _bad(bad)
+        yield from _bad(bad, launches)
     else:
         yield f"    {_none_bad(len(launches) - len(unseen), len(unseen), [one for one in launches if one.harmless])}"
     if not bad and any(set(diff.failed_by) - STRUCTURE for diff in _all(report)):
@@ -221,10 +221,11 @@ def _kernels(report: DiffReport) -> Iterator[str]:
     yield from _unseen(unseen)
 
 
-def _bad(kernel: KernelError) -> Iterator[str]:
+def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
     where = place(kernel.file, kernel.line)
     what = "node (found by halves)" if kernel.by_halves else "kernel"
-    yield f"  {SIGNS['failed']} the first bad {what}: {kernel.name}{f' ({where})' if where else ''}"
+    name = launch_name(kernel, launches)
+    yield f"  {SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
     error = "not measured" if kernel.error is None else measured(kernel.error)
     given = "not measured" if kernel.input_error is None else measured(kernel.input_error)
     computes = "" if kernel.by_halves else f"; computes {', '.join(kernel.nodes) or 'no known node'}"

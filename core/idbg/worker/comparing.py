@@ -1,7 +1,7 @@
 """How does the worker hold a program against a reference, and look into what it found?"""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg import events
-from idbg.diff import Comparison, DiffReport, ErrorMap, Outcome, TensorDiff, sayable
+from idbg.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable
 from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.error_map import error_map
@@ -19,7 +19,7 @@ from idbg.engine.program import Workload
 from idbg.engine.world import torch_compile_as_it_is
 from idbg.errors import BadInput
 from idbg.events import SessionEvent
-from idbg.records import Target
+from idbg.records import OutputCode, Part, Target
 
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
 _FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"
@@ -35,6 +35,7 @@ class Comparing:
     backend: TargetBackend
     folder: Path
     emit: Callable[[SessionEvent], None]
+    codes: Mapping[tuple[str, Part], OutputCode] = field(default_factory=dict)  # of the run, as it was captured
     reports: list[DiffReport] = field(default_factory=list)
     pairs: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
@@ -97,7 +98,8 @@ class Comparing:
             self._tell([*self.reports, self._named(report)])
 
     def _tell(self, reports: list[DiffReport]) -> None:
-        report = sayable(_merged(reports))
+        merged = _merged(reports)
+        report = sayable(replace(merged, kernels=tuple(_in_runs_code(merged.kernels, self.codes))))
         if report != self._told:
             self._told = report
             self.emit(events.Compared(run=self.run, report=report))
@@ -112,6 +114,22 @@ class Comparing:
 
         outputs, gradients = named(report.outputs), named(report.gradients)
         return replace(report, outputs=outputs, gradients=gradients, notes=(*report.notes, _FIRST_CALLS))
+
+
+def _in_runs_code(
+    kernels: Iterable[KernelError], codes: Mapping[tuple[str, Part], OutputCode]
+) -> Iterator[KernelError]:
+    """The launches at their lines in the run's own code: to be observed it was compiled again, as one function, and its
+    lines are others there. 0 where the run's code has no such launch.
+    """
+    for kernel in kernels:
+        code = codes.get((kernel.frame, kernel.part))
+        if code is None or kernel.by_halves:
+            yield kernel
+            continue
+        calls = [call for one in code.kernels if one.name == kernel.name for call in one.calls]
+        line = next((call.line for call in calls if kernel.handle and call.handle == kernel.handle), 0)
+        yield replace(kernel, wrapper_line=line)
 
 
 def _merged(reports: list[DiffReport]) -> DiffReport:

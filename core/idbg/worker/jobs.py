@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from idbg.engine.script import process_end_told
 from idbg.engine.target import check_device, options_of
 from idbg.errors import BadInput, IdbgError, OutputError
 from idbg.events import RunEnded, SessionEvent
-from idbg.records import Failure, Violation
+from idbg.records import Failure, OutputCode, Part, Violation
 from idbg.run import Run
 from idbg.worker.child import importable
 from idbg.worker.comparing import Comparing
@@ -95,7 +95,7 @@ class Jobs:
 
         try:
             with process_end_told(process_ended):
-                status = self._compile(request, tell)
+                status = self._compile(request, tell, run.codes)
         except BaseException as error:  # the worker's border: whatever ends the program is its result, told as data
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
@@ -115,7 +115,9 @@ class Jobs:
         if idle and self.error is None:
             tell(events.BackwardsIdle(run=request.run, frames=idle))
 
-    def _compile(self, request: Compile, tell: Callable[[SessionEvent], None]) -> int:
+    def _compile(
+        self, request: Compile, tell: Callable[[SessionEvent], None], codes: Mapping[tuple[str, Part], OutputCode]
+    ) -> int:
         """Give the exit status of a script."""
         check_device(request.target)
         found = backends.find(request.target.backend, partial(registers, request.program))
@@ -136,7 +138,8 @@ class Jobs:
         self.checks = backend.backend.checks
         capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
         if request.comparison is not None:
-            self.comparing = Comparing(request.run, request.comparison, target, backend, Path(request.folder), tell)
+            folder = Path(request.folder)
+            self.comparing = Comparing(request.run, request.comparison, target, backend, folder, tell, codes)
         try:
             with capturing(capture):
                 status = self.programs.run(request.program, target, capture, self.comparing)
