@@ -7,8 +7,7 @@ import pytest
 from recorded import INFERENCE, app_of
 from textual.pilot import Pilot
 
-from idbg import events
-from idbg.records import NodeId, Program
+from idbg.records import NodeId
 from idbg.settings import Settings
 from idbg_tui.app import IdbgApp
 from idbg_tui.help import Help
@@ -383,31 +382,3 @@ async def test_typing_in_the_picker_filters_and_enter_takes_the_row_with_the_cur
         await until(pilot, lambda app=app: "ethos_u55_executorch" in bar(app, "header"))
         await pilot.press("a", *"mock", "escape")
         assert "ethos_u55_executorch" in bar(app, "header") and not isinstance(app.screen, Picker)
-
-
-@pytest.mark.parametrize("key", ["q", "ctrl+c"])
-async def test_quitting_with_unsaved_rules_warns_first_and_again_after_another_edit(tmp_path: Path, key: str) -> None:
-    app = app_of("resnet", tmp_path)
-    async with app.run_test(size=SMALL) as pilot:
-        await settle(pilot)
-        for _ in range(2):
-            await pilot.press("8", "plus", key)
-            await pilot.pause()
-            assert not app._exit and "unsaved rules: q again quits, 8 then ^s saves" in bar(app, "footer")
-        await pilot.press(key)
-        await pilot.pause()
-        assert app._exit
-
-
-async def test_a_second_control_c_while_a_compile_runs_quits_at_once_with_unsaved_rules_too(tmp_path: Path) -> None:
-    app = app_of("resnet", tmp_path)
-    async with app.run_test(size=SMALL) as pilot:
-        await settle(pilot)
-        app.state.live = True
-        app.state.apply([events.RunStarted(run=9, program=Program("m.py"), target=app.session.target)])
-        assert app.state.running
-        await pilot.press("8", "plus", "ctrl+c")
-        assert not app._exit
-        await pilot.press("ctrl+c")
-        await pilot.pause()
-        assert app._exit
