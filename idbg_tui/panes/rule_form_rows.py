@@ -13,15 +13,16 @@ from idbg_tui import rule_form, rule_steps, rule_words
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.rule_form import Count, Form, Row
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
-from idbg_tui.widgets.lines import Lines, clip, fit
+from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Row as Pieces
+from idbg_tui.widgets.lines import clip, fit
 
 _NAME = 18  # cells of a rule's name where there is little room
 _KEY = 12  # cells of a key's
 _TYPED = 80  # characters of a list that can still be typed in one line
 
 
-class RuleRows(Lines):
+class RuleRows(FindableLines):
     """One row a rule; an open one has a row for each key below it, and an open list one for each value it can hold."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -117,6 +118,23 @@ class RuleRows(Lines):
         if not self.rows:
             return [(clip(" no rules: everything is accepted; A adds one", width), "dim")]
         row = self.rows[index]
+        return self.lit(self._row(row, width))
+
+    def searched(self, index: int) -> str:
+        """All that a row says of its rule, and the rule's kind."""
+        if not self.rows:
+            return ""
+        row, rule = self.rows[index], self.rows[index].rule
+        if row.key:
+            return f"{row.key} {row.choice or rule_words.value_words(rule, row.key)}"
+        return f"{rule.name} {rule.kind} {SEVERITY_SIGNS[rule.severity]} {rule.severity} {rule_words.summary(rule)}"
+
+    def find(self, text: str, start: int) -> int:
+        count = super().find(text, start)
+        self.post_message(self.Moved(self, self.cursor))
+        return count
+
+    def _row(self, row: Row, width: int) -> Pieces:
         if row.choice:
             return [(f"       {MARKS['on' if row.on else 'off']} ", "accent"), (row.choice, "" if row.on else "dim")]
         return self._key(row, width) if row.key else self._rule(row, width)
@@ -232,7 +250,10 @@ class RuleRows(Lines):
             self.action_close()
 
     def action_close(self) -> None:
-        """Fold what is open here, or what the row is in."""
+        """Fold what is open here, or what the row is in; a search is ended first."""
+        if self._needle is not None:
+            self.action_forget()
+            return
         row = self.selected
         if row is None:
             return

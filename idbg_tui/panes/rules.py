@@ -16,6 +16,7 @@ from idbg.relaxing import relaxations
 from idbg.rule_warnings import RuleWarning, warnings
 from idbg_tui import rule_form, rule_steps, rule_words, stage_words, stages
 from idbg_tui.messages import Flash
+from idbg_tui.panes.finding import FindingPane
 from idbg_tui.panes.rule_form_rows import RuleRows
 from idbg_tui.panes.rule_text import RuleText
 from idbg_tui.panes.rule_views import DiffRows, RelaxRows
@@ -41,6 +42,7 @@ _HINTS: dict[View, Hints] = {
         ("d", "diff"),
         ("A", "add"),
         ("D", "delete"),
+        ("/", "find"),
         *_COMMON,
         ("h l", "fold, or value"),
     ),
@@ -60,7 +62,7 @@ _HINTS: dict[View, Hints] = {
 _EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
 
 
-class RulesPane(RuleText):
+class RulesPane(RuleText, FindingPane):
     """The accelerator's rules as a form or as TOML, edited in place; what it would take; what was edited.
 
     The last good rules hold while what is typed is wrong.

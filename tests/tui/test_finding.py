@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 from recorded import app_of
+from rule_bench import told
 from test_app import WIDE, settle, texts
+from test_rules import Bench
 from textual.pilot import Pilot
 
+from idbg_tui import rule_words
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.graph import GraphPane
 from idbg_tui.panes.graph_columns import is_kernel, kernel_mark, op_of
@@ -93,3 +96,57 @@ async def test_letters_that_come_in_one_burst_filter_by_all_of_them(tmp_path: Pa
             line.value = typed
         await settle(pilot)
         assert pane._query == "k:5" and 0 < pane._matched < 100
+
+
+RULES = """
+name = "npu"
+
+[[rules]]
+kind = "alignment"
+name = "wide bus"
+multiple = 16
+severity = "pad"
+
+[[rules]]
+kind = "rank"
+max = 4
+severity = "fallback"
+
+[[rules]]
+kind = "dtype"
+allowed = ["float32"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "rule"), [("wide", "wide bus"), ("alignm", "wide bus"), ("!fall", "rank"), ("float32", "dtype")]
+)
+async def test_rules_are_found_by_name_kind_severity_and_value(tmp_path: Path, typed: str, rule: str) -> None:
+    bench = Bench(tmp_path)
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        bench.disk(RULES, "npu")
+        await bench.press(pilot, "slash", *typed, "enter")
+        form = bench.pane.form
+        assert form.selected is not None and form.selected.rule.name == rule
+        assert form.has_focus and f"1 line with {typed}: n and N go through them" in told(bench)
+        assert rule_words.about(form.selected.rule, "", RULES, 0)[:10] in str(bench.pane.query_one("#about").render())
+
+
+async def test_a_search_of_the_rules_goes_on_and_ends_before_anything_folds(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        bench.disk(RULES, "npu")
+        form = bench.pane.form
+        await bench.press(pilot, "enter", "slash", *"tip", "enter")
+        first, opened = form.cursor, set(form._opened)
+        assert any(style == "match" for text, style in form.row(form.cursor, 60))
+        await bench.press(pilot, "n")
+        assert form.cursor != first and form._hit(form.cursor)
+        await bench.press(pilot, "escape")
+        assert form._needle is None and form._opened == opened
+        await bench.press(pilot, "slash", "z", "z", "enter")
+        assert "nothing here has zz" in told(bench)
+        await bench.press(pilot, "escape", "escape")
+        assert form._opened != opened
