@@ -21,6 +21,7 @@ from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, Row, clip, fit
 
 _NAMES = 3
+_MANY, _WIDE = 24, 140  # nodes of a line at most where the pane has so many cells
 _WHOLE = 500  # cells of a row that is copied or searched
 _CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
 _LEAST = 14  # cells of names, however much a line says
@@ -37,7 +38,9 @@ class ViolationLines(FindableLines):
         self.files: frozenset[str] = frozenset()  # that names are told apart from
         self._rule = 0
         self._place = 0
-        self._names = 0
+        self._names = 0  # cells of the first few
+        self._every = 0  # cells of as many as a wide pane lists
+        self._told = 0  # cells of what stands beside them
         self._says: dict[str, int] = {}  # rule -> cells of what its lines say
 
     @property
@@ -59,7 +62,9 @@ class ViolationLines(FindableLines):
         items = self.items
         self._rule = max((len(item.rule.name) for item in items), default=0)
         self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, Line)), default=0)
-        self._names = max((_names_width(item) for item in items if isinstance(item, Line)), default=0)
+        self._names = max((_width(item, _NAMES) for item in items if isinstance(item, Line)), default=0)
+        self._every = max((_width(item, _MANY) for item in items if isinstance(item, Line)), default=0)
+        self._told = max((len(item.says or item.code) for item in items if isinstance(item, Line)), default=0)
         self._says = {}
         for item in items:
             if isinstance(item, Line):
@@ -106,12 +111,12 @@ class ViolationLines(FindableLines):
         start = f"   {MARKS['dot'] if item.new else ' '} "
         place = fit(_place(item, self.files), self._place) + "  "
         dots = MARKS["ellipsis"]
-        more = f" +{len(item.nodes) - _NAMES:,}" if len(item.nodes) > _NAMES else ""
-        names = ", ".join(node.name for node in item.nodes[:_NAMES]) + more
         left = width - len(start) - len(place) - 2
-        names = (
-            fit(names, min(self._names, max(_LEAST, min(left // 2, left - self._says[item.rule.name]))), dots) + "  "
-        )
+        allotted = max(_LEAST, min(left // 2, left - self._says[item.rule.name]))
+        named = min(self._names, allotted)
+        if width >= _WIDE:
+            named = min(self._every, max(allotted, left - self._told))
+        names = fit(_names(item, named), named, dots) + "  "
         room = width - len(start) - len(place) - len(names)
         said = item.says if len(item.says) <= room else _essence(item)
         text = _within(said, room) if said else clip(item.code, room)
@@ -288,9 +293,16 @@ def _needed(item: Line) -> int:
     return len(said) if any(map(str.isdigit, said)) else 0
 
 
-def _names_width(item: Line) -> int:
-    names = sum(len(node.name) + 2 for node in item.nodes[:_NAMES]) - 2
-    return names + (len(f" +{len(item.nodes) - _NAMES:,}") if len(item.nodes) > _NAMES else 0)
+def _names(item: Line, room: int) -> str:
+    """As many names as have room, a few at least, and how many more there are."""
+    shown = next((least for least in range(len(item.nodes[:_MANY]), _NAMES, -1) if _width(item, least) <= room), _NAMES)
+    more = f" +{len(item.nodes) - shown:,}" if len(item.nodes) > shown else ""
+    return ", ".join(node.name for node in item.nodes[:shown]) + more
+
+
+def _width(item: Line, shown: int) -> int:
+    names = sum(len(node.name) + 2 for node in item.nodes[:shown]) - 2
+    return names + (len(f" +{len(item.nodes) - shown:,}") if len(item.nodes) > shown else 0)
 
 
 def _none(state: State) -> str:

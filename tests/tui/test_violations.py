@@ -153,3 +153,19 @@ def test_names_are_cut_and_the_percents_of_a_narrow_list_are_not() -> None:
     assert sum(" % bytes" in cost for cost in costs) > 3
     assert all(row.endswith(cost) and len(row) <= 78 for row, cost in zip(shown, costs, strict=True))
     assert any(" 2, dim 1 is 50…: +" in row for row in shown)
+
+
+async def test_a_wide_list_names_all_that_it_has_room_for(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await settle(pilot)
+        lines = app.query_one(ViolationsPane).lines
+        row = max(rows_of(lines), key=lambda row: len(lines.items[row].nodes))  # type: ignore[union-attr]
+        line = lines.items[row]
+        assert isinstance(line, Line) and len(line.nodes) > 4
+        wide, narrow = ("".join(text for text, _ in lines.row(row, width)) for width in (196, 90))
+        assert all(node.name in wide for node in line.nodes) and line.code in wide and len(wide) <= 196
+        assert f"+{len(line.nodes) - 3}" in narrow and len(narrow) <= 90
+        middling = "".join(text for text, _ in lines.row(row, 140))
+        shown = sum(node.name in middling.replace(",", " ").split() for node in line.nodes)
+        assert 3 < shown < len(line.nodes) and f" +{len(line.nodes) - shown} " in middling and len(middling) <= 140
