@@ -63,7 +63,7 @@ class Pane(Widget):
 
     def action_find_nothing(self) -> None:
         """A pane that can be searched has a `/` of its own."""
-        self.post_message(Flash("this pane has no search: / finds in every pane but this"))
+        self.post_message(Flash("no search here: / finds in every pane, and in the form of the rules"))
 
     def focus_target(self) -> Widget:
         """The widget that takes the keys of this pane."""

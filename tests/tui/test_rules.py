@@ -278,6 +278,7 @@ async def test_what_comes_back_from_the_users_editor_is_taken(bench: Bench) -> N
 
 async def test_without_a_search_slash_says_so(bench: Bench) -> None:
     async with bench.app.run_test(size=(60, 20)) as pilot:
+        await bench.text(pilot)
         await pilot.press("slash")
         assert ["no search" in message.text for message in bench.app.posted if isinstance(message, Flash)] == [True]
 
