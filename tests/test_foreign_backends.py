@@ -14,6 +14,7 @@ import pytest
 from terminal import Terminal
 
 BACKENDS = ("openvino", "turbine_cpu")
+NO_PRECISION = ("--option", "config.INFERENCE_PRECISION_HINT=7")
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = """\
 import torch
@@ -103,6 +104,12 @@ def test_an_option_reaches_the_backend_that_it_is_for(folder: Path) -> None:
     precise = ("--option", "config.INFERENCE_PRECISION_HINT=f32")
     status, report = idbg(folder, "diff", "net.py", "--backend", "openvino", *precise)
     assert (status, report["verdict"]) == (0, "passed")
+
+
+@pytest.mark.parametrize("command", ["run", "diff"])
+def test_a_graph_that_openvino_gave_up_unseen_is_a_failure(folder: Path, command: str) -> None:
+    status, report = idbg(folder, command, "net.py", "--backend", "openvino", *NO_PRECISION)
+    assert (status, report["verdict"]) == (1, "error" if command == "diff" else "failed")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

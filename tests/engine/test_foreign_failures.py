@@ -26,10 +26,11 @@ def _registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     (folder / "compiler.py").write_text("def compile(gm, inputs):\n    raise RuntimeError('no such device')\n")
     monkeypatch.syspath_prepend(str(folder.parent))
     package = importlib.import_module("idbg_far_backend")
-    monkeypatch.setitem(registry._COMPILER_FNS, "far", package.compile)
-    monkeypatch.setitem(registry._BACKENDS, "far", None)
+    torch._dynamo.register_backend(package.compile, name="far")
     torch._dynamo.reset()
     yield
+    registry._COMPILER_FNS.pop("far")
+    registry._BACKENDS.pop("far")
     for name in [name for name in sys.modules if name.startswith("idbg_far_backend")]:
         del sys.modules[name]
 

@@ -55,10 +55,11 @@ class Owner:
 
 @dataclass(frozen=True)
 class Home:
-    """Where a backend that is neither torch's nor ours has its code; `folders` end in a slash."""
+    """Where a backend that is neither torch's nor ours has its code: its top package; `folders` end in a slash."""
 
     backend: str = ""
     folders: tuple[str, ...] = ()
+    package: str = ""
 
 
 def home_of(backend: str) -> Home:
@@ -73,7 +74,7 @@ def home_of(backend: str) -> Home:
     if root in ("torch", "idbg"):
         return Home()
     # a module that is no package has no folders: the program itself registered it
-    return Home(backend, tuple(f"{folder}/" for folder in getattr(sys.modules.get(root), "__path__", ())))
+    return Home(backend, tuple(f"{folder}/" for folder in getattr(sys.modules.get(root), "__path__", ())), root)
 
 
 def chain(error: BaseException) -> list[BaseException]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from idbg import accelerator, events
 from idbg.constraints import check
-from idbg.engine import backends
+from idbg.engine import backends, fallbacks
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat_scratch import private
 from idbg.engine.failures import failure_of, failure_of_frame, is_refusal
@@ -141,8 +141,12 @@ class Jobs:
             folder = Path(request.folder)
             self.comparing = Comparing(request.run, request.comparison, target, backend, folder, tell, codes)
         try:
-            with capturing(capture):
+            with capturing(capture), fallbacks.heard(target.backend) as told:
                 status = self.programs.run(request.program, target, capture, self.comparing)
+            for text in told:
+                frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
+                failure = fallbacks.failure(target.backend, text)
+                tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
             if found.checks and (names := ", ".join(dict.fromkeys(capture.not_asked()))):
                 text = f"rules that were not asked, as this run made no graph of the stages that they name: {names}"
                 tell(events.Noted(level="warning", text=text))

@@ -14,7 +14,7 @@ from idbg.accelerator import Accelerator
 from idbg.bench.records import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
 from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, Tell, untold
 from idbg.diff import DiffReport
-from idbg.engine import backends, compat, compat_diff
+from idbg.engine import backends, compat, compat_diff, fallbacks
 from idbg.engine.backends import TargetBackend
 from idbg.engine.bench import memory, sizes
 from idbg.engine.bench.busy import Busy
@@ -48,7 +48,10 @@ def answer(subject: Subject, task: Task, tell: Tell = untold) -> Answer:
     def use(workload: Workload, _: str) -> None:
         with torch_compile_as_it_is():
             sized = _sized(workload, subject)
-            found.append(_answered(sized, subject, task, before, tell))
+            name = subject.backend.name
+            with fallbacks.heard(name) as told:
+                answered = _answered(sized, subject, task, before, tell)
+            found.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
         raise _Enough
 
     target = Target(

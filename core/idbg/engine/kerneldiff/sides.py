@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from idbg.diff import KernelError, SideResult, Variance
-from idbg.engine import compat, compat_diff
+from idbg.engine import compat, compat_diff, fallbacks
 from idbg.engine.failures import failure_of
 from idbg.engine.kerneldiff.draws import Draws, recorded_draws
 from idbg.engine.kerneldiff.float64 import Float64, usual_dtype, widened
@@ -41,7 +41,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Side:
-    """`given` is None where it failed: `error` is why. `draws`: what random numbers were drawn (only float64 knows).
+    """`given` is None where it failed: `error` is what it raised. `draws`: what random numbers were drawn (only float64 knows).
     `graphs`: how many graphs the side's backend was given (only a compiled side knows).
     """
 
@@ -97,7 +97,10 @@ def run_compiled(
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
 
-    side = _side(name, subject, around, backward, runs, backend=name)
+    with fallbacks.heard(name) as told:
+        side = _side(name, subject, around, backward, runs, backend=name)
+    if told and side.given is not None:
+        return Side(SideResult(name, side.result.seconds, fallbacks.failure(name, told[0])))
     return replace(side, graphs=compat_diff.graphs_compiled() - before)
 
 
