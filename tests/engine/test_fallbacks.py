@@ -1,4 +1,4 @@
-"""A backend that catches its own compiler's error and runs the graph natively has compiled nothing, and that is said."""
+"""A backend that catches its own compiler's error and runs the graph natively has compiled nothing: that is said."""
 
 import importlib
 import logging

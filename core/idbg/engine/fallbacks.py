@@ -1,7 +1,7 @@
 """Does a backend of others say, where nobody hears it, that it gave a graph back to eager or to Inductor?
 
-OpenVINO catches whatever its compiler raises, logs that at a level that is off, and runs the graph natively: without this
-a comparison would hold eager against eager.
+OpenVINO catches whatever its compiler raises, logs that at a level that is off, and runs the graph natively: without
+this a comparison would hold eager against eager.
 """
 
 import logging

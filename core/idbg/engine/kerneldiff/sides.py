@@ -41,8 +41,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Side:
-    """`given` is None where it failed: `error` is what it raised. `draws`: what random numbers were drawn (only float64 knows).
-    `graphs`: how many graphs the side's backend was given (only a compiled side knows).
+    """`given` is None where it failed: `error` is what it raised. `draws`: what random numbers were drawn (only float64
+    knows). `graphs`: how many graphs the side's backend was given (only a compiled side knows).
     """
 
     result: SideResult
