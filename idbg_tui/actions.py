@@ -171,7 +171,19 @@ class Actions(BenchActions):
         elif run is not None and run.failure is not None:
             self.post_message(messages.ReproAsked(None))
         else:
-            self.flash("nothing to reproduce: this node breaks no rule and the compile did not fail (v finds one)")
+            self.flash(self._why_no_repro())
+
+    def _why_no_repro(self) -> str:
+        """What breaks no rule and did not fail, or what is not known yet."""
+        from idbg_tui.sheets import why_no_graph
+
+        if self.state.graph is None:
+            return f"nothing to reproduce: {why_no_graph(self.state)}"
+        if self.state.running:
+            return "nothing to reproduce yet: this node breaks no rule, and the compile has not ended (v finds one)"
+        if self.state.run is not None and self.state.run.frame_failures:
+            return "this node breaks no rule; of a frame that did not compile 7 Log has the error (v finds a violation)"
+        return "nothing to reproduce: this node breaks no rule and the compile did not fail (v finds one)"
 
     # ---------------------------------------------------------------- graph
 
@@ -187,7 +199,8 @@ class Actions(BenchActions):
 
     def action_broken(self, step: int) -> None:
         before = self.state.graph_id
-        self._moved(self.state.step_broken(step), "no node of any graph breaks a rule")
+        so_far = " that was captured so far" if self.state.running else ""
+        self._moved(self.state.step_broken(step), f"no node of any graph{so_far} breaks a rule")
         if self.state.graph_id != before:
             self.flash(status.arrived(self.state))
 
@@ -200,6 +213,10 @@ class Actions(BenchActions):
     def _moved(self, moved: bool, otherwise: str) -> None:
         if moved:
             self.show()
+        elif self.state.graph is None:
+            from idbg_tui.sheets import why_no_graph
+
+            self.flash(why_no_graph(self.state))
         else:
             self.flash(otherwise)
 

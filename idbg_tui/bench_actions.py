@@ -50,6 +50,7 @@ class BenchActions(DiffActions):
 
     _past_asked: tuple[object, ...] = ()
     _chart_shown: int = 0
+    _charted: object = None  # the measurement that was the last when the charts were opened
     _numbers_shown: bool = False
 
     # ---------------------------------------------------------------- measuring
@@ -172,9 +173,12 @@ class BenchActions(DiffActions):
             self._push(RowListing(bench_view.title(row), "", make))
 
     def action_charts(self) -> None:
-        """Chart what was measured now and before; what there is nothing of is passed over."""
+        """Chart what was measured now and before: first what was last; what there is nothing of is passed over."""
         from idbg_tui import bench_charts
 
+        measured, place = bench_charts.last_measured(self.state)
+        if measured is not self._charted:
+            self._charted, self._chart_shown = measured, place
         self._chart_shown = bench_charts.first_with_figures(self.state, self._chart_shown)
         self.read_past(always=True)
         self._push(ChartListing("Charts", self.keys["charts"], self._chart_entries))

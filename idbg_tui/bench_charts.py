@@ -43,13 +43,17 @@ def _memory(state: State) -> Chart:
     return bench_plots.memory(state.graph, profile.live_bytes if profile else ())
 
 
+def _kernels(state: State) -> Chart:
+    return bench_plots.kernels(state.history.kernels)
+
+
 _KEYS = {"phases": "r compiles", "kernels": "R times them", "roofline": "R times them", "memory": "r compiles"}
 CHARTS: tuple[Callable[[State], Chart], ...] = (
     lambda state: bench_plots.latency(benching.latest(state.history.rows)),
     lambda state: bench_plots.speedup(benching.latest(state.history.rows)),
     lambda state: bench_plots.compile_time(benching.latest(state.history.rows)),
     _phases,
-    lambda state: bench_plots.kernels(state.history.kernels),
+    _kernels,
     lambda state: bench_plots.roofline(state.history.kernels),
     _memory,
     _history,
@@ -77,6 +81,14 @@ def first_with_figures(state: State, place: int) -> int:
     """The chart at `place` if it has something to show, else the next that has; `place` if none does."""
     places = [(place + step) % len(CHARTS) for step in range(len(CHARTS))]
     return next((at for at in places if CHARTS[at](state).figures), place)
+
+
+def last_measured(state: State) -> tuple[object, int]:
+    """The last measurement there is, a row or the times of kernels, and the place of its chart; None and the first."""
+    rows, kernels = state.history.rows, state.history.kernels
+    if kernels is not None and kernels.times is not None and (not rows or rows[-1].at <= kernels.at):
+        return kernels, CHARTS.index(_kernels)
+    return rows[-1] if rows else None, 0
 
 
 def _entry(row: Row, *, picture: bool = False) -> Entry:

@@ -108,7 +108,7 @@ def place_at(view: View, state: State, line: int) -> Place | None:
 def _kernel(state: State) -> Sheet:
     kernel = shown_kernel(state)
     if kernel is None:
-        return replace(_fx(state), name="", caption=_why_no_kernel(state), instead=True)
+        return replace(_fx(state), name="", caption=why_no_kernel(state), instead=True)
     if not kernel.source:
         wrapper = _wrapper(state)
         lines = " ".join(str(call.line) for call in _calls(state, kernel))
@@ -144,7 +144,7 @@ def _about(state: State, kernel: Kernel) -> str:
 def _wrapper(state: State) -> Sheet:
     code = _code(state)
     if code is None:
-        return Sheet(_why_no_kernel(state))
+        return Sheet(why_no_kernel(state))
     kernel = shown_kernel(state)
     calls = _calls(state, kernel) if kernel else []
     lines = [call.line for call in calls] or ([kernel.line] if kernel and kernel.line else [])
@@ -266,11 +266,12 @@ def why_no_graph(state: State) -> str:
     if state.run is None:
         return "nothing compiled yet: r compiles the program"
     if state.run.failure is not None:
-        return "no graph was captured, the run failed before one was"
+        ended = "was cancelled" if state.run.failure.kind == "cancelled" else "failed"
+        return f"no graph was captured, the run {ended} before one was"
     return "no graph was captured in this run"
 
 
-def _why_no_kernel(state: State) -> str:
+def why_no_kernel(state: State) -> str:
     run, node = state.shown, state.node
     if run is None:
         return why_no_graph(state)

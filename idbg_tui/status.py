@@ -195,7 +195,8 @@ def _ended(run: Run, brevity: int) -> list[Piece]:
             pieces.append((f": {because}", ""))
         return pieces
     if brevity == len(_STANDING) - 1:
-        return [(f"{sign} {run.verdict if run.checked else 'compiled'}", style)]
+        counts = run.verdict == "violations"  # a word without its number says less than the sign does
+        return [(f"{sign} {verdict.said(run) if counts else run.verdict if run.checked else 'compiled'}", style)]
     where = " in all stages" if run.verdict == "violations" else ""
     pieces = [(f"{sign} {verdict.said(run)}{where}", style)]
     dot = f" {MARKS['separator']} "

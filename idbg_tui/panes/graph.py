@@ -1,5 +1,6 @@
 """Which graph came out at each stage, and which of its nodes matter? The graph browser."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -14,6 +15,7 @@ from idbg_tui.node_search import NodeSearch
 from idbg_tui.panes.graph_columns import heads
 from idbg_tui.panes.graph_lines import GraphLines
 from idbg_tui.panes.pane import Pane
+from idbg_tui.sheets import why_no_graph
 from idbg_tui.signs import MARKS, VERDICT_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Lines
@@ -46,6 +48,16 @@ class GraphHeads(Widget):
         return Content(self._shown)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the graph is looked at: what a filter that finds nothing, or is given up, gives back."""
+
+    node: NodeId | None = None
+    cursor: int = -1  # a row; none: the node's own
+    top: int = 0  # the first row that is seen
+    folded: frozenset[str] = frozenset()
+
+
 class GraphPane(Pane):
     """Nodes under their modules, a filter, and the selected node's inputs and users marked."""
 
@@ -76,7 +88,8 @@ class GraphPane(Pane):
         self._search: NodeSearch | None = None
         self._query = ""
         self._matched = 0
-        self._left: tuple[NodeId | None, int, int] = (None, 0, 0)  # selected node, cursor and scroll before the filter
+        self._left = Place()  # before the filter
+        self._asked: NodeId | None = None  # what the filter chose last; the state may not have it yet
         self._folded: dict[GraphId, set[str]] = {}
         self._seen: tuple[object, ...] = ()
 
@@ -267,10 +280,17 @@ class GraphPane(Pane):
     # ---------------------------------------------------------------- filter
 
     def action_filter(self) -> None:
-        if self.lines.graph is not None:
-            if not self._query:
-                self._left = self._state.selected, self.lines.cursor, self.lines.scroll_offset.y
-            SearchLine.open_in(self)
+        if self.lines.graph is None:
+            self.post_message(Flash(self._no_row()))
+            return
+        selected = self._state.selected
+        if not self._query:
+            folded = frozenset(self.lines.outline.folded)
+            self._left = Place(selected, self.lines.cursor, self.lines.scroll_offset.y, folded)
+        elif selected not in (self._left.node, self._asked):
+            self._left = Place(selected)  # the user went there among the matches
+        self._asked = selected
+        SearchLine.open_in(self)
 
     def action_clear(self) -> None:
         """All rows again, at the node that was found; where nothing was, at the place that the filter left."""
@@ -285,20 +305,26 @@ class GraphPane(Pane):
 
     def _return(self) -> None:
         """Be where the filter was begun."""
-        self._apply("")
-        node, cursor, top = self._left
-        if node is None or self.lines.graph is None or node.graph != self.lines.graph.id:
+        left, graph = self._left, self.lines.graph
+        if graph is None or left.node is None or left.node.graph != graph.id:
+            self._apply("")
             return
-        self.lines.place_cursor(cursor)
-        self.lines.scroll_to(y=top, animate=False, immediate=True)
-        if node != self._state.selected:
-            self.post_message(NodeChosen(node))
+        if left.folded:
+            self.lines.outline.folded.clear()
+            self.lines.outline.folded.update(left.folded)
+        self._apply("")
+        if left.cursor < 0:
+            self.lines.reveal(left.node.name)
+        else:
+            self.lines.place_cursor(left.cursor)
+            self.lines.scroll_to(y=left.top, animate=False, immediate=True)
+        self._choose_found(left.node)
 
     def on_search_line_sought(self, event: SearchLine.Sought) -> None:
         event.stop()
-        if event.done and not event.text and self._query:
+        if event.done and not event.text:
             self._return()
-        elif event.text != self._query:
+        elif event.done or event.text != self._query:
             self._apply(event.text)
             self._after_filter()
         if event.done:
@@ -316,22 +342,42 @@ class GraphPane(Pane):
         self._set_heading()
 
     def _after_filter(self) -> None:
-        """Keep the selected node under the cursor if it matches; else select the first one that does."""
-        selected = self._state.selected
-        if selected is not None and self.lines.reveal(selected.name):
+        """Select the node that the filter was begun at if it matches, or if nothing does; else the first that does.
+
+        Never what half of the text found: the state hears of that later than the next letter comes.
+        """
+        graph = self.lines.graph
+        if graph is None:
             return
-        if self.lines.row_count:
-            self.lines.place_cursor(0)
-            self._choose(jump=False)
+        begun = self._left.node if self._left.node and self._left.node.graph == graph.id else self._state.selected
+        if begun is not None and (self.lines.reveal(begun.name) or not self._matched):
+            self._choose_found(begun)
+            return
+        self.lines.place_cursor(0)
+        index = self.lines.node_at(0)
+        if index is not None:
+            self._choose_found(graph.node_id(graph.nodes[index].name))
+
+    def _choose_found(self, node: NodeId) -> None:
+        """Select it, unless it is, and no other choice of the filter's is on its way."""
+        if node != self._asked or node != self._state.selected:
+            self._asked = node
+            self.post_message(NodeChosen(node))
 
     def action_copy(self) -> None:
         index, graph = self.lines.node_at(self.lines.cursor), self.lines.graph
         if index is None or graph is None:
-            self.post_message(Flash("copy works on a node: this is a heading"))
+            heading = "copy works on a node: this is a heading"
+            self.post_message(
+                Flash(heading if self.lines.heading_of(self.lines.cursor) is not None else self._no_row())
+            )
             return
         node = graph.nodes[index]
         tensor = f"  # {node.tensor}" if node.tensor else ""
         self.post_message(CopyAsked(f"{node.name} = {node.target}({node.args}){tensor}", f"node {node.name}"))
+
+    def _no_row(self) -> str:
+        return self.lines.empty if self.lines.graph is not None else why_no_graph(self._state)
 
 
 def _stage_name(graph: GraphId, *, alone: bool) -> str:

@@ -21,6 +21,7 @@ from idbg_tui.panes.rule_form_rows import RuleRows
 from idbg_tui.panes.rule_text import RuleText
 from idbg_tui.panes.rule_views import DiffRows, RelaxRows
 from idbg_tui.rule_form import Count
+from idbg_tui.sheets import why_no_graph
 from idbg_tui.signs import MARKS, SEVERITY_SIGNS
 from idbg_tui.state import State
 from idbg_tui.widgets.lines import Lines, clip
@@ -229,7 +230,7 @@ class RulesPane(RuleText, FindingPane):
         state = self._state
         level = state.level if state is not None and state.accelerator is not None else []
         if state is None or not level:
-            self.relax.show_relaxations([], "no graph yet: r compiles the program")
+            self.relax.show_relaxations([], why_no_graph(state) if state is not None else "no graph yet")
             return
         severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
         found = relaxations([state.findings(graph) for graph in level], severities)

@@ -127,7 +127,7 @@ class SourcePane(Pane):
         state = self._state
         kernels = sheets.kernels(state) if state else []
         if state is None or not kernels:
-            self.post_message(Flash("this run has no kernels to go through"))
+            self._say_none("this run has no kernels to go through")
             return
         keys = [sheets.kernel_key(kernel) for kernel in kernels]
         shown = sheets.shown_kernel(state)
@@ -141,7 +141,7 @@ class SourcePane(Pane):
         state = self._state
         kernel = sheets.shown_kernel(state) if state else None
         if state is None or kernel is None or not kernel.source:
-            self.post_message(Flash("only a generated kernel was lowered here: , and . go to one"))
+            self._say_none("only a generated kernel was lowered here: , and . go to one")
             return
         lowered = lowered_sheet.known(state, kernel)
         if lowered is None:
@@ -151,6 +151,12 @@ class SourcePane(Pane):
             self._level = (min(self._level, len(lowered.texts)) + 1) % (len(lowered.texts) + 1)
         self._seen = ()
         self.choose_view("kernel")
+
+    def _say_none(self, otherwise: str) -> None:
+        """Why there is no kernel: that none was made yet is another thing than that there is none."""
+        state = self._state
+        unmade = state is not None and (state.shown is None or not state.shown.codes)
+        self.post_message(Flash(sheets.why_no_kernel(state) if state is not None and unmade else otherwise))
 
     def action_edit(self) -> None:
         """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""

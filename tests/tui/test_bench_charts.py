@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from benched import keep, listed, memory, opened, rows, scaled, with_kernels
+from msgspec.structs import replace
 from recorded import state_of
 from test_app import bar, until
 
+from idbg import events
 from idbg_tui import bench_charts, outside
 from idbg_tui.listing import Listing
 
@@ -106,6 +109,7 @@ PLAIN = """
 from idbg_tui import signs
 signs.use_ascii()
 from benched import memory, told, with_kernels
+from msgspec.structs import replace
 from recorded import state_of
 from idbg_tui import bench_charts, bench_list
 state = with_kernels(state_of("benched"))
@@ -122,3 +126,24 @@ def test_a_terminal_with_plain_signs_alone_shows_tables_and_charts() -> None:
     command = [sys.executable, "-c", PLAIN]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": places})
     assert done.stdout.isascii() and "inductor  59.8 us+@" in done.stdout and "~ 2.41 us" in done.stdout
+
+
+async def test_the_charts_open_at_what_was_measured_last_wherever_the_focus_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, pilot):
+        for pane in ("2", "6", "1"):
+            await pilot.press(pane, "C")
+            await pilot.pause()
+            assert "Latency" in listed(app)[0]
+            await pilot.press("C")
+        with_kernels(app.state)
+        await pilot.press("2", "C")
+        await pilot.pause()
+        assert "5 of 8   Time by kernel" in listed(app)[0]
+        await pilot.press("right_square_bracket", "C", "C")
+        await pilot.pause()
+        assert "Roofline" in listed(app)[0]  # nothing was measured since: where the user left it
+        await pilot.press("C")
+        app.state.apply([events.RowMeasured(row=replace(rows()["inductor"], at=time.time()))])
+        await pilot.press("C")
+        await pilot.pause()
+        assert "Latency" in listed(app)[0]

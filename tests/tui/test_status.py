@@ -217,3 +217,10 @@ def test_a_comparison_ends_with_the_first_bad_kernel_and_not_with_rules() -> Non
     kernel = "cpp_fused__softmax__unsafe_view_add_mul_1"
     assert said == f"the first bad kernel is {kernel}, planted.py:18: enter goes there" and level == "error"
     assert status.compared(state_of("resnet"))[0] == ""
+
+
+@pytest.mark.parametrize("width", [58, 78, 118, 158])
+def test_violations_have_their_number_at_every_width(width: int) -> None:
+    state = state_of("resnet")
+    assert state.run is not None
+    assert f"⚠ {len(state.run.violations)} violations" in words(status.header(state, width)[1])

@@ -1,0 +1,80 @@
+"""What do keys answer before there is anything to answer about? That it is not known yet."""
+
+import pytest
+from recorded import chain
+from test_app import WIDE, bar, settle, until
+from test_live_app import living
+
+from idbg import events
+from idbg.records import Failure
+from idbg_tui.listing import Listing
+
+KEYS = ("x", "v", "V", "i", "u", "right_square_bracket", "right_curly_bracket", "y", "slash")
+IN_SOURCE = ("m", "comma", "full_stop")
+DENIED = (
+    "breaks no rule",
+    "breaks a rule",
+    "did not fail",
+    "no inputs",
+    "uses this node",
+    "further",
+    "heading",
+    "only a",
+)
+
+
+@pytest.mark.parametrize("starting", [True, False], ids=["before a run", "before a graph"])
+async def test_before_a_graph_every_key_says_that_it_is_not_known_yet(
+    monkeypatch: pytest.MonkeyPatch, starting: bool
+) -> None:
+    app, session = living()
+    if starting:
+        monkeypatch.setattr(session, "run", lambda *_, **__: 0)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await until(pilot, lambda: app.state.running is not starting)
+        why = "nothing compiled yet" if starting else "nothing captured yet"
+        for pane, keys in (("1", KEYS), ("2", IN_SOURCE)):
+            await pilot.press(pane)
+            for key in keys:
+                await pilot.press(key)
+                await settle(pilot)
+                said = bar(app, "footer")
+                assert why in said and not any(words in said for words in DENIED), (key, said)
+        for key in ("M", "P"):
+            await pilot.press(key)
+            await settle(pilot)
+            assert isinstance(app.screen, Listing) and why in app.screen.lines.text(0)
+            await pilot.press("escape")
+        await pilot.press("8", "w")
+        await settle(pilot)
+        assert why in app.body.panes[8].relax._empty  # type: ignore[attr-defined]
+        assert not any("repro" in call for call in session.calls)
+
+
+async def test_a_compile_that_goes_on_has_not_kept_from_failing() -> None:
+    app, session = living()
+    session.target = session.target.__class__(rules='[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm"]\n')
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.state.running)
+        session.emit(events.GraphCaptured(run=1, graph=chain(3)))
+        await settle(pilot)
+        await pilot.press("x")
+        assert "the compile has not ended" in bar(app, "footer")
+        await pilot.press("v")
+        assert "captured so far" in bar(app, "footer")
+        session.emit(events.RunEnded(run=1, verdict="clean", seconds=1.0))
+        await settle(pilot)
+        await pilot.press("x")
+        assert "the compile did not fail" in bar(app, "footer")
+
+
+async def test_a_run_that_was_cancelled_did_not_fail() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: app.state.running)
+        failure = Failure(kind="cancelled", message="cancelled")
+        session.emit(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
+        await settle(pilot)
+        await pilot.press("v")
+        assert "the run was cancelled before one was" in bar(app, "footer")
