@@ -15,6 +15,7 @@ from idbg.events import (
     CodeCaptured,
     Compared,
     ErrorsMapped,
+    FrameStarted,
     GraphCaptured,
     KernelLowered,
     KernelsTimed,
@@ -92,7 +93,7 @@ class State(Known):
             case WorkerDied():
                 self.versions.run += 1
                 self.worker_died = event
-            case GraphCaptured() | CodeCaptured() | LinksCaptured():
+            case FrameStarted() | GraphCaptured() | CodeCaptured() | LinksCaptured():
                 self.versions.graphs += 1
             case RulesEdited():
                 self._take_rules(event.text, event.origin, event.at)
@@ -133,6 +134,9 @@ class State(Known):
         graph until one is chosen."""
         run = self.run
         if run is None or not run.graphs:
+            if run is self.shown and self.graph_id is not None:  # its one frame is traced anew
+                self.graph_id = self.selected = None
+                self.versions.selection += 1
             return
         ended = run.verdict != "waiting"
         if self.shown is not run and (self.shown is None or ended or self.shown.graphs.keys() <= run.graphs.keys()):

@@ -87,6 +87,8 @@ class Run:
             case events.OutputWritten():
                 self.output.append(event)
             case events.FrameStarted():
+                if event.frame.id in self.frames:
+                    self._forget(event.frame.id)
                 self.frames[event.frame.id] = event.frame
             case events.GraphCaptured():
                 self.graphs[event.graph.id] = event.graph
@@ -121,6 +123,13 @@ class Run:
                 self.exit_status = event.exit_status
             case _:
                 pass
+
+    def _forget(self, frame: str) -> None:
+        """torch traces the frame anew: the graphs that it had are none that run."""
+        self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
+        self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
+        self.links = [links for links in self.links if links.above.frame != frame]
+        self.violations = [found for found in self.violations if found.node.graph.frame != frame]
 
 
 BENCH = (

@@ -11,6 +11,7 @@ OUTPUT/resnet-20260301-101500/
 
 import contextlib
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,8 @@ class Store:
         match event:
             case events.RunStarted():
                 _write(self._run(event.run) / "rules.toml", event.target.rules)
+            case events.FrameStarted():  # one that began before is traced anew: what was written of it is of no graph that runs
+                shutil.rmtree(self._frame(event.run, event.frame.id), ignore_errors=True)
             case events.GraphCaptured():
                 self._write_graph(event.run, event.graph)
             case events.CodeCaptured():

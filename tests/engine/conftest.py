@@ -11,14 +11,21 @@ from idbg.run import Run, fold
 
 @pytest.fixture(autouse=True)
 def _fresh_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test compiles anew, writes into its own folder, and sees no MOCK_* of the machine's."""
+    """Each test compiles anew with torch's own settings, writes into its own folder, and sees no MOCK_* of the machine's."""
     import torch
+    import torch._inductor.config
 
+    settings = [(config, config.get_config_copy()) for config in (torch._dynamo.config, torch._inductor.config)]
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith(("MOCK_", "IDBG_"))]:
         monkeypatch.delenv(name)
     torch._dynamo.reset()
     yield
+    for config, before in settings:  # a script or a repro that was run here sets what it needs, and leaves it so
+        after = config.get_config_copy()
+        for name in before:
+            if after[name] != before[name]:
+                setattr(config, name, before[name])
     torch._dynamo.reset()
 
 

@@ -8,15 +8,17 @@ import pytest
 
 from idbg import accelerator, events
 from idbg.engine.capture.run import current
-from idbg.records import Program, Target
+from idbg.records import GraphId, Program, Target
 from idbg.run import Run, fold
 from idbg.session import Session
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 
 
-def run(folder: Path, text: str, jobs: Jobs | None = None, **target: object) -> Run:
-    told: list[events.SessionEvent] = []
+def run(
+    folder: Path, text: str, jobs: Jobs | None = None, told: list[events.SessionEvent] | None = None, **target: object
+) -> Run:
+    told = [] if told is None else told
     jobs = jobs or Jobs(told.append)
     jobs.emit = told.append
     path = folder / "subject.py"
@@ -38,6 +40,22 @@ def test_a_reset_of_dynamo_in_the_program_loses_no_frame(tmp_path: Path):
     assert list(found.frames) == ["0/0", "0/0#2"]
     assert {graph.frame for graph in found.graphs} == {"0/0", "0/0#2"}
     assert len([link for link in found.links if link.below.frame == "0/0#2"]) == 1
+
+
+def test_a_frame_that_torch_traces_anew_counts_once(tmp_path: Path):
+    """A float that is a symbol at first, and that no op can take as a tensor: AOT makes Dynamo start again."""
+    text = (
+        "import torch\ndef f(x, eps):\n"
+        "    return torch.nn.functional.batch_norm(x.double(), None, None, training=True, eps=eps).sin()\n"
+        "def program():\n    return f, (torch.randn(4, 6, requires_grad=True), 0.25), lambda out: out.sum()\n"
+    )
+    told: list[events.SessionEvent] = []
+    found = run(tmp_path, text, told=told, dynamic=True, strict=False)
+    assert sum(isinstance(event, events.FrameStarted) for event in told) == 2, "torch traced it once: another trigger"
+    assert len(found.violations) == len(set(found.violations)) > 0
+    joint = found.graphs[GraphId("0/0", "joint")]
+    assert any(node.storages for node in joint.nodes), "read before the graphs that know its memory were there"
+    assert {links.below.stage for links in found.links if links.above.stage == "dynamo"} >= {"joint", "forward"}
 
 
 def test_a_compile_in_another_thread_is_captured_and_checked(tmp_path: Path):

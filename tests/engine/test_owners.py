@@ -194,4 +194,4 @@ def test_what_goes_wrong_as_a_graph_runs_is_the_programs() -> None:
 def test_homes_are_those_of_foreign_backends_alone() -> None:
     assert owners.home_of("inductor") == owners.home_of("aot") == owners.home_of("aot_eager") == Home()
     openvino = pytest.importorskip("openvino")
-    assert owners.home_of("openvino") == Home("openvino", (f"{Path(openvino.__file__).parent}/",))
+    assert owners.home_of("openvino") == Home("openvino", (f"{Path(openvino.__file__).parent}/",), "openvino")

@@ -13,13 +13,6 @@ SETTING = f"import torch._inductor.config as config\nconfig.{RELU} = 'compile_er
 OPTION = f"options={{'{RELU}': 'compile_error'}}"
 
 
-@pytest.fixture(autouse=True)
-def _settings_restored():
-    yield
-    torch._inductor.config.cpp.inject_relu_bug_TESTING_ONLY = None
-    torch._dynamo.config.suppress_errors = False
-
-
 FAILING = {
     "a setting": SETTING + "torch.compile(lambda x: x.relu() + 1)(torch.randn(4, 6))",
     "an option": f"torch.compile(lambda x: x.relu() + 1, {OPTION})(torch.randn(4, 6))",

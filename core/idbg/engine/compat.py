@@ -195,6 +195,11 @@ def is_torch_error(error: BaseException) -> bool:
     )
 
 
+def is_restart(error: BaseException) -> bool:
+    """Whether Dynamo traces the frame anew for it: no failure, and nothing that was compiled until then runs."""
+    return isinstance(error, torch._dynamo.exc.RestartAnalysis)
+
+
 def qualified_target(node: Node) -> str:
     """ "aten.convolution.default", "torch.conv2d", "operator.getitem"; a method's or module's own name."""
     if isinstance(node.target, str):

@@ -173,6 +173,9 @@ class TargetBackend:
                 job.check_dynamo()
                 compiled = self.backend.compile(job)
         except Exception as error:
+            if compat.is_restart(error):
+                capture.restarted(compat.current_frame())
+                raise
             compiling.fail(error)
             capture.outcomes.errors[compat.current_frame()] = error  # the program may catch it, and say nothing
             raise

@@ -66,6 +66,7 @@ class RunCapture(Listener):
         self.lower: Lower | None = None
         self.outcomes = Outcomes()
         self._ids: dict[str, str] = {}
+        self._started: dict[str, Frame] = {}
         self._breaks: set[tuple[str, int, str]] = set()
         self._began: dict[tuple[str, str], list[float]] = {}
 
@@ -107,22 +108,31 @@ class RunCapture(Listener):
 
     # What the trace says
 
-    def frame_started(self, frame: Frame, attempt: int) -> None:
-        """A compile begins, or begins again: torch may find only while lowering that it must trace anew (`attempt`).
-
-        After torch._dynamo.reset() the ids start again from 0/0: the frame is another then, and called 0/0#2.
+    def frame_started(self, frame: Frame) -> None:
+        """A compile begins. After torch._dynamo.reset() the ids start again from 0/0: the frame is another then, and
+        called 0/0#2.
         """
         name = self._ids.get(frame.id, frame.id)
         if name in self.frames and self.frames[name].finished:
-            if attempt == 0:
-                number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
-                name = f"{frame.id}#{number}"
+            number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
+            name = f"{frame.id}#{number}"
             self._ids[frame.id] = name
-            self.frames[name] = FrameCapture(name, self.run, self.emit)
         self.frame(frame.id)
         if reason := self.outcomes.started(frame):
             self.emit(events.Recompiled(run=self.run, frame=frame.id, reason=reason))
-        self.emit(events.FrameStarted(run=self.run, frame=Frame(name, frame.function, frame.file, frame.line)))
+        self._started[name] = Frame(name, frame.function, frame.file, frame.line)
+        self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
+
+    def restarted(self, frame: str) -> None:
+        """torch found only while lowering that it must trace the frame anew: what it had of it is of no graph that runs."""
+        dropped = self.frame(frame)
+        name = dropped.frame
+        dropped.finished = True
+        self.frames[name] = FrameCapture(name, self.run, self.emit)
+        self.violations = [found for found in self.violations if found.node.graph.frame != name]
+        self.held = {graph: held for graph, held in self.held.items() if graph.frame != name}
+        if name in self._started:
+            self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
 
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
         if (graph_break := self.outcomes.ended(frame, problem)) is not None:

@@ -50,7 +50,7 @@ class Listener:
 
     deaf = False
 
-    def frame_started(self, frame: Frame, attempt: int) -> None: ...
+    def frame_started(self, frame: Frame) -> None: ...
     def graph_printed(self, frame: str, kind: str, text: str) -> None: ...
     def code_written(self, frame: str, text: str) -> None: ...
     def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None: ...
@@ -75,8 +75,7 @@ class _Tap(logging.Handler):
         text = payload if isinstance(payload, str) else ""
         match kind:
             case "dynamo_start":
-                attempt = metadata.get("attempt", 0)
-                self.listener.frame_started(_frame(frame, metadata[kind]), attempt if isinstance(attempt, int) else 0)
+                self.listener.frame_started(_frame(frame, metadata[kind]))
             case "chromium_event":
                 self._phase(frame, text)
             case "dynamo_output_graph" | "inductor_post_grad_graph":
