@@ -83,7 +83,7 @@ class Store:
         match event:
             case events.RunStarted():
                 _write(self._run(event.run) / "rules.toml", event.target.rules)
-            case events.FrameStarted():  # one that began before is traced anew: what was written of it is of no graph that runs
+            case events.FrameStarted():  # one that began before is traced anew
                 shutil.rmtree(self._frame(event.run, event.frame.id), ignore_errors=True)
             case events.GraphCaptured():
                 self._write_graph(event.run, event.graph)

@@ -11,7 +11,7 @@ from idbg.run import Run, fold
 
 @pytest.fixture(autouse=True)
 def _fresh_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test compiles anew with torch's own settings, writes into its own folder, and sees no MOCK_* of the machine's."""
+    """Each test compiles anew with torch's own settings, writes into its own folder, and sees no MOCK_* of ours."""
     import torch
     import torch._inductor.config
 

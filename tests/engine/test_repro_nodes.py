@@ -110,6 +110,19 @@ def test_a_symbolic_size_stays_one(tmp_path: Path) -> None:
     assert "l_x_.shape[0]" in script.read_text(), "the size is still that of the tensor"
 
 
+@pytest.mark.parametrize("stage", ["dynamo", "inference"])
+def test_branches_of_symbolic_sizes_reproduce_alone(tmp_path: Path, stage: Stage) -> None:
+    bench = Bench(tmp_path, program(*PROGRAMS["branches"]), dynamic=True)
+    assert broken(bench, stage) == []
+
+
+@pytest.mark.parametrize("stage", ["forward", "joint"])
+def test_a_training_step_of_symbolic_sizes_reproduces_alone(tmp_path: Path, stage: Stage) -> None:
+    args = "torch.randn(4, 6, requires_grad=True), torch.randn(6, 4, requires_grad=True)"
+    text = program("return (x @ y).softmax(1) * x.shape[0]", args, ", lambda out: out.pow(2).sum()")
+    assert broken(Bench(tmp_path, text, dynamic=True), stage) == []
+
+
 @pytest.mark.slow
 def test_a_post_grad_node_reproduces_though_no_backend_asks_of_it(tmp_path: Path) -> None:
     body = "n = x.shape[0]\n    return x.view(n * 2, -1) + n, (x @ y).softmax(1)"

@@ -124,7 +124,7 @@ class RunCapture(Listener):
         self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
 
     def restarted(self, frame: str) -> None:
-        """torch found only while lowering that it must trace the frame anew: what it had of it is of no graph that runs."""
+        """torch found only while lowering that it must trace the frame anew: the graphs that it had do not run."""
         dropped = self.frame(frame)
         name = dropped.frame
         dropped.finished = True

@@ -1,15 +1,16 @@
 """Which values do a repro's arguments have, and how are they kept?"""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 import torch
-from torch.fx import Interpreter
+from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
 from idbg.engine import compat, compat_repro
+from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import Held, RunCapture
 from idbg.engine.repro.script import Input
 from idbg.engine.repro.source import name_of
@@ -106,8 +107,9 @@ def _random(capture: RunCapture, graph: Graph, inputs: Iterable[Node]) -> dict[s
 
 def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
     """The inputs of a graph that are sizes, as those of its tensors have them."""
-    lowered = GraphId(graph.id.frame, cast("Stage", graph.id.part)) if graph.id.part else graph.id
-    held = capture.held.get(lowered)  # a post-grad graph has the arguments of the graph that it was
+    # a post-grad graph has the arguments of the graph that it was, and a joint graph those of its forward
+    lowered = graph.id.part or ("forward" if graph.id.stage == "joint" else graph.id.stage)
+    held = capture.held.get(GraphId(graph.id.frame, cast("Stage", lowered)))
     known = {
         dim.expr: dim
         for node in graph.nodes
@@ -117,8 +119,16 @@ def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
     }
     expressions = {node.name: node.name for node in graph.nodes if node.op == "placeholder"}
     if held is not None:
-        expressions |= {node.name: compat_repro.symbol_of(node) for node in held.gm.graph.nodes}
+        expressions |= dict(_expressions(held.gm))
     return {name: known[expression] for name, expression in expressions.items() if expression in known}
+
+
+def _expressions(gm: GraphModule, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """What a node stands for, if it is a size, of this graph and of those that it holds."""
+    for node in gm.graph.nodes:
+        if (inner := held_graph(gm, node)) is not None:
+            yield from _expressions(inner, f"{prefix}{node.name}.")
+        yield prefix + node.name, compat_repro.symbol_of(node)
 
 
 def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor:
