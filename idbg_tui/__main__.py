@@ -18,11 +18,12 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import idbg
-from idbg import places, settings, store
-from idbg.errors import BadInput
-from idbg.program_args import add_arguments, settle, split
-from idbg.session import Session
-from idbg_tui.watchdog import Watchdog
+from idbg.config import places, settings
+from idbg.config.arguments import add_arguments, settle, split
+from idbg.schema.errors import BadInput
+from idbg.session import store
+from idbg.session.session import Session
+from idbg_tui.terminal.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from idbg_tui.app import IdbgApp

@@ -14,23 +14,25 @@ from textual.filter import LineFilter
 from textual.timer import Timer
 from textual.widgets import Input
 
-from idbg import events, places
-from idbg.errors import SettingsError
-from idbg.events import SessionEvent
-from idbg.session import Session
-from idbg.settings import Settings
-from idbg_tui import keymap, signs, status, theming
-from idbg_tui.actions import Actions, Level
-from idbg_tui.commands import IdbgCommands
-from idbg_tui.inbox import Inbox
+from idbg.config import places
+from idbg.config.settings import Settings
+from idbg.schema import events
+from idbg.schema.errors import SettingsError
+from idbg.schema.events import SessionEvent
+from idbg.session.session import Session
+from idbg_tui import keymap, status_bar, theming
+from idbg_tui.actions.base import Actions, Level
+from idbg_tui.format import glyphs
 from idbg_tui.layout import Body
+from idbg_tui.palette import IdbgCommands
 from idbg_tui.panes import later
-from idbg_tui.panes.graph import GraphPane
-from idbg_tui.panes.node import NodePane
-from idbg_tui.panes.source import SourcePane
-from idbg_tui.panes.violations import ViolationsPane
-from idbg_tui.state import State
-from idbg_tui.watchdog import Watchdog
+from idbg_tui.panes.graph.pane import GraphPane
+from idbg_tui.panes.node.pane import NodePane
+from idbg_tui.panes.source.pane import SourcePane
+from idbg_tui.panes.violations.pane import ViolationsPane
+from idbg_tui.state.inbox import Inbox
+from idbg_tui.state.state import State
+from idbg_tui.terminal.watchdog import Watchdog
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.harmless import Harmless
 from idbg_tui.widgets.palette import Palette
@@ -58,9 +60,9 @@ class IdbgApp(Actions):
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__()
         self.session, self.settings = session, settings
-        plain = signs.wants_ascii(os.environ)
+        plain = glyphs.wants_ascii(os.environ)
         if plain:
-            signs.use_ascii()
+            glyphs.use_ascii()
             use_plain()
         self.animation_level = "none"
         self.state = State(live=session.live, target=session.target)
@@ -143,17 +145,17 @@ class IdbgApp(Actions):
         if (ended or isinstance(event, events.RunStarted)) and self._flash_of_run:
             self._flash = None
         if isinstance(event, events.RunEnded) and event.failure is not None and event.failure.kind == "cancelled":
-            said = status.flash(event) if cancelled else None
+            said = status_bar.flash(event) if cancelled else None
         else:
-            said = status.flash(event)
+            said = status_bar.flash(event)
         if said:
             self._flash, self._flash_of_run = said, ended
         elif ended:
             self._say_elsewhere()
 
     def _say_elsewhere(self) -> None:
-        said = status.compared(self.state)
-        if said[0] or (said := (status.elsewhere(self.state), "info"))[0]:
+        said = status_bar.compared(self.state)
+        if said[0] or (said := (status_bar.elsewhere(self.state), "info"))[0]:
             self._flash, self._flash_of_run = said, True
 
     # ---------------------------------------------------------------- state becomes screen
@@ -174,8 +176,8 @@ class IdbgApp(Actions):
 
     def _show_bars(self) -> None:
         width = self.size.width - 2
-        self._header.show(*status.header(self.state, width))
-        progress = status.footer_progress(self.state, width)
+        self._header.show(*status_bar.header(self.state, width))
+        progress = status_bar.footer_progress(self.state, width)
         if self._flash is not None:
             text, level = self._flash
             style = {"error": "$text-error", "warning": "$text-warning"}.get(level, "$foreground")
@@ -183,9 +185,9 @@ class IdbgApp(Actions):
         else:
             pane, asked = self.body.panes[self.body.current], isinstance(self.focused, Input)
             room = width - sum(len(text) for text, _ in progress) - 2
-            hints = status.TYPING if asked else pane.HINTS
+            hints = status_bar.TYPING if asked else pane.HINTS
             typing = asked or pane.typed_in
-            self._footer.show(status.footer_keys(hints, self.keys, self.state, room, typing=typing), progress)
+            self._footer.show(status_bar.footer_keys(hints, self.keys, self.state, room, typing=typing), progress)
 
     def _tick(self) -> None:
         self._show_bars()

@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from idbg_tui import keymap
-from idbg_tui.panes.pane import Pane
+from idbg_tui.panes.base import Pane
 from idbg_tui.widgets.lines import Lines, Row
 
 Entry = tuple[str, str, str]

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from textual.binding import Binding, BindingType
 
-from idbg.errors import SettingsError
+from idbg.schema.errors import SettingsError
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg_tui.panes.pane import Pane
-from idbg_tui.signs import MARKS
-from idbg_tui.state import State
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.panes.base import Pane
+from idbg_tui.state.state import State
 
 WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""

@@ -4,7 +4,8 @@ from typing import Literal
 
 from textual.message import Message
 
-from idbg.records import Kernel, NodeId, Part
+from idbg.schema.code import Kernel
+from idbg.schema.graphs import NodeId, Part
 
 
 class NodeChosen(Message):

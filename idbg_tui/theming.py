@@ -12,7 +12,7 @@ import msgspec
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from idbg.errors import SettingsError
+from idbg.schema.errors import SettingsError
 
 DEFAULT = "idbg-dark"
 SIXTEEN = "ansi"

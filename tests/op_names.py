@@ -1,4 +1,4 @@
-"""Writes core/idbg/op_names.txt, the names that globs of an accelerator can match: what this torch has, added to it.
+"""Writes core/idbg/analysis/op_names.txt, the names that globs of an accelerator can match: adds what this torch has.
 
 Run: python tests/op_names.py, once with each torch that is supported.
 """
@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 import torch.nn.functional
 
-from idbg import ops
+from idbg.analysis import ops
 
-FILE = Path(__file__).parents[1] / "core/idbg/op_names.txt"
+FILE = Path(__file__).parents[1] / "core/idbg/analysis/op_names.txt"
 HIGHER_ORDER = ("cond", "while_loop", "map", "scan", "associative_scan", "flex_attention", "autograd_function_apply")
 OF_INDUCTOR = ("_convolution_pointwise",)
 

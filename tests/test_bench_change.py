@@ -5,7 +5,7 @@ import random
 import pytest
 
 from idbg.bench.change import Change, change, mann_whitney
-from idbg.bench.records import Latency, Machine, Row
+from idbg.schema.bench import Latency, Machine, Row
 
 
 def row(center: float, spread: float = 0.02, seed: int = 0, n: int = 50, **others: object) -> Row:

@@ -10,9 +10,9 @@ import pytest
 
 from idbg.bench import history as history_module
 from idbg.bench.history import History
-from idbg.bench.records import Backend, Latency, Row, Subject
-from idbg.errors import OutputError
-from idbg.records import Program
+from idbg.schema.bench import Backend, Latency, Row, Subject
+from idbg.schema.errors import OutputError
+from idbg.schema.programs import Program
 
 SUBJECT = Subject(program=Program("a.py"), backend=Backend("eager"))
 

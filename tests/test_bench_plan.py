@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from idbg.bench import plan
-from idbg.bench.records import Backend, Subject
-from idbg.errors import BadInput
-from idbg.records import Program
+from idbg.schema.bench import Backend, Subject
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program
 
 
 def test_eager_comes_first_and_nothing_twice() -> None:

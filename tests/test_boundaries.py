@@ -26,7 +26,7 @@ def loaded(code: str) -> set[str]:
     "code",
     [
         "import idbg; idbg.Session, idbg.Accelerator, idbg.IdbgError, idbg.ConstraintViolation, idbg.run_program",
-        "import idbg.session, idbg.store, idbg.settings, idbg.headless, idbg.program_args",
+        "import idbg.session.session, idbg.session.store, idbg.config.settings, idbg.api, idbg.config.arguments",
         "import idbg.constraints, idbg.analysis.provenance, idbg.reports.json, idbg.reports.text",
         "from idbg.cli import main; main(['--help'])",
         "from idbg.cli import main; main(['run', '--help'])",
@@ -54,8 +54,9 @@ def test_the_first_paint_waits_for_nothing_that_it_does_not_show() -> None:
     environ = {"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environ)
     assert found.returncode == 0, found.stderr
-    panes = {f"idbg_tui.panes.{name}" for name in ("benchmarks", "kernel_diff", "log", "rules")}
-    views = {f"idbg_tui.{name}" for name in ("bench_list", "diff_view", "help", "memory_view", "narration")}
+    panes = {f"idbg_tui.panes.{name}.pane" for name in ("benchmarks", "kernel_diff", "log", "rules")}
+    views = {f"idbg_tui.panes.{name}" for name in ("benchmarks.rows", "kernel_diff.detail", "graph.memory", "log.narration")}
+    views.add("idbg_tui.help")
     slow = {"importlib.metadata", "sqlite3", "idbg_tui.widgets.picker", "textual.widgets._text_area"}
     assert {*found.stdout.split()}.isdisjoint(panes | views | slow)
 

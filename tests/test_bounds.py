@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from idbg import store
-from idbg.bounds import impossible
-from idbg.errors import OutputError
-from idbg.events import GraphCaptured
-from idbg.records import MOST_DIMS, MOST_STORAGES, Graph, GraphId, Node, Sym, TensorMeta
+from idbg.schema.errors import OutputError
+from idbg.schema.events import GraphCaptured
+from idbg.schema.graphs import MOST_DIMS, MOST_STORAGES, Graph, GraphId, Node, Sym, TensorMeta
+from idbg.session import store
+from idbg.session.bounds import impossible
 
 RECORDING = Path(__file__).parent / "recordings" / "attention.jsonl"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from idbg import events
-from idbg.diff import LARGEST, Comparison, DiffReport, ErrorMap, KernelError, SideResult, sayable
-from idbg.records import Program, Target
-from idbg.session import Session
+from idbg.schema import events
+from idbg.schema.diff import LARGEST, Comparison, DiffReport, ErrorMap, KernelError, SideResult, sayable
+from idbg.schema.programs import Program, Target
+from idbg.session.session import Session
 
 FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
 Open = Callable[[str], Session]

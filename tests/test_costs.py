@@ -1,12 +1,12 @@
 """What padding and falling back cost is counted from the shapes, views once, operands padded too."""
 
-from idbg import costs
+from idbg.check import costs
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.rank import Rank
 from idbg.constraints.unsupported_ops import UnsupportedOps
-from idbg.records import Graph, GraphId, Node, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 
 
 def node(name: str, target: str = "", inputs: tuple[str, ...] = (), *shape: int, storage: int = -1) -> Node:

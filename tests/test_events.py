@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from idbg import events
-from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
-from idbg.bench.records import Latency, Machine, Row
-from idbg.diff import (
+from idbg.schema import events
+from idbg.schema.bench import Latency, Machine, Row
+from idbg.schema.code import Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
+from idbg.schema.diff import (
     Baseline,
     Block,
     Comparison,
@@ -20,27 +20,10 @@ from idbg.diff import (
     TensorDiff,
     Worst,
 )
-from idbg.records import (
-    Failure,
-    Frame,
-    Graph,
-    GraphBreak,
-    GraphId,
-    Kernel,
-    KernelCall,
-    Links,
-    Lowered,
-    LoweredText,
-    Node,
-    NodeId,
-    OutputCode,
-    Program,
-    Resources,
-    Sym,
-    Target,
-    TensorMeta,
-    Violation,
-)
+from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.violations import Violation
 
 ID = GraphId("0/0", "post_grad", "forward")
 TENSOR = TensorMeta("float32", (Sym("s0", 10, 2, None), 8), (8, 1), "cuda:0")

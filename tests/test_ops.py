@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from idbg import ops
-from idbg.records import Node, TensorMeta
+from idbg.analysis import ops
+from idbg.schema.graphs import Node, TensorMeta
 
 
 def call(target: str, args: str = "", *, shape: tuple[int, ...] = (), op: str = "call_function") -> Node:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from idbg.errors import BadInput
-from idbg.events import RunStarted as Started
-from idbg.events import decode, encode
-from idbg.options import family, nested, parse
-from idbg.records import OptionValue, Program, Target
+from idbg.config.options import family, nested, parse
+from idbg.schema.errors import BadInput
+from idbg.schema.events import RunStarted as Started
+from idbg.schema.events import decode, encode
+from idbg.schema.programs import OptionValue, Program, Target
 
 
 @pytest.mark.parametrize(

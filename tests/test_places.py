@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg import places
-from idbg.errors import BadInput
+from idbg.config import places
+from idbg.schema.errors import BadInput
 
 # As on a machine that does not know our uid, with nothing in the environment that would tell a home.
 HOMELESS = """
@@ -76,8 +76,8 @@ def test_the_inductor_cache_is_where_torch_has_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_cache_that_refuses_to_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from idbg.engine.failures import failure_of
-    from idbg.records import Program
+    from idbg.engine.failures.describe import failure_of
+    from idbg.schema.programs import Program
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     try:

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
-from idbg import accelerator, constraints
+from idbg import constraints
+from idbg.accelerators import model
+from idbg.accelerators.lint import warnings
 from idbg.constraints.unknown import Unknown
-from idbg.records import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Role, Stage, Sym, TensorMeta
-from idbg.rule_warnings import warnings
+from idbg.schema.graphs import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Role, Stage, Sym, TensorMeta
 
-PRESETS = sorted(path.stem for path in accelerator.PRESETS.glob("*.toml") if path.stem != "mock")
+PRESETS = sorted(path.stem for path in model.PRESETS.glob("*.toml") if path.stem != "mock")
 
 
 class Case(NamedTuple):
@@ -58,7 +59,7 @@ def _placeholder(number: int, role: Role, tensor: TensorMeta) -> Node:
 
 def broken(preset: str, case: Case) -> set[str]:
     """ "rule: severity" of each rule that the case breaks."""
-    rules = accelerator.parse(accelerator.find(preset)[0])
+    rules = model.parse(model.find(preset)[0])
     return {f"{violation.rule}: {violation.severity}" for violation in constraints.check(case.graph(), rules)}
 
 
@@ -262,7 +263,7 @@ BROKEN: dict[str, list[tuple[Case, set[str]]]] = {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_has_a_table_of_what_it_accepts_and_what_breaks_it(preset: str) -> None:
     assert len(ACCEPTED.get(preset, [])) >= 3 and len(BROKEN.get(preset, [])) >= 4
-    rules = accelerator.parse(accelerator.find(preset)[0]).rules
+    rules = model.parse(model.find(preset)[0]).rules
     seen = {one.rpartition(": ")[0] for _, wanted in BROKEN[preset] for one in wanted}
     assert seen == {rule.name for rule in rules if not isinstance(rule, Unknown)}, "each rule is broken by a case"
 
@@ -281,23 +282,23 @@ def test_a_preset_names_the_rule_that_is_broken(preset: str, case: Case, wanted:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_a_file_that_says_where_each_rule_is_from(preset: str) -> None:
-    text = accelerator.find(preset)[0]
-    parsed = accelerator.parse(text)
+    text = model.find(preset)[0]
+    parsed = model.parse(text)
     assert text.startswith("# ") and "Not covered" in text
     assert parsed.name == preset and 0 < len(parsed.description) < 70
     written = [rule for rule in parsed.rules if not isinstance(rule, Unknown)]
     assert all(rule.source.startswith("https://") and rule.version and rule.enabled for rule in written)
-    assert accelerator.parse(accelerator.unparse(parsed)) == parsed
+    assert model.parse(model.unparse(parsed)) == parsed
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_nothing_in_a_preset_is_odd(preset: str) -> None:
-    assert warnings(accelerator.find(preset)[0]) == ()
+    assert warnings(model.find(preset)[0]) == ()
 
 
 @pytest.mark.parametrize("preset", ["trainium2", "tpu", "tenstorrent", "spyre", "ascend_a2"])
 def test_sizes_are_padded_or_tiled_and_reject_nothing_where_the_hardware_pads(preset: str) -> None:
-    rules = accelerator.parse(accelerator.find(preset)[0]).rules
+    rules = model.parse(model.find(preset)[0]).rules
     sized = [rule for rule in rules if rule.kind in ("alignment", "matmul_tile", "max_dim", "memory")]
     assert sized and all(rule.severity in ("pad", "tile", "slow") for rule in sized)
 
@@ -307,7 +308,7 @@ GUIDE = (Path(__file__).parents[1] / "docs" / "accelerators.md").read_text(encod
 
 def test_the_guide_has_an_example_of_every_kind_of_rule_and_each_is_valid() -> None:
     examples = [text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL) if "pyproject" not in text]
-    kinds = {rule.kind for text in examples for rule in accelerator.parse(text).rules}
+    kinds = {rule.kind for text in examples for rule in model.parse(text).rules}
     assert kinds >= set(constraints.kinds()) and not any(warnings(text) for text in examples)
     assert set(re.findall(r"^### (\w+)", GUIDE, re.MULTILINE)) == set(constraints.kinds())
 

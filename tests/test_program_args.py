@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.errors import BadInput, ProgramError, SettingsError
-from idbg.program_args import Asked, add_arguments, check_device, parse_program, settle, split
+from idbg.config.arguments import Asked, add_arguments, check_device, parse_program, settle, split
+from idbg.schema.errors import BadInput, ProgramError, SettingsError
 
 
 @pytest.fixture(autouse=True)

@@ -3,22 +3,10 @@
 import msgspec
 import pytest
 
-from idbg.records import (
-    DTYPE_OF_SHORT,
-    DTYPES,
-    Graph,
-    GraphId,
-    Kernel,
-    KernelCall,
-    Node,
-    NodeId,
-    Program,
-    Sym,
-    TensorMeta,
-    Violation,
-    hint_of,
-    worst,
-)
+from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.graphs import DTYPE_OF_SHORT, DTYPES, Graph, GraphId, Node, NodeId, Sym, TensorMeta, hint_of
+from idbg.schema.programs import Program
+from idbg.schema.violations import Violation, worst
 
 
 def test_a_tensors_bytes_are_its_elements_times_its_dtype() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from idbg import accelerator, rule_edits
+from idbg.accelerators import edit, model
+from idbg.check.relax import relaxations
 from idbg.constraints import Checker, check
-from idbg.records import Graph, GraphId, Node, Sym, TensorMeta
-from idbg.relaxing import relaxations
+from idbg.schema.graphs import Graph, GraphId, Node, Sym, TensorMeta
 
 SHAPES = ((7, 14), (1, 28), (7, 21, 2, 35), ())
 
@@ -56,12 +56,12 @@ RULES = [
 @pytest.mark.parametrize(("keys", "words"), RULES)
 def test_the_change_is_told_and_makes_the_text_accept(keys: str, words: str) -> None:
     text = f"# mine\n[[rules]]\n{keys}\n"
-    before = accelerator.parse(text)
+    before = model.parse(text)
     (change,) = relaxations([Checker(graph()).check(before.rules)])
     assert change.words.startswith(words) and change.count > 0
     assert change.relaxed is not None
-    after = rule_edits.apply(text, 0, change.rule, change.relaxed)
-    assert check(graph(), accelerator.parse(after)) == []
+    after = edit.apply(text, 0, change.rule, change.relaxed)
+    assert check(graph(), model.parse(after)) == []
     assert after.startswith("# mine\n") and ("# full" in after) is ("# full" in text)
 
 
@@ -69,7 +69,7 @@ def test_the_change_is_told_and_makes_the_text_accept(keys: str, words: str) -> 
     "keys", ['kind = "same_dtype"', 'kind = "constant_operand"\nposition = 0', 'kind = "static_shapes"']
 )
 def test_a_rule_that_no_value_mends_can_only_be_switched_off(keys: str) -> None:
-    rules = accelerator.parse(f"[[rules]]\n{keys}\n").rules
+    rules = model.parse(f"[[rules]]\n{keys}\n").rules
     (change,) = relaxations([Checker(graph(symbol=True)).check(rules)])
     assert change.relaxed is None and "switch it off" in change.words
 
@@ -78,13 +78,13 @@ def test_sizes_that_the_rule_already_took_still_pass() -> None:
     """32 is a multiple of 16 and not of 7: the smallest change must take both."""
     shapes = [TensorMeta("float32", (size,)) for size in (32, 7)]
     nodes = tuple(Node(name=f"n{i}", op="placeholder", target="x", tensors=(one,)) for i, one in enumerate(shapes))
-    rules = accelerator.parse('[[rules]]\nkind = "alignment"\nmultiple = 16').rules
+    rules = model.parse('[[rules]]\nkind = "alignment"\nmultiple = 16').rules
     (change,) = relaxations([Checker(Graph(GraphId("0/0", "forward"), nodes)).check(rules)])
     assert change.words == "multiple 16 → 1"
 
 
 def test_one_change_serves_all_graphs_and_other_severities_are_asked_for() -> None:
-    rules = accelerator.parse('[[rules]]\nkind = "dtype"\nallowed = ["f32"]\nseverity = "slow"').rules
+    rules = model.parse('[[rules]]\nkind = "dtype"\nallowed = ["f32"]\nseverity = "slow"').rules
     both = [Checker(graph(dtype=dtype)).check(rules) for dtype in ("float64", "float16")]
     assert relaxations(both) == []
     (change,) = relaxations(both, severities=("slow",))

@@ -5,8 +5,8 @@ import tomllib
 
 import pytest
 
-from idbg import accelerator, rule_edits
-from idbg.errors import AcceleratorError
+from idbg.accelerators import edit, model
+from idbg.schema.errors import AcceleratorError
 
 TEXT = """\
 # top
@@ -27,11 +27,11 @@ deny = [
 
 
 def test_a_key_is_set_where_it_stands() -> None:
-    assert rule_edits.set_key(TEXT, 0, "multiple", 16) == TEXT.replace("8        #", "16       #")
+    assert edit.set_key(TEXT, 0, "multiple", 16) == TEXT.replace("8        #", "16       #")
 
 
 def test_a_key_that_is_not_there_is_added_behind_the_kind() -> None:
-    edited = rule_edits.set_key(TEXT, 0, "dims", "last")
+    edited = edit.set_key(TEXT, 0, "dims", "last")
     assert edited == TEXT.replace("# why\n", '# why\ndims = "last"\n')
 
 
@@ -44,8 +44,8 @@ def test_a_key_that_is_not_there_is_added_behind_the_kind() -> None:
     ],
 )
 def test_items_of_a_list_come_and_go_alone(wanted: list[str], old: str, new: str) -> None:
-    edited = rule_edits.set_key(TEXT, 1, "deny", wanted)
-    assert accelerator.parse(edited).rules[1].deny == tuple(wanted)
+    edited = edit.set_key(TEXT, 1, "deny", wanted)
+    assert model.parse(edited).rules[1].deny == tuple(wanted)
     assert edited == TEXT.replace(old, new)
 
 
@@ -75,7 +75,7 @@ def test_items_of_a_list_come_and_go_alone(wanted: list[str], old: str, new: str
 )
 def test_a_list_is_edited_where_its_items_stand(before: str, wanted: list[object], after: str) -> None:
     text = f'[[rules]]\nkind = "dtype"\nx = {before}\n'
-    assert rule_edits.set_key(text, 0, "x", wanted) == text.replace(before, after)
+    assert edit.set_key(text, 0, "x", wanted) == text.replace(before, after)
 
 
 LISTS = [
@@ -114,7 +114,7 @@ def test_any_items_of_any_list_go_and_come_and_nothing_else_changes(spelled: str
     items = before["rules"][0]["ops"]
     kept = [some for size in range(len(items) + 1) for some in itertools.combinations(items, size)]
     for some, more in itertools.product(kept, ([], ["z"], ["z]", 'q"#'])):
-        edited = rule_edits.set_key(text, 0, "ops", (*some, *more))
+        edited = edit.set_key(text, 0, "ops", (*some, *more))
         before["rules"][0]["ops"] = [*some, *more]
         assert tomllib.loads(edited) == before
         assert "# top" in edited and "# tail" in edited
@@ -137,7 +137,7 @@ def test_any_items_of_any_list_go_and_come_and_nothing_else_changes(spelled: str
 @pytest.mark.parametrize("header", ["[[rules]]", '[["rules"]] # [x]', "[[ 'rules' ]]", '[["r\\u0075les"]]'])
 def test_a_key_is_set_however_it_and_its_neighbours_are_spelled(header: str, rule: str) -> None:
     text = f'description = """\n[[rules]]\nmax = 9\n""""\n{header}\n{rule}\n{header}\nkind = "rank"\nmax = 5\n'
-    before, after = tomllib.loads(text), tomllib.loads(rule_edits.set_key(text, 0, "max", 7))
+    before, after = tomllib.loads(text), tomllib.loads(edit.set_key(text, 0, "max", 7))
     assert after["rules"][0].pop("max") == 7
     before["rules"][0].pop("max", None)
     assert repr(after) == repr(before)
@@ -146,16 +146,16 @@ def test_a_key_is_set_however_it_and_its_neighbours_are_spelled(header: str, rul
 @pytest.mark.parametrize("keys", ['kind = "rank"\nmax.a = 3', 'kind = "rank"\n[rules.max]\na = 3'])
 def test_what_cannot_be_edited_is_refused_with_its_line(keys: str) -> None:
     with pytest.raises(AcceleratorError, match='the key "max" of this rule is written in a way') as raised:
-        rule_edits.set_key(f"[[rules]]\n{keys}", 0, "max", 7)
+        edit.set_key(f"[[rules]]\n{keys}", 0, "max", 7)
     assert raised.value.line
 
 
 @pytest.mark.parametrize("text", ['rules = [{kind = "layout"}]', "rules = []"])
 def test_no_rule_is_added_to_those_on_one_line(text: str) -> None:
     with pytest.raises(AcceleratorError, match="on one line"):
-        rule_edits.add_rule(text, "layout", "enabled", False)
+        edit.add_rule(text, "layout", "enabled", False)
 
 
 def test_rules_on_one_line_cannot_be_edited() -> None:
     with pytest.raises(AcceleratorError, match="on one line"):
-        rule_edits.set_key('rules = [{kind = "layout"}]', 0, "enabled", False)
+        edit.set_key('rules = [{kind = "layout"}]', 0, "enabled", False)

@@ -1,21 +1,11 @@
 """A history is what its events tell, in whatever moment it is asked."""
 
-from idbg import events
-from idbg.records import (
-    Failure,
-    Frame,
-    Graph,
-    GraphBreak,
-    GraphId,
-    Kernel,
-    Links,
-    NodeId,
-    OutputCode,
-    Program,
-    Target,
-    Violation,
-)
-from idbg.run import fold
+from idbg.schema import events
+from idbg.schema.code import Kernel, OutputCode
+from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, NodeId
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.runs import fold
+from idbg.schema.violations import Violation
 
 PROGRAM, TARGET = Program("m.py"), Target()
 FORWARD, POST = GraphId("0/0", "forward"), GraphId("0/0", "post_grad", "forward")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from idbg import events
-from idbg.errors import AcceleratorError, BadInput, OutputError
-from idbg.events import SessionEvent
-from idbg.records import GraphId, NodeId, Program, Target
-from idbg.session import Session
-from idbg.store import Store, load
+from idbg.schema import events
+from idbg.schema.errors import AcceleratorError, BadInput, OutputError
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import GraphId, NodeId
+from idbg.schema.programs import Program, Target
+from idbg.session.session import Session
+from idbg.session.store import Store, load
 
 FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
 RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
@@ -257,7 +258,7 @@ def test_a_slow_disk_holds_up_nobody_and_all_of_it_is_written_in_order(
         append(store, event)
 
     session = opened()
-    monkeypatch.setattr("idbg.store.Store.append", slow)
+    monkeypatch.setattr("idbg.session.store.Store.append", slow)
     session.run()
     until(lambda: "RunEnded" in kinds(session))
     began = time.monotonic()
@@ -317,7 +318,7 @@ def test_a_disk_that_fills_up_is_noted_once_and_the_session_goes_on(
         raise OSError(28, "No space left on device")
 
     session = opened()
-    monkeypatch.setattr("idbg.store.Store.append", full)
+    monkeypatch.setattr("idbg.session.store.Store.append", full)
     session.run()
     assert session.wait(20)
     session.run()

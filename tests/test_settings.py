@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg import settings
-from idbg.errors import SettingsError
+from idbg.config import settings
+from idbg.schema.errors import SettingsError
 
 
 def environ(tmp_path: Path, text: str | None = None, **variables: str) -> dict[str, str]:

@@ -5,20 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from idbg import events, store
-from idbg.errors import OutputError
-from idbg.events import FORMAT, SessionEvent
-from idbg.records import (
-    Graph,
-    GraphId,
-    Kernel,
-    Node,
-    OutputCode,
-    Program,
-    Target,
-    TensorMeta,
-)
-from idbg.store import Store
+from idbg.schema import events
+from idbg.schema.code import Kernel, OutputCode
+from idbg.schema.errors import OutputError
+from idbg.schema.events import FORMAT, SessionEvent
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
+from idbg.schema.programs import Program, Target
+from idbg.session import store
+from idbg.session.store import Store
 
 PROGRAM = Program(path="examples/resnet.py")
 OPENED = events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/there")

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from idbg import toml_text
+from idbg.accelerators import toml_text
 
 TEXT = """# a comment with = and [[rules]]
 name = "a # b" # why

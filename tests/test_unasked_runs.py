@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from idbg import events
 from idbg.bench.job import BenchJob
-from idbg.diff import Comparison
-from idbg.records import Program, Target
-from idbg.session import Session
-from idbg.settings import Settings
+from idbg.config.settings import Settings
+from idbg.schema import events
+from idbg.schema.diff import Comparison
+from idbg.schema.programs import Program, Target
+from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 
 FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))

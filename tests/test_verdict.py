@@ -5,13 +5,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from idbg import events, verdict
-from idbg.cli.run import status
-from idbg.diff import Comparison, DiffReport, SideResult, TensorDiff
-from idbg.records import Failure, Graph, GraphId, NodeId, Program, Severity, Target, Violation
+from idbg.cli.commands.run import status
 from idbg.reports import json as json_report
 from idbg.reports import text
-from idbg.run import Run, fold
+from idbg.schema import events, verdict
+from idbg.schema.diff import Comparison, DiffReport, SideResult, TensorDiff
+from idbg.schema.graphs import Graph, GraphId, NodeId
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.runs import Run, fold
+from idbg.schema.violations import Severity, Violation
 
 DYNAMO, INFERENCE = GraphId("0/0", "dynamo"), GraphId("0/0", "inference")
 BROKEN = Failure("torch", "no kernel", type="InductorError")

@@ -4,45 +4,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from idbg.accelerator import Accelerator as Accelerator
-    from idbg.adapter import AcceleratorAdapter as AcceleratorAdapter
-    from idbg.adapter import Capabilities as Capabilities
-    from idbg.adapter import CompilationResult as CompilationResult
-    from idbg.adapter import CompilationStatus as CompilationStatus
+    from idbg.accelerators.adapter import AcceleratorAdapter as AcceleratorAdapter
+    from idbg.accelerators.adapter import Capabilities as Capabilities
+    from idbg.accelerators.adapter import CompilationResult as CompilationResult
+    from idbg.accelerators.adapter import CompilationStatus as CompilationStatus
+    from idbg.accelerators.model import Accelerator as Accelerator
+    from idbg.api import check as check
+    from idbg.api import run_program as run_program
     from idbg.engine.backends import aot_backend as aot_backend
     from idbg.engine.backends import aot_mock_backend as aot_mock_backend
     from idbg.engine.backends import backend as backend
     from idbg.engine.backends import mock_backend as mock_backend
     from idbg.engine.kerneldiff.api import KernelDiff as KernelDiff
     from idbg.engine.kerneldiff.api import quick_check as quick_check
-    from idbg.engine.kerneldiff.compare import compare_tensors as compare_tensors
-    from idbg.errors import ConstraintViolation as ConstraintViolation
-    from idbg.errors import IdbgError as IdbgError
-    from idbg.headless import check as check
-    from idbg.headless import run_program as run_program
-    from idbg.session import Session as Session
+    from idbg.engine.kerneldiff.tensors.compare import compare_tensors as compare_tensors
+    from idbg.schema.errors import ConstraintViolation as ConstraintViolation
+    from idbg.schema.errors import IdbgError as IdbgError
+    from idbg.session.session import Session as Session
 
 __version__ = "0.1.0"
 
 # name -> the module that has it
 _HOMES = {
-    "Accelerator": "idbg.accelerator",
-    "AcceleratorAdapter": "idbg.adapter",
-    "Capabilities": "idbg.adapter",
-    "CompilationResult": "idbg.adapter",
-    "CompilationStatus": "idbg.adapter",
-    "ConstraintViolation": "idbg.errors",
-    "IdbgError": "idbg.errors",
+    "Accelerator": "idbg.accelerators.model",
+    "AcceleratorAdapter": "idbg.accelerators.adapter",
+    "Capabilities": "idbg.accelerators.adapter",
+    "CompilationResult": "idbg.accelerators.adapter",
+    "CompilationStatus": "idbg.accelerators.adapter",
+    "ConstraintViolation": "idbg.schema.errors",
+    "IdbgError": "idbg.schema.errors",
     "KernelDiff": "idbg.engine.kerneldiff.api",
-    "Session": "idbg.session",
+    "Session": "idbg.session.session",
     "aot_backend": "idbg.engine.backends",
     "aot_mock_backend": "idbg.engine.backends",
     "backend": "idbg.engine.backends",
-    "check": "idbg.headless",
-    "compare_tensors": "idbg.engine.kerneldiff.compare",
+    "check": "idbg.api",
+    "compare_tensors": "idbg.engine.kerneldiff.tensors.compare",
     "mock_backend": "idbg.engine.backends",
     "quick_check": "idbg.engine.kerneldiff.api",
-    "run_program": "idbg.headless",
+    "run_program": "idbg.api",
 }
 
 __all__ = [  # noqa: RUF022

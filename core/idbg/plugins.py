@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-from idbg.errors import said
+from idbg.schema.errors import said
 
 
 class Loaded:

@@ -1,6 +1,6 @@
 """Which panes can the first screen do without? Their frames stand there while they are imported and made."""
 
-from idbg_tui.panes.pane import Pane
+from idbg_tui.panes.base import Pane
 
 
 class Frame(Pane):
@@ -21,9 +21,9 @@ def frames() -> list[Pane]:
 
 def made() -> list[Pane]:
     """The panes themselves, in the order of their frames. To import them takes as long as the first paint."""
-    from idbg_tui.panes.benchmarks import BenchmarksPane
-    from idbg_tui.panes.kernel_diff import KernelDiffPane
-    from idbg_tui.panes.log import LogPane
-    from idbg_tui.panes.rules import RulesPane
+    from idbg_tui.panes.benchmarks.pane import BenchmarksPane
+    from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
+    from idbg_tui.panes.log.pane import LogPane
+    from idbg_tui.panes.rules.pane import RulesPane
 
     return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane()]

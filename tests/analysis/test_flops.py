@@ -10,11 +10,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from idbg import ops
+from idbg.analysis import ops
 from idbg.analysis.flops import flops
 from idbg.engine.capture.fx import graph_of
 from idbg.engine.compat import tensor_meta
-from idbg.records import Graph, GraphId, Node, Sym, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, Sym, TensorMeta
 
 Function = Callable[..., object]
 Shapes = tuple[tuple[int, ...], ...]

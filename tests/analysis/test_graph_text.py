@@ -1,7 +1,7 @@
 """What is known of a printed graph from its text alone."""
 
 from idbg.analysis.graph_text import read_graph
-from idbg.records import Graph, GraphId
+from idbg.schema.graphs import Graph, GraphId
 
 
 def read(body: str) -> Graph:

@@ -4,7 +4,7 @@ import pytest
 
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.liveness import Alive, MemoryProfile, memory_profile
-from idbg.records import Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
+from idbg.schema.graphs import Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
 
 MB = 1 << 20
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from idbg import events
 from idbg.analysis.output_code import read_output_code
-from idbg.records import Kernel
+from idbg.schema import events
+from idbg.schema.code import Kernel
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl"))
 

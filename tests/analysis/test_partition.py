@@ -5,7 +5,7 @@ import random
 import pytest
 
 from idbg.analysis.partition import HOST, Boundary, Merge, best_merge, partition
-from idbg.records import Graph, GraphId, Node, Sym, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, Sym, TensorMeta
 
 F32 = TensorMeta("float32", (10,))  # 40 bytes
 

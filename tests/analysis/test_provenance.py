@@ -5,21 +5,12 @@ from time import perf_counter
 
 import pytest
 
-from idbg import events
 from idbg.analysis.provenance import Provenance
-from idbg.records import (
-    Graph,
-    GraphId,
-    Kernel,
-    KernelCall,
-    Links,
-    Node,
-    NodeId,
-    OutputCode,
-    Program,
-    Target,
-)
-from idbg.run import Run, fold
+from idbg.schema import events
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.graphs import Graph, GraphId, Links, Node, NodeId
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
 
 DYNAMO, JOINT = GraphId("0/0", "dynamo"), GraphId("0/0", "joint")
 FORWARD, BACKWARD = GraphId("0/0", "forward"), GraphId("0/0", "backward")

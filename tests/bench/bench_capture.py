@@ -33,8 +33,9 @@ def plain() -> float:
 
 
 def aot() -> float:
-    from idbg import accelerator, events
-    from idbg.records import Program, Target
+    from idbg.accelerators import model as accelerator
+    from idbg.schema import events
+    from idbg.schema.programs import Program, Target
     from idbg.worker.jobs import Jobs
     from idbg.worker.protocol import Compile
 

@@ -18,8 +18,9 @@ from benched import with_kernels
 from msgspec.structs import replace
 from recorded import state_of
 
-from idbg_tui import bench_charts, benching
-from idbg_tui.state import State
+from idbg_tui.panes.benchmarks import charts
+from idbg_tui.state import benching
+from idbg_tui.state.state import State
 
 DAYS, TIMES, BOUND = 100, 40, 10.0
 WIDTHS = {"80x24": 72, "110x32": 101, "160x45": 134}
@@ -50,13 +51,13 @@ def main() -> None:
     samples = state.history.rows[0].latency_ms
     assert samples is not None
     for size, width in WIDTHS.items():
-        for place, make in enumerate(bench_charts.CHARTS):
+        for place, make in enumerate(charts.CHARTS):
 
             def draw(place: int = place, width: int = width) -> object:
-                return bench_charts.entries(state, place, width, numbers=False)
+                return charts.entries(state, place, width, numbers=False)
 
             line(f"{size} {make(state).name}", best(draw), "ms", BOUND)
-        line(f"{size} samples", best(lambda width=width: bench_charts.histogram(samples.samples, width)), "ms", BOUND)
+        line(f"{size} samples", best(lambda width=width: charts.histogram(samples.samples, width)), "ms", BOUND)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import torch
 
-from idbg.engine.kerneldiff import native
-from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.engine.kerneldiff.tensors import native
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

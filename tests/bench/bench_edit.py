@@ -15,9 +15,9 @@ from pathlib import Path
 
 from bench_browser import big_graph, line, write_session
 
-from idbg import events
-from idbg.session import Session
-from idbg.settings import Settings
+from idbg.config.settings import Settings
+from idbg.schema import events
+from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 
 RULES = """name = "bench"

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from idbg.bench.kernels import KernelTimes
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import seconds
 from idbg.engine.bench.launches import Clock
+from idbg.schema.kernel_times import KernelTimes
 
 WANTED = 100e-6  # seconds a kernel
 BOUND = 5.0  # percent

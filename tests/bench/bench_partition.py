@@ -19,7 +19,7 @@ from torch.fx.passes.operator_support import create_op_support
 
 from idbg.analysis.partition import best_merge, partition
 from idbg.engine.capture.fx import graph_of
-from idbg.records import Graph, GraphId, Node, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 
 BOUND_MS = 1000.0
 TORCH_LIMIT_MS = 10_000.0

@@ -21,7 +21,7 @@ from torch.fx import GraphModule
 
 from idbg.analysis.liveness import memory_profile
 from idbg.engine.capture.fx import graph_of
-from idbg.records import Graph, GraphId
+from idbg.schema.graphs import Graph, GraphId
 
 BOUND_S = 0.4
 BOUND_RATIO = 10.0

@@ -15,10 +15,10 @@ from time import perf_counter
 
 import msgspec
 
-from idbg import accelerator
+from idbg.accelerators import model
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.constraints.alignment import Alignment
-from idbg.records import Graph, GraphId, Node, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 
 OPS = ("add.Tensor", "mul.Tensor", "mm.default", "relu.default", "convolution.default", "sum.default", "view.default")
 CHECK_MS, CHANGE_MS = 300.0, 50.0
@@ -81,8 +81,8 @@ def each_node(big: Graph, rules: tuple[Constraint, ...]) -> int:
 
 def measure(name: str, count: int, *, looks: int) -> None:
     big = graph(count, looks=looks)
-    text, _ = accelerator.find("mock")
-    rules = accelerator.parse(accelerator.with_value(text, "dtype", "allowed", ["bfloat16"])).rules
+    text, _ = model.find("mock")
+    rules = model.parse(model.with_value(text, "dtype", "allowed", ["bfloat16"])).rules
     first = samples_ms(lambda: shown(Checker(big).check(rules)), 5)
     report(f"{name}: first check, with the index", first, bound=CHECK_MS)
     checker = Checker(big)
@@ -95,11 +95,11 @@ def measure(name: str, count: int, *, looks: int) -> None:
         shown(found)
 
     report(f"{name}: an edit ({len(before):,} violations)", samples_ms(edit, 20), bound=CHANGE_MS)
-    presets = cycle([accelerator.parse(accelerator.find(preset)[0]).rules for preset in accelerator.names()])
+    presets = cycle([model.parse(model.find(preset)[0]).rules for preset in model.names()])
     checker.whole.profile(weights=True)  # the screen has it by then: it shows the peak from the start
     checker.whole.profile(weights=False)
-    repeat = 2 * len(accelerator.names())
-    report(f"{name}: a switch among {len(accelerator.names())} presets",
+    repeat = 2 * len(model.names())
+    report(f"{name}: a switch among {len(model.names())} presets",
            samples_ms(lambda: shown(checker.check(next(presets))), repeat), bound=CHANGE_MS)  # fmt: skip
     if looks < 1000:
         start = perf_counter()

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import idbg
-import idbg.one_run
-from idbg import accelerator, cli
-from idbg.session import Session
+import idbg.cli.one_run
+from idbg import cli
+from idbg.accelerators import model
+from idbg.session.session import Session
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 CHILD = f"""
 import os, sys, time
 from idbg import events
-from idbg.records import Failure
+from idbg.schema.graphs import Failure
 from idbg.worker import protocol
 from msgspec.structs import replace
 requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
@@ -62,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pads.toml").write_text(PADS)
     (tmp_path / "any.toml").write_text('name = "any"\n')
     fake = functools.partial(Session, command=(sys.executable, "-c", CHILD))
-    monkeypatch.setattr(idbg.one_run, "Session", fake)
+    monkeypatch.setattr(idbg.cli.one_run, "Session", fake)
     return tmp_path
 
 
@@ -100,7 +101,7 @@ def test_json_is_all_there_is_on_stdout(capfdbinary: pytest.CaptureFixture[bytes
 def test_with_no_accelerator_named_all_presets_are_asked(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     cli.main(["check", "plain.py", "--json"])
     told = json.loads(capfdbinary.readouterr().out)
-    assert sorted(each["name"] for each in told["accelerators"]) == sorted(accelerator.names())
+    assert sorted(each["name"] for each in told["accelerators"]) == sorted(model.names())
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def test_an_unknown_stage_is_bad_usage() -> None:
 
 
 MAIN = f"""
-import functools, sys, idbg.one_run
+import functools, sys, idbg.cli.one_run
 from idbg import cli
-from idbg.session import Session
-idbg.one_run.Session = functools.partial(Session, command=(sys.executable, "-c", {CHILD!r}))
+from idbg.session.session import Session
+idbg.cli.one_run.Session = functools.partial(Session, command=(sys.executable, "-c", {CHILD!r}))
 sys.exit(cli.main())
 """
 ENVIRON = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "core"), os.environ.get("PYTHONPATH", "")]))

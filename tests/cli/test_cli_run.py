@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-import idbg.one_run
+import idbg.cli.one_run
 from idbg import cli
-from idbg.progress import Progress
-from idbg.session import Session
+from idbg.cli.progress import Progress
+from idbg.session.session import Session
 
 FAKE_CHILD = Path(__file__).parents[1] / "worker" / "fake_child.py"
 MAIN = f"""
-import functools, signal, sys, idbg.one_run
+import functools, signal, sys, idbg.cli.one_run
 from idbg import cli
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored from the start, and then stays so
-from idbg.session import Session
-idbg.one_run.Session = functools.partial(Session, command=(sys.executable, {str(FAKE_CHILD)!r}))
+from idbg.session.session import Session
+idbg.cli.one_run.Session = functools.partial(Session, command=(sys.executable, {str(FAKE_CHILD)!r}))
 sys.exit(cli.main())
 """
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     fake = functools.partial(Session, command=(sys.executable, str(FAKE_CHILD)))
-    monkeypatch.setattr(idbg.one_run, "Session", fake)
+    monkeypatch.setattr(idbg.cli.one_run, "Session", fake)
     return tmp_path
 
 
@@ -87,7 +87,7 @@ def test_json_is_all_there_is_on_stdout(folder: Path, capfdbinary: pytest.Captur
     cli.main(["run", program(folder, "print"), "--json", "--", "--json", "-x"])
     written = capfdbinary.readouterr()
     report = json.loads(written.out)
-    assert report["schema"] == "idbg.run/1"
+    assert report["schema"] == "idbg.schema.runs/1"
     assert report["verdict"] == "clean"
     assert report["output"] == "hello from stdout\n"
     assert report["program"]["argv"] == ["--json", "-x"]
@@ -201,7 +201,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def test_on_a_terminal_the_phase_is_one_line_and_output_passes_by() -> None:
-    from idbg.events import OutputWritten, PhaseChanged, RunEnded
+    from idbg.schema.events import OutputWritten, PhaseChanged, RunEnded
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

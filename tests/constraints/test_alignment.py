@@ -4,7 +4,7 @@ import pytest
 
 from idbg.constraints import BadValue, Look
 from idbg.constraints.alignment import Alignment
-from idbg.records import Dim, Node, Sym, TensorMeta
+from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
 
 
 def node(*shapes: tuple[Dim, ...]) -> Node:

@@ -4,7 +4,7 @@ import pytest
 
 from idbg.constraints import BadValue, Finding
 from idbg.constraints.dtype import Dtype
-from idbg.records import DTYPES, Node, TensorMeta
+from idbg.schema.graphs import DTYPES, Node, TensorMeta
 
 
 def check(rule: Dtype, *dtypes: str, op: str = "call_function", role: str = "intermediate") -> list[Finding]:

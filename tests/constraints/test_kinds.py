@@ -5,9 +5,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from idbg import accelerator, constraints, plugins
+from idbg import constraints, plugins
+from idbg.accelerators import model
 from idbg.constraints import Constraint, Finding, Look
-from idbg.errors import AcceleratorError
+from idbg.schema.errors import AcceleratorError
 
 
 class Depth(Constraint, frozen=True, tag="depth"):
@@ -57,12 +58,12 @@ def test_rules_of_ours_are_read_without_a_look_at_other_packages(monkeypatch: py
 
     monkeypatch.setattr(plugins, "points", never)
     plugins.names.cache_clear()
-    assert accelerator.parse(accelerator.find("mock")[0]).rules
-    assert accelerator.is_preset("mock") and accelerator.default_for("inductor") == "mock"
+    assert model.parse(model.find("mock")[0]).rules
+    assert model.is_preset("mock") and model.default_for("inductor") == "mock"
 
 
 def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:
-    rule, _ = accelerator.parse('[[rules]]\nkind = "depth"\nmost = 4').rules
+    rule, _ = model.parse('[[rules]]\nkind = "depth"\nmost = 4').rules
     assert type(rule).__name__ == "Depth" and rule.name == "depth"
 
 
@@ -76,7 +77,7 @@ def test_a_broken_plug_in_is_listed_with_its_error_and_stops_nothing(plugged: No
 
 def test_using_the_rule_of_a_broken_plug_in_says_what_is_broken(plugged: None) -> None:
     with pytest.raises(AcceleratorError, match="No module named") as raised:
-        accelerator.parse('name = "a"\n[[rules]]\nkind = "gone"\n')
+        model.parse('name = "a"\n[[rules]]\nkind = "gone"\n')
     assert raised.value.line == 3
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from idbg.constraints import BadValue
 from idbg.constraints.layout import Layout, is_laid_out
-from idbg.records import Dim, Node, Sym, TensorMeta
+from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
 
 
 def tensor(shape: tuple[Dim, ...], stride: tuple[Dim, ...]) -> TensorMeta:

@@ -6,7 +6,7 @@ import pytest
 
 from idbg.constraints import BadValue
 from idbg.constraints.memory import Memory, stored_bytes
-from idbg.records import Dim, Node, Sym, TensorMeta
+from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
 
 
 def check(

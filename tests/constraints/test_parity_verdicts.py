@@ -5,14 +5,14 @@ The numbers are those of the parity list; the same verdicts through torch.compil
 
 import pytest
 
-from idbg.accelerator import Accelerator, find, parse
+from idbg.accelerators.model import Accelerator, find, parse
 from idbg.constraints import Constraint, check
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.layout import Layout
 from idbg.constraints.memory import Memory
 from idbg.constraints.unsupported_ops import UnsupportedOps
-from idbg.records import Dim, Graph, GraphId, Node, Sym, TensorMeta
+from idbg.schema.graphs import Dim, Graph, GraphId, Node, Sym, TensorMeta
 
 
 def strides(shape: tuple[Dim, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from idbg.constraints import Constraint, check
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.rank import Rank
 from idbg.constraints.unsupported_ops import UnsupportedOps
-from idbg.records import Graph, GraphId, Node, Stage, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, Stage, TensorMeta
 
 
 def tensor(*shape: int, dtype: str = "float32") -> TensorMeta:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from idbg import accelerator
+from idbg.accelerators import model
 from idbg.constraints.unsupported_ops import UnsupportedOps
-from idbg.records import Node, TensorMeta
+from idbg.schema.graphs import Node, TensorMeta
 
 
 def call(target: str, args: str = "", op: str = "call_function") -> Node:
@@ -100,6 +100,6 @@ def test_nothing_is_denied_by_an_empty_list() -> None:
     ],
 )
 def test_the_mock_accelerator_denies_its_list_at_every_stage(node: Node) -> None:
-    text, _ = accelerator.find("mock")
-    (rule,) = [rule for rule in accelerator.parse(text).rules if isinstance(rule, UnsupportedOps)]
+    text, _ = model.find("mock")
+    (rule,) = [rule for rule in model.parse(text).rules if isinstance(rule, UnsupportedOps)]
     assert list(rule.check(node))

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from idbg import accelerator, events
-from idbg.records import Program, Target
-from idbg.run import Run, fold
+from idbg.accelerators import model
+from idbg.schema import events
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def ran(tmp_path: Path) -> Callable[..., Run]:
         told: list[events.SessionEvent] = []
         path = tmp_path / "subject.py"
         path.write_text(text)
-        rules = str(target.pop("rules", "")) or accelerator.find("mock")[0]
+        rules = str(target.pop("rules", "")) or model.find("mock")[0]
         program, chosen = Program(str(path), cwd=str(tmp_path)), Target(**{"backend": "mock", "rules": rules, **target})
         told.append(events.RunStarted(run=1, program=program, target=chosen))
         told.append(Jobs(told.append).compile(Compile(1, program, chosen, str(tmp_path / "repros"))))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import torch
 
-from idbg import events
-from idbg.records import Graph, Node, Program, Stage, Target
+from idbg.schema import events
+from idbg.schema.graphs import Graph, Node, Stage
+from idbg.schema.programs import Program, Target
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 

@@ -16,7 +16,7 @@ import torch._inductor.codecache as codecache
 import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 
-from idbg.engine import compat_scratch
+from idbg.engine.compat import scratch
 
 SOURCE = 'extern "C" int kernel() {{ return {number}; }}'
 
@@ -73,7 +73,7 @@ def driver() -> None:
 
 
 def main() -> None:
-    compat_scratch.begin()
+    scratch.begin()
     match sys.argv[1]:
         case "kill":
             kill(int(sys.argv[2]), int(sys.argv[3]))

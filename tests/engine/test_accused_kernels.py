@@ -11,13 +11,13 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from idbg.diff import KernelError
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.judge import judged
-from idbg.engine.kerneldiff.observe import first_bad, observe_model
-from idbg.engine.kerneldiff.references import Both, References
-from idbg.engine.kerneldiff.rounding import Rounding
+from idbg.engine.kerneldiff.kernels.judge import judged
+from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model
+from idbg.engine.kerneldiff.kernels.references import Both, References
+from idbg.engine.kerneldiff.kernels.rounding import Rounding
 from idbg.reports.diff import summary
+from idbg.schema.diff import KernelError
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, edit: Callable[[str], str]) -> None:

@@ -14,9 +14,9 @@ import torch
 
 import idbg
 from idbg import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus, ConstraintViolation, plugins
-from idbg.adapter import AdapterError
+from idbg.accelerators.adapter import AdapterError
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.events import Noted, SessionEvent
+from idbg.schema.events import Noted, SessionEvent
 
 PACKAGE = Path(__file__).resolve().parents[2] / "examples" / "adapter_package"
 SUCCESS, PARTIAL = CompilationStatus.SUCCESS, CompilationStatus.PARTIAL

@@ -13,16 +13,16 @@ from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg.analysis.output_code import read_output_code
-from idbg.bench.kernels import KernelTimes, Peaks
-from idbg.engine import compat_diff
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.launches import Launched, launches
 from idbg.engine.bench.peaks import BUSY, peaks, place, unmeasured
 from idbg.engine.bench.work import Look
-from idbg.engine.kerneldiff.watch import output_code
-from idbg.engine.kerneldiff.wrapper_lines import AROUND, Launch, routed
-from idbg.errors import BadInput
-from idbg.records import Kernel, OutputCode
+from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
+from idbg.engine.kerneldiff.kernels.watch import output_code
+from idbg.schema.code import Kernel, OutputCode
+from idbg.schema.errors import BadInput
+from idbg.schema.kernel_times import KernelTimes, Peaks
 
 CPU = torch.device("cpu")
 NAP = 2e-3  # seconds
@@ -98,7 +98,7 @@ def test_each_launch_is_timed_with_its_bytes_and_flops(cache: Path):
 
 def test_handles_and_nodes_are_those_of_the_output_code(cache: Path):
     codes: list[OutputCode] = []
-    with compat_diff.inductor_graphs(lambda graph: codes.append(output_code(graph))):
+    with comparing.inductor_graphs(lambda graph: codes.append(output_code(graph))):
         found = times_of(dense, torch.randn(8, 8), torch.randn(8, 8), cache=cache)
     listed = {(kernel.name, call.handle, call.line, call.nodes) for kernel in codes[0].kernels for call in kernel.calls}
     assert {(kernel.name, kernel.handle, kernel.line, kernel.nodes) for kernel in found.kernels} == listed
@@ -185,8 +185,8 @@ def test_afterwards_nothing_is_hooked_and_nothing_is_set(cache: Path):
     compiled = torch.compile(dense)
     args = torch.randn(8, 8), torch.randn(8, 8)
     settings = torch._inductor.config.save_config_portable()
-    graphs: list[compat_diff.InductorGraph] = []
-    with compat_diff.inductor_graphs(graphs.append):
+    graphs: list[comparing.InductorGraph] = []
+    with comparing.inductor_graphs(graphs.append):
         times_of(dense, *args, compile=lambda _: compiled, cache=cache)
     (graph,) = graphs
     assert torch._inductor.config.save_config_portable() == settings
@@ -289,7 +289,7 @@ def looked_at(*nodes: tuple[str, ...]) -> Look:
     """At Triton kernels that stand for these nodes, each launched once with three tensors."""
     x = torch.randn(8, 8)
     gm = make_fx(lambda x, w: torch.mm(x, w).sin(), tracing_mode="fake")(x, x)
-    graph = compat_diff.InductorGraph(gm, "inference", (), (), {}, None, False)
+    graph = comparing.InductorGraph(gm, "inference", (), (), {}, None, False)
     kernel = Kernel(frame="0/0", part="inference", name="triton_", language="triton", source=TRITON)
     look = Look([Launched("0/0", graph, Launch("triton_", "", 1, each, ()), kernel) for each in nodes])
     for number in range(len(nodes)):

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.bench.records import Backend, Subject
 from idbg.engine.bench import busy, measure, memory, sizes
 from idbg.engine.bench.latency import latency, resolution, settle
-from idbg.engine.program import Workload
-from idbg.errors import BadInput
-from idbg.records import Program
+from idbg.engine.program.load import Workload
+from idbg.schema.bench import Backend, Subject
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program
 
 
 def test_a_call_takes_as_long_as_it_takes() -> None:

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 import torch
 
-from idbg import places
 from idbg.bench import process, runner
-from idbg.bench.records import Backend, Failed, Subject, Task, Timed
 from idbg.bench.steps import PLANS, Step
+from idbg.config import places
 from idbg.engine.bench import peaks
-from idbg.records import Program
+from idbg.schema.bench import Backend, Failed, Subject, Task, Timed
+from idbg.schema.programs import Program
 
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"
 

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from idbg.engine.kerneldiff.bisect import first_bad_node
+from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 
 
 def program(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

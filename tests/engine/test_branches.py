@@ -6,7 +6,7 @@ import pytest
 
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.provenance import Provenance
-from idbg.run import Run
+from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
 

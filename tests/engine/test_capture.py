@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from idbg import accelerator, events
+from idbg.accelerators import model
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.provenance import Provenance
-from idbg.records import GraphId, NodeId, Program, Sym, Target
-from idbg.run import Run, fold
+from idbg.schema import events
+from idbg.schema.graphs import GraphId, NodeId, Sym
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
@@ -44,7 +46,7 @@ def compiled(tmp_path: Path) -> Runner:
     """Compile a program's text in this process, through the worker's own job."""
     told: list[events.SessionEvent] = []
     jobs = Jobs(told.append)
-    rules, _ = accelerator.find("mock")
+    rules, _ = model.find("mock")
 
     def run(text: str, *, number: int = 1, **target: object) -> Run:
         path = tmp_path / "subject.py"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from idbg.diff import DECADES, TensorDiff
-from idbg.engine.kerneldiff import native
-from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors, relative_rmse
-from idbg.errors import BadInput
+from idbg.engine.kerneldiff.tensors import native
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.schema.diff import DECADES, TensorDiff
+from idbg.schema.errors import BadInput
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2)
 INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64)

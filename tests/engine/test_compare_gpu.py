@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from idbg.engine.kerneldiff import figures as at
-from idbg.engine.kerneldiff import sums
-from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors
-from idbg.engine.kerneldiff.figures import Rule, grid_of
-from idbg.engine.kerneldiff.pieces import Matrix
+from idbg.engine.kerneldiff.tensors import figures as at
+from idbg.engine.kerneldiff.tensors import sums
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
+from idbg.engine.kerneldiff.tensors.figures import Rule, grid_of
+from idbg.engine.kerneldiff.tensors.pieces import Matrix
 
 DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 SHAPES = ((1, 1), (3, 70), (1, 3000), (3000, 1), (70, 33))
@@ -37,7 +37,7 @@ def noisy(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> list[torch
 
 
 def assert_same_figures(device: str, shapes: tuple[tuple[int, int], ...], dtypes: tuple[torch.dtype, ...]) -> None:
-    from idbg.engine.kerneldiff import cuda
+    from idbg.engine.kerneldiff.tensors import cuda
 
     rule, where = Rule(1e-5, 1e-4), torch.device(device, 0) if device == "cuda" else torch.device(device)
     for dtype, shape, full, three in itertools.product(dtypes, shapes, (True, False), (True, False)):

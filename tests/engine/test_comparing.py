@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg import events
-from idbg.diff import Comparison, DiffReport
-from idbg.events import SessionEvent
-from idbg.records import Program, Target
+from idbg.schema import events
+from idbg.schema.diff import Comparison, DiffReport
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Program, Target
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 

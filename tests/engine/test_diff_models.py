@@ -11,9 +11,9 @@ from diff_models import MODELS
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from idbg.diff import DiffReport
 from idbg.engine import compat
 from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.schema.diff import DiffReport
 
 pytestmark = pytest.mark.slow
 

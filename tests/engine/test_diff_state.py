@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.sides import run_eager
-from idbg.engine.kerneldiff.subject import Subject
-from idbg.engine.program import Workload
+from idbg.engine.kerneldiff.sides.sides import run_eager
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.program.load import Workload
 
 CALLS: list[int] = []
 SEEN: dict[str, int] = {"calls": 0}

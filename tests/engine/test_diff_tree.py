@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.agreement import How, compared, uncompared
-from idbg.engine.kerneldiff.tree import Again, leaves, mapped, shared, snapshot
+from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
+from idbg.engine.kerneldiff.tensors.tree import Again, leaves, mapped, shared, snapshot
 
 Point = namedtuple("Point", "x y")
 ONE, TWO = torch.ones(2), torch.full((2,), 2.0)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from idbg.diff import LARGEST
-from idbg.engine.kerneldiff.error_map import COLUMNS, ROWS, error_map
-from idbg.errors import BadInput
+from idbg.engine.kerneldiff.tensors.error_map import COLUMNS, ROWS, error_map
+from idbg.schema.diff import LARGEST
+from idbg.schema.errors import BadInput
 
 
 def test_one_wrong_element_is_the_only_cell_that_is_not_zero() -> None:

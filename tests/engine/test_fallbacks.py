@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch._dynamo.backends import registry
 
-from idbg.bench.records import Backend, Failed, Subject
-from idbg.engine import fallbacks
 from idbg.engine.bench import measure
+from idbg.engine.failures import fallbacks
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.records import Program
+from idbg.schema.bench import Backend, Failed, Subject
+from idbg.schema.programs import Program
 
 SHY = """
 import logging

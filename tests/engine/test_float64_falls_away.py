@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.float64 import Float64, NotInFloat64
-from idbg.engine.kerneldiff.sides import eagers_draws
-from idbg.engine.kerneldiff.subject import Subject
-from idbg.engine.program import Workload
+from idbg.engine.kerneldiff.sides.float64 import Float64, NotInFloat64
+from idbg.engine.kerneldiff.sides.sides import eagers_draws
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.program.load import Workload
 
 ENDS = torch.tensor([8, 16, 24, 30], dtype=torch.int32)  # the last rows are in no group
 Shapes = tuple[tuple[int, ...], tuple[int, ...]]

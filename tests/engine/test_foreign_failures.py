@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch._dynamo.backends import registry
 
-from idbg.bench.records import Backend, Failed, Subject
 from idbg.engine.bench import measure
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.records import Failure, Program
+from idbg.schema.bench import Backend, Failed, Subject
+from idbg.schema.programs import Failure, Program
 
 HINT = "idbg_far_backend, the package of the backend far"
 

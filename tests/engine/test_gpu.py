@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg import accelerator, events
+from idbg.accelerators import model
 from idbg.analysis.provenance import Provenance
-from idbg.records import Program, Target
-from idbg.run import Run, fold
+from idbg.schema import events
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 
@@ -20,7 +21,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def compiled(tmp_path: Path, example: str, jobs: Jobs, told: list[events.SessionEvent], **target: object) -> Run:
     program = Program(str(EXAMPLES / example), cwd=str(tmp_path))
-    rules, _ = accelerator.find("mock")
+    rules, _ = model.find("mock")
     chosen = Target(rules=rules, device="cuda", **target)
     told.append(events.RunStarted(run=1, program=program, target=chosen))
     told.append(jobs.compile(Compile(1, program, chosen, str(tmp_path))))

@@ -13,13 +13,13 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import idbg
-from idbg import ops
+from idbg.analysis import ops
 from idbg.analysis.flops import flops
 from idbg.analysis.liveness import memory_profile
 from idbg.engine import compat
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.fx import graph_of
-from idbg.records import Graph, GraphId, Part
+from idbg.schema.graphs import Graph, GraphId, Part
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from idbg import accelerator, events
+from idbg.accelerators import model
 from idbg.engine.capture.run import current
-from idbg.records import GraphId, Program, Target
-from idbg.run import Run, fold
-from idbg.session import Session
+from idbg.schema import events
+from idbg.schema.graphs import GraphId
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
+from idbg.session.session import Session
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 
@@ -23,7 +25,7 @@ def run(
     jobs.emit = told.append
     path = folder / "subject.py"
     path.write_text(text)
-    rules = str(target.pop("rules", "")) or accelerator.find("mock")[0]
+    rules = str(target.pop("rules", "")) or model.find("mock")[0]
     program, chosen = Program(str(path), cwd=str(folder)), Target(**{"backend": "mock", "rules": rules, **target})
     told.append(events.RunStarted(run=1, program=program, target=chosen))
     told.append(jobs.compile(Compile(1, program, chosen, str(folder / "repros"))))

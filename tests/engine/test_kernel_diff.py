@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
-from idbg.diff import DiffReport, TensorDiff
 from idbg.engine.backends import backend
 from idbg.engine.kerneldiff.api import KernelDiff, quick_check
-from idbg.errors import BadInput
 from idbg.reports.diff import to_json
+from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.errors import BadInput
 
 Outputs = list[Tensor]
 Spoil = Callable[[Outputs], Any]

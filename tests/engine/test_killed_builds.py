@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from idbg.engine.torn import is_torn
-from idbg.events import PhaseChanged
-from idbg.records import Program, Target
-from idbg.session import Session
+from idbg.engine.failures.torn import is_torn
+from idbg.schema.events import PhaseChanged
+from idbg.schema.programs import Program, Target
+from idbg.session.session import Session
 
 SCRIPT = str(Path(__file__).with_name("small_builds.py"))
 # A compiler whose linker is stopped at the worst moment: its output is there, and empty. It leaves only to SIGKILL.

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from idbg import events
 from idbg.engine.lowered import lowered, occupied
-from idbg.errors import BadInput
-from idbg.records import Kernel, Program, Target
-from idbg.run import fold
+from idbg.schema import events
+from idbg.schema.code import Kernel
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, LowerKernel
 

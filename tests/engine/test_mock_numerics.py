@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import idbg
+from idbg.accelerators.numerics import ACCUMULATES, Numerics
 from idbg.engine.backends.rounding import Rounding
-from idbg.numerics import ACCUMULATES, Numerics
 
 RULES = '[[rules]]\nkind = "dtype"\nallowed = ["f16", "bf16", "f32", "f64", "i64", "bool"]\n'
 

@@ -13,13 +13,13 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 from torch.nn import functional as F
 
-from idbg import accelerator
-from idbg.diff import KernelError
-from idbg.engine.kerneldiff.observe import first_bad, observe, observe_model, observing
-from idbg.engine.kerneldiff.wrapper_lines import AFTER, ENTER
-from idbg.errors import BadInput
-from idbg.records import Program, Target
-from idbg.run import fold
+from idbg.accelerators import model as accelerator
+from idbg.engine.instrument.wrapper_lines import AFTER, ENTER
+from idbg.engine.kerneldiff.kernels.observe import first_bad, observe, observe_model, observing
+from idbg.schema.diff import KernelError
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 
@@ -314,7 +314,7 @@ def test_in_a_session_kernels_are_those_of_the_captured_code(tmp_path: Path):
     told = []
     rules, _ = accelerator.find("mock")
     program, target = Program(str(path), cwd=str(tmp_path)), Target(backend="inductor", rules=rules)
-    from idbg import events
+    from idbg.schema import events
 
     told.append(events.RunStarted(run=1, program=program, target=target))
     jobs = Jobs(told.append)

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from idbg.analysis.output_code import read_output_code
-from idbg.engine import compat_diff
-from idbg.engine.kerneldiff.judge import Size, judged, measured
-from idbg.engine.kerneldiff.philox import drawn
-from idbg.engine.kerneldiff.references import Both, References, Unknown, copied
-from idbg.engine.kerneldiff.wrapper_lines import read_wrapper
+from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_lines import read_wrapper
+from idbg.engine.kerneldiff.kernels.judge import Size, judged, measured
+from idbg.engine.kerneldiff.kernels.philox import drawn
+from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown, copied
 
 TRITON = """
 class Runner:
@@ -156,7 +156,7 @@ def test_attention_without_dropout_is_compared_and_its_generators_state_is_not()
 
     with torch._subclasses.FakeTensorMode():
         gm = traced(attention, torch.empty(1, 2, 8, 16, dtype=torch.float16, device="cuda"))
-    found = {node.name: compat_diff.is_random(node) for node in gm.graph.nodes}
+    found = {node.name: comparing.is_random(node) for node in gm.graph.nodes}
     assert not found["_scaled_dot_product_flash_attention"] and not found["getitem"]
     assert found["getitem_6"]
 

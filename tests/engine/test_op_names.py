@@ -2,7 +2,7 @@
 
 import op_names
 
-from idbg.rule_warnings import op_names as known
+from idbg.accelerators.lint import op_names as known
 
 
 def test_every_operator_of_this_torch_is_listed() -> None:

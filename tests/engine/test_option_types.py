@@ -7,10 +7,10 @@ import torch._inductor.config
 
 from idbg.engine import compat
 from idbg.engine.backends import find
-from idbg.engine.option_types import checked
-from idbg.engine.target import options_of
-from idbg.errors import BadInput
-from idbg.records import OptionValue, Target
+from idbg.engine.program.option_types import checked
+from idbg.engine.program.target import options_of
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import OptionValue, Target
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idbg.diff import DiffReport
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.otherwise import NOTE, OtherRoundings, added_up, not_computed
+from idbg.engine.kerneldiff.sides.otherwise import NOTE, OtherRoundings, added_up, not_computed
+from idbg.schema.diff import DiffReport
 
 
 def planted(model: nn.Module, x: Tensor, wrong: Callable[[Any], Any], monkeypatch: Any, **asked: Any) -> DiffReport:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.run import Run
+from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.diff import DiffReport, TensorDiff
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.compare import compare_tensors
-from idbg.engine.kerneldiff.form import forms, with_forms
+from idbg.engine.kerneldiff.sides.form import forms, with_forms
+from idbg.engine.kerneldiff.tensors.compare import compare_tensors
+from idbg.schema.diff import DiffReport, TensorDiff
 
 Change = Callable[[Tensor], Tensor]
 

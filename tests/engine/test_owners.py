@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.engine import owners
-from idbg.engine.failures import failure_of
-from idbg.engine.owners import Home
-from idbg.records import Failure, Program
+from idbg.engine.failures import owners
+from idbg.engine.failures.describe import failure_of
+from idbg.engine.failures.owners import Home
+from idbg.schema.programs import Failure, Program
 
 HERE = str(Path(__file__))
 
@@ -19,7 +19,7 @@ HERE = str(Path(__file__))
 def raised(compiled: Callable[..., object], *args: object, home: Home | None = None) -> Failure:
     torch._dynamo.reset()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("idbg.engine.failures.home_of", lambda backend: home or Home())
+        patch.setattr("idbg.engine.failures.describe.home_of", lambda backend: home or Home())
         try:
             compiled(*args)
         except Exception as error:

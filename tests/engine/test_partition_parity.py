@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from idbg.analysis.partition import partition
 from idbg.engine import compat
 from idbg.engine.capture.fx import graph_of
-from idbg.records import Graph, GraphId
+from idbg.schema.graphs import Graph, GraphId
 
 Sets = set[frozenset[str]]
 

@@ -11,13 +11,15 @@ from torch import nn
 from torch._inductor.fx_passes import memory_estimator
 from torch.fx import GraphModule
 
-from idbg import accelerator, events
+from idbg.accelerators import model as accelerator
 from idbg.analysis.liveness import memory_profile
 from idbg.engine import compat
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.fx import graph_of
-from idbg.records import Graph, GraphId, Part, Program, Target
-from idbg.run import fold
+from idbg.schema import events
+from idbg.schema.graphs import Graph, GraphId, Part
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 

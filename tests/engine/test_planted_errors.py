@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from idbg.diff import SideResult, TensorDiff
 from idbg.engine import compat
 from idbg.engine.kerneldiff import comparison
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.sides import Given, Side, run_eager
-from idbg.engine.kerneldiff.subject import Subject
+from idbg.engine.kerneldiff.sides.sides import Given, Side, run_eager
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.schema.diff import SideResult, TensorDiff
 
 pytestmark = pytest.mark.slow
 

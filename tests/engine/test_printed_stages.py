@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from idbg.run import Run
+from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
 

@@ -8,8 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from idbg import accelerator, events
-from idbg.records import NodeId, Program, Target
+from idbg.accelerators import model
+from idbg.schema import events
+from idbg.schema.graphs import NodeId
+from idbg.schema.programs import Program, Target
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile, WriteRepro
 
@@ -39,7 +41,7 @@ class Bench:
         self.jobs = Jobs(self.told.append)
         path = folder / "subject.py"
         path.write_text(text)
-        rules = rules or accelerator.find("mock")[0]
+        rules = rules or model.find("mock")[0]
         request = Compile(1, Program(str(path), cwd=str(folder)), Target(rules=rules, **target), str(folder / "repros"))
         self.ended = self.jobs.compile(request)
 

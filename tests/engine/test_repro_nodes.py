@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.records import Stage
+from idbg.schema.graphs import Stage
 from tests.engine.repro_bench import Bench, run
 
 PROGRAMS = {

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from idbg.cli import main
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.training_step import differentiates, failed_to_differentiate
+from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 
 STEP = """
 import torch
@@ -139,8 +139,8 @@ def test_a_program_that_fails_is_not_said_to_fail_in_float64() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float32, torch.bfloat16])
 def test_another_default_dtype_is_no_matter(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    from idbg.engine.kerneldiff import native
-    from idbg.engine.kerneldiff.compare import compare_tensors
+    from idbg.engine.kerneldiff.tensors import native
+    from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 
     monkeypatch.setattr(native, "ready", lambda: None)  # as while its kernel is being built
     torch.set_default_dtype(torch.float64)

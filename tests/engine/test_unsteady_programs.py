@@ -5,10 +5,10 @@ import time
 import torch
 from torch import Tensor, nn
 
-from idbg.diff import TensorDiff
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.compare import compare_tensors
-from idbg.engine.kerneldiff.steady import doubtful, with_steadiness
+from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
+from idbg.engine.kerneldiff.tensors.compare import compare_tensors
+from idbg.schema.diff import TensorDiff
 
 
 def test_a_program_that_reads_a_clock_does_not_pass() -> None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import idbg
-from idbg import events
 from idbg.constraints import Constraint
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
@@ -20,8 +19,9 @@ from idbg.constraints.layout import Layout
 from idbg.constraints.memory import Memory
 from idbg.constraints.peak_memory import PeakMemory
 from idbg.constraints.unsupported_ops import UnsupportedOps
-from idbg.records import Program, Target
-from idbg.run import fold
+from idbg.schema import events
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 

@@ -7,8 +7,8 @@ from math import inf, nan
 import pytest
 import torch
 
-from idbg.engine.kerneldiff import native
-from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.engine.kerneldiff.tensors import native
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
 
 
 @pytest.fixture(params=["torch", "compiled"], autouse=True)

@@ -11,9 +11,9 @@ from torch.masked import masked_tensor
 from torch.testing._internal.two_tensor import TwoTensor
 
 from idbg import KernelDiff, compare_tensors
-from idbg.engine.kerneldiff import native
-from idbg.engine.kerneldiff.compare import compare_sides, relative_rmse
-from idbg.engine.kerneldiff.kept import digest
+from idbg.engine.kerneldiff.tensors import native
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, relative_rmse
+from idbg.engine.kerneldiff.tensors.kept import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors", "ignore:.* is not implemented in")
 

@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 
 from idbg.bench.plan import subjects
-from idbg.bench.records import Backend, Subject
-from idbg.diff import Comparison
-from idbg.program_args import parse_program
-from idbg.records import Target
-from idbg.session import Session
+from idbg.config.arguments import parse_program
+from idbg.schema.bench import Backend, Subject
+from idbg.schema.diff import Comparison
+from idbg.schema.programs import Target
+from idbg.session.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -6,10 +6,10 @@ from math import inf
 import pytest
 import torch
 
-from idbg.diff import DiffReport, TensorDiff
-from idbg.engine.kerneldiff.compare import compare_sides, compare_tensors
+from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
 from idbg.reports.because import because
 from idbg.reports.diff import summary, to_json
+from idbg.schema.diff import DiffReport, TensorDiff
 
 LOSS = torch.tensor(6.79, dtype=torch.float64)
 MANY = torch.randn(40, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -97,7 +97,7 @@ def test_the_sentence_and_its_data_are_in_the_json():
 
 
 def test_an_infinity_that_json_has_carried_is_an_infinity_again():
-    from idbg.diff import sayable
+    from idbg.schema.diff import sayable
 
     found = compare_tensors(torch.ones(3), torch.full((3,), inf))
     (told,) = sayable(DiffReport(test="t", reference="r", verdict="failed", mode="tolerance", outputs=(found,))).outputs

@@ -5,8 +5,8 @@ import io
 import json
 
 from idbg.bench.change import change
-from idbg.bench.records import Latency, Machine, Row
 from idbg.reports import bench
+from idbg.schema.bench import Latency, Machine, Row
 
 
 def row(backend: str = "inductor", median: float | None = 2.5, **others: object) -> Row:

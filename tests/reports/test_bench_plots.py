@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from idbg.bench.records import Latency, Machine, Row
-from idbg.errors import BadInput, OutputError
 from idbg.reports import bench_plots
 from idbg.reports.bench_plots import Chart, Figure
+from idbg.schema.bench import Latency, Machine, Row
+from idbg.schema.errors import BadInput, OutputError
 
 
 def row(backend: str = "inductor", median: float | None = 2.0, **others: object) -> Row:

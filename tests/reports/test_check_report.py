@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from idbg import accelerator, events
+from idbg.accelerators import model
 from idbg.analysis.partition import partition
+from idbg.check.check import Check, Named, check, named, presets
 from idbg.constraints import check as check_graph
-from idbg.errors import AcceleratorError
-from idbg.records import Failure, Graph, GraphId, Node, Program, Target, TensorMeta
 from idbg.reports import check_json, check_text
-from idbg.reports.check import Check, Named, check, named, presets
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.json import run_report
-from idbg.run import Run, fold
+from idbg.schema import events
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.runs import Run, fold
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +40,7 @@ def recorded(name: str) -> Run:
 
 
 def rules(name: str, text: str) -> Named:
-    return Named(name, accelerator.parse(text), ())
+    return Named(name, model.parse(text), ())
 
 
 def checked(*texts: str, run: Run | None = None, level: str = "aten") -> Check:

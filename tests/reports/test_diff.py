@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from idbg.diff import Baseline, Block, Counts, DiffReport, KernelError, SideResult, TensorDiff, Variance, Worst
-from idbg.records import Failure, GraphId, TensorMeta
 from idbg.reports.diff import FAILED_SHOWN, LINE_LENGTH, REASONS_SHOWN, summary, to_json
+from idbg.schema.diff import Baseline, Block, Counts, DiffReport, KernelError, SideResult, TensorDiff, Variance, Worst
+from idbg.schema.graphs import GraphId, TensorMeta
+from idbg.schema.programs import Failure
 
 META = TensorMeta("float32", (4, 8), (8, 1), "cpu")
 BAD = TensorDiff(
@@ -69,7 +70,7 @@ def test_verdict_39_json_is_strict_and_figures_that_are_not_finite_are_text() ->
 
 def test_the_json_has_the_keys_of_the_issue_and_every_field_of_the_records() -> None:
     told = decoded(report(outputs=(BAD,), gradients=(GOOD,), kernels=KERNELS, first_bad_kernel=1))
-    assert told["schema"] == "idbg.diff/1" and told["verdict"] == "failed" and told["first_bad_kernel"] == 1
+    assert told["schema"] == "idbg.schema.diff/1" and told["verdict"] == "failed" and told["first_bad_kernel"] == 1
     for diff in (*told["outputs"], *told["gradients"]):
         assert set(diff) == {field.name for field in msgspec.structs.fields(TensorDiff)} | {"because"}
     assert {"name", "nodes", "file", "line", "error", "input_error", "observed"} <= set(told["kernels"][1])

@@ -7,27 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from idbg import events
-from idbg.records import (
-    Failure,
-    Frame,
-    Graph,
-    GraphBreak,
-    GraphId,
-    Kernel,
-    KernelCall,
-    Links,
-    Node,
-    NodeId,
-    OutputCode,
-    Program,
-    Sym,
-    Target,
-    TensorMeta,
-    Violation,
-)
 from idbg.reports import json as report
-from idbg.run import Run, fold
+from idbg.schema import events
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.runs import Run, fold
+from idbg.schema.violations import Violation
 
 ROOT = Path(__file__).parents[2]
 INFERENCE, POST = GraphId("0/0", "inference"), GraphId("0/0", "post_grad", "inference")
@@ -111,7 +97,7 @@ def test_the_keys_of_the_issue_are_all_there() -> None:
 def test_the_report_says_what_the_run_says() -> None:
     told = json.loads(report.encode(report.run_report(finished())))
     frame, node = told["frames"][0], told["frames"][0]["graphs"][0]["nodes"][0]
-    assert (told["schema"], told["verdict"], told["run"]) == ("idbg.run/1", "violations", 3)
+    assert (told["schema"], told["verdict"], told["run"]) == ("idbg.schema.runs/1", "violations", 3)
     assert (told["program"]["path"], told["program"]["argv"]) == ("m.py", ["--fast"])
     assert told["error"]["kind"] == "constraints"
     assert (told["output"], told["stderr"]) == ("hello world\n", "a warning\n")

@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
 from idbg.reports.kernels import WIDEST, report, to_json
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 
 PEAKS = Peaks(
     device="a machine",

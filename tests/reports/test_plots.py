@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from idbg.diff import LARGEST, ErrorMap
-from idbg.errors import BadInput, OutputError
 from idbg.reports.plots import save_error_map
+from idbg.schema.diff import LARGEST, ErrorMap
+from idbg.schema.errors import BadInput, OutputError
 
 FOUND = ErrorMap('out["a/b"]', (1,), (2, 3), ((0.0, 1e-6, LARGEST), (1e-3, 0.0, 0.5)))
 

@@ -1,21 +1,11 @@
 """The text report tells the verdict first, and fits a screen."""
 
-from idbg import events
-from idbg.records import (
-    Failure,
-    Graph,
-    GraphBreak,
-    GraphId,
-    Node,
-    NodeId,
-    Program,
-    Severity,
-    Target,
-    TensorMeta,
-    Violation,
-)
 from idbg.reports import text
-from idbg.run import Run
+from idbg.schema import events
+from idbg.schema.graphs import Graph, GraphBreak, GraphId, Node, NodeId, TensorMeta
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.runs import Run
+from idbg.schema.violations import Severity, Violation
 
 FORWARD, DYNAMO = GraphId("0/0", "forward"), GraphId("0/0", "dynamo")
 

@@ -9,17 +9,17 @@ from recorded import app_of, state_of
 from test_app import WIDE, settle, until
 from textual.pilot import Pilot
 
-from idbg import events
 from idbg.bench.history import History, default_path
-from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
-from idbg.bench.records import Latency, Row
-from idbg.records import Graph, GraphId, Node
 from idbg.reports import bench_plots
 from idbg.reports.bench_plots import Chart
-from idbg_tui import bench_list
+from idbg.schema import events
+from idbg.schema.bench import Latency, Row
+from idbg.schema.graphs import Graph, GraphId, Node
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg_tui.app import IdbgApp
-from idbg_tui.listing import Listing
-from idbg_tui.state import State
+from idbg_tui.panes.benchmarks import rows as bench_list
+from idbg_tui.state.state import State
+from idbg_tui.widgets.listing import Listing
 
 
 def rows() -> dict[str, Row]:

@@ -6,25 +6,14 @@ from pathlib import Path
 from textual.app import App, ComposeResult
 from textual.message import Message
 
-from idbg import events
-from idbg.events import SessionEvent
-from idbg.records import (
-    Frame,
-    Graph,
-    GraphId,
-    Kernel,
-    KernelCall,
-    Links,
-    Node,
-    OutputCode,
-    Program,
-    Sym,
-    Target,
-    TensorMeta,
-)
+from idbg.schema import events
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Sym, TensorMeta
+from idbg.schema.programs import Program, Target
 from idbg_tui import messages
-from idbg_tui.panes.pane import Pane
-from idbg_tui.state import State
+from idbg_tui.panes.base import Pane
+from idbg_tui.state.state import State
 
 RULES = """name = "small"
 

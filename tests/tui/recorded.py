@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from idbg import events
-from idbg.events import SessionEvent
-from idbg.records import Graph, GraphId, Node, TensorMeta
-from idbg.session import Session
-from idbg.settings import Settings
+from idbg.config.settings import Settings
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
+from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
-from idbg_tui.costing import answers
-from idbg_tui.state import State
+from idbg_tui.state.costs import answers
+from idbg_tui.state.state import State
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 INFERENCE = GraphId("0/0", "inference")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg_tui.accelerators import choices
+from idbg_tui.choices_accelerators import choices
 from idbg_tui.widgets.picker import matching
 
 TPU = 'name = "tpu"\ndescription = "8 by 128"\n[[rules]]\nkind = "alignment"\nmultiple = 8\n'

@@ -7,14 +7,14 @@ import pytest
 from recorded import INFERENCE, app_of
 from textual.pilot import Pilot
 
-from idbg.records import NodeId
-from idbg.settings import Settings
+from idbg.config.settings import Settings
+from idbg.schema.graphs import NodeId
 from idbg_tui.app import IdbgApp
 from idbg_tui.help import Help
 from idbg_tui.panes import later
-from idbg_tui.panes.graph import GraphPane
-from idbg_tui.panes.pane import Pane
-from idbg_tui.panes.violations import ViolationsPane
+from idbg_tui.panes.base import Pane
+from idbg_tui.panes.graph.pane import GraphPane
+from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.widgets.picker import Picker
 
 WIDE, SMALL = (160, 45), (80, 24)
@@ -170,7 +170,7 @@ PAD = '[[rules]]\nkind = "alignment"\nmultiple = 64\nseverity = "pad"\n'
 async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
+    monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -187,8 +187,8 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
 
 
 async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
-    monkeypatch.setattr("idbg_tui.panes.violations.TOLD", 0.05)
+    monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
+    monkeypatch.setattr("idbg_tui.panes.violations.pane.TOLD", 0.05)
     app = app_of("attention", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

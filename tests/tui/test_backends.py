@@ -3,9 +3,9 @@
 import pytest
 
 from idbg import plugins
-from idbg.events import KnownBackend, WorkerStarted
-from idbg.records import OUR_BACKENDS
-from idbg_tui.backends import OURS, choices
+from idbg.schema.events import KnownBackend, WorkerStarted
+from idbg.schema.programs import OUR_BACKENDS
+from idbg_tui.choices_backends import OURS, choices
 
 
 def worker(*known: KnownBackend) -> WorkerStarted:

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from recorded import state_of
 from test_app import bar, until
 
-from idbg import events
-from idbg_tui import bench_charts, outside
-from idbg_tui.listing import Listing
+from idbg.schema import events
+from idbg_tui.panes.benchmarks import charts as bench_charts
+from idbg_tui.terminal import suspend
+from idbg_tui.widgets.listing import Listing
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,7 @@ async def test_the_numbers_of_a_chart_are_one_key_away_and_are_copied(
         assert any(row.split()[:2] == ["inductor", "0.059758"] for row in table)
         assert any(row.split()[:3] == ["tvm", "not", "measured"] for row in table)
         copied: list[str] = []
-        monkeypatch.setattr(outside, "copy", lambda app, text, *_: copied.append(text) or "copied")
+        monkeypatch.setattr(suspend, "copy", lambda app, text, *_: copied.append(text) or "copied")
         await pilot.press("Y")
         await until(pilot, lambda: bool(copied))
         assert "0.059758" in copied[0]

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 from recorded import app_of
 from test_app import SMALL, WIDE, bar, settle, texts
 
-from idbg import events
-from idbg.records import Failure
-from idbg_tui import bench_charts, bench_list, bench_view
-from idbg_tui.listing import Listing
-from idbg_tui.state import State
+from idbg.schema import events
+from idbg.schema.programs import Failure
+from idbg_tui.panes.benchmarks import charts, detail
+from idbg_tui.panes.benchmarks import rows as bench_list
+from idbg_tui.state.state import State
+from idbg_tui.widgets.listing import Listing
 
 MIDDLE = (110, 32)
 
@@ -145,7 +146,7 @@ async def test_enter_on_what_is_said_of_a_row_opens_that_row(tmp_path: Path) -> 
 
 
 def test_what_was_not_measured_is_said_and_is_no_number() -> None:
-    entries = bench_view.entries(rows()["tvm"], None, 100)
+    entries = detail.entries(rows()["tvm"], None, 100)
     shown = ["".join(text for text, _ in one.draw(100)) for one in entries]
     for label in ("cold compile", "latency", "speed-up", "peak memory", "graphs", "numbers", "machine"):
         assert f" {label:<16}not measured" in shown
@@ -153,11 +154,11 @@ def test_what_was_not_measured_is_said_and_is_no_number() -> None:
 
 
 def test_the_histogram_holds_every_sample() -> None:
-    shown = ["".join(text for text, _ in row) for row in bench_charts.histogram([1.0] * 9 + [2.0], 60)]
+    shown = ["".join(text for text, _ in row) for row in charts.histogram([1.0] * 9 + [2.0], 60)]
     inside = [row.partition("│")[2] or row.partition("┤")[2] for row in shown]
     tall, small = (sum(row[at] == "█" for row in inside if len(row) > 40) for at in (3, 50))
     assert tall == 8 and 0 < small <= 2
-    assert "9┤" in shown[1] and bench_charts.histogram([1.0], 60)
+    assert "9┤" in shown[1] and charts.histogram([1.0], 60)
 
 
 # ---------------------------------------------------------------- nothing to show

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg_tui.clipboard import copy
+from idbg_tui.terminal.clipboard import copy
 
 
 @pytest.fixture

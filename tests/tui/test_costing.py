@@ -4,14 +4,14 @@ import threading
 
 from recorded import chain, count, state_of, under
 
-from idbg import events
-from idbg.accelerator import parse
+from idbg.accelerators.model import parse
 from idbg.analysis.liveness import MemoryProfile, memory_profile
 from idbg.analysis.partition import HOST
 from idbg.constraints import Checker, Findings
-from idbg_tui.costing import AT_ONCE, Answer, Costs, Priced, Question, answers
-from idbg_tui.counter import Counter
-from idbg_tui.state import State
+from idbg.schema import events
+from idbg_tui.state.background_costs import Counter
+from idbg_tui.state.costs import AT_ONCE, Answer, Costs, Priced, Question, answers
+from idbg_tui.state.state import State
 
 FALL = '[[rules]]\nkind = "unsupported_ops"\nname = "no relu"\ndeny = ["relu"]\nseverity = "fallback"\n'
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 24\ndims = "last"\nseverity = "pad"\n'

@@ -3,7 +3,7 @@
 from recorded import state_of
 
 from idbg.analysis.provenance import Provenance
-from idbg_tui.state import State
+from idbg_tui.state.state import State
 
 
 def cuda() -> State:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.errors import BadInput
-from idbg_tui import editor
+from idbg.schema.errors import BadInput
+from idbg_tui.terminal import editor
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,16 @@ from pane_host import Host
 from recorded import app_of, chain, state_of
 from test_app import settle
 
-from idbg import events
-from idbg.records import Failure, Graph, Program, Target
-from idbg_tui import facts, file_names, outside
-from idbg_tui.headlines import place_of
+from idbg.schema import events
+from idbg.schema.graphs import Graph
+from idbg.schema.programs import Failure, Program, Target
+from idbg_tui.format import file_names
+from idbg_tui.format.failures import place_of
 from idbg_tui.messages import EditorAsked
-from idbg_tui.panes.log import LogPane
-from idbg_tui.state import State
+from idbg_tui.panes.log.pane import LogPane
+from idbg_tui.panes.node import facts
+from idbg_tui.state.state import State
+from idbg_tui.terminal import suspend
 from idbg_tui.widgets.lines import Lines
 
 TORCHVISION = "/usr/lib/python3/site-packages/torchvision/models/resnet.py"
@@ -75,7 +78,7 @@ def test_two_files_of_the_users_with_one_name_are_told_apart_at_the_node() -> No
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """What $EDITOR is asked for, which is not started."""
     found: list[tuple[str, int]] = []
-    monkeypatch.setattr(outside, "edit", lambda app, path, line, editor: found.append((path, line)))
+    monkeypatch.setattr(suspend, "edit", lambda app, path, line, editor: found.append((path, line)))
     return found
 
 

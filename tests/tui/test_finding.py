@@ -9,11 +9,11 @@ from test_app import WIDE, settle, texts
 from test_rules import Bench
 from textual.pilot import Pilot
 
-from idbg_tui import rule_words
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.graph import GraphPane
-from idbg_tui.panes.graph_columns import is_kernel, kernel_mark, op_of
-from idbg_tui.panes.violations import ViolationLines
+from idbg_tui.panes.graph.columns import is_kernel, kernel_mark, op_of
+from idbg_tui.panes.graph.pane import GraphPane
+from idbg_tui.panes.rules import words
+from idbg_tui.panes.violations.pane import ViolationLines
 from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.search import SearchLine
 
@@ -130,7 +130,7 @@ async def test_rules_are_found_by_name_kind_severity_and_value(tmp_path: Path, t
         form = bench.pane.form
         assert form.selected is not None and form.selected.rule.name == rule
         assert form.has_focus and f"1 line with {typed}: n and N go through them" in told(bench)
-        assert rule_words.about(form.selected.rule, "", RULES, 0)[:10] in str(bench.pane.query_one("#about").render())
+        assert words.about(form.selected.rule, "", RULES, 0)[:10] in str(bench.pane.query_one("#about").render())
 
 
 async def test_a_search_of_the_rules_goes_on_and_ends_before_anything_folds(tmp_path: Path) -> None:

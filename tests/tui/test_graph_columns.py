@@ -11,9 +11,9 @@ from test_app import SMALL, WIDE, settle, texts, until
 from test_costing import FALL
 
 from idbg.analysis.partition import HOST
-from idbg.records import Kernel, Node, TensorMeta
-from idbg_tui.outline import Heading
-from idbg_tui.panes.graph_columns import (
+from idbg.schema.code import Kernel
+from idbg.schema.graphs import Node, TensorMeta
+from idbg_tui.panes.graph.columns import (
     Columns,
     Facts,
     cut_shape,
@@ -26,7 +26,8 @@ from idbg_tui.panes.graph_columns import (
     shape_of,
     side_mark,
 )
-from idbg_tui.panes.graph_lines import GraphLines
+from idbg_tui.panes.graph.outline import Heading
+from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.widgets.lines import Row
 
 

@@ -7,10 +7,10 @@ from recorded import app_of
 from test_app import settle
 from textual.pilot import Pilot
 
-from idbg_tui.actions import Actions
+from idbg_tui.actions.base import Actions
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import NodeChosen
-from idbg_tui.panes.graph_lines import GraphLines
+from idbg_tui.panes.graph.rows import GraphLines
 
 SIZE = (120, 40)
 

@@ -6,9 +6,9 @@ import pytest
 from recorded import app_of, log
 from textual.pilot import Pilot
 
-from idbg import events
-from idbg.events import SessionEvent
-from idbg.records import GraphId
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import GraphId
 from idbg_tui.app import IdbgApp
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.thrifty import Thrifty

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from recorded import RECORDINGS
 
-from idbg.errors import OutputError
-from idbg.session import Session
-from idbg.settings import Settings
+from idbg.config.settings import Settings
+from idbg.schema.errors import OutputError
+from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 
 NUMBERS: tuple[object, ...] = (-1, 0, 1, 2**31, 2**63 - 1, -(2**63), 2**63, 10**30, 10**400, 3.5, 1e308)

@@ -4,9 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from idbg import events
-from idbg.events import SessionEvent
-from idbg_tui.inbox import Inbox
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg_tui.state.inbox import Inbox
 
 
 class Source:

@@ -12,7 +12,7 @@ from recorded import app_of, state_of
 from test_app import SMALL, WIDE, bar, settle, texts
 from textual.pilot import Pilot
 
-from idbg.diff import (
+from idbg.schema.diff import (
     LARGEST,
     Baseline,
     Block,
@@ -24,14 +24,18 @@ from idbg.diff import (
     TensorDiff,
     Worst,
 )
-from idbg.records import Failure, GraphId, TensorMeta
-from idbg_tui import diff_chart, diff_list, diff_view, facts, heat
+from idbg.schema.graphs import GraphId, TensorMeta
+from idbg.schema.programs import Failure
 from idbg_tui.app import IdbgApp
-from idbg_tui.charts import Series, log_chart
-from idbg_tui.diff_columns import told_apart
-from idbg_tui.diff_list import ORDERS, Told, figure, items, level
-from idbg_tui.listing import Listing
-from idbg_tui.signs import LEVELS
+from idbg_tui.format.glyphs import LEVELS
+from idbg_tui.panes.kernel_diff import chart as diff_chart
+from idbg_tui.panes.kernel_diff import detail, heat
+from idbg_tui.panes.kernel_diff import rows as diff_list
+from idbg_tui.panes.kernel_diff.columns import told_apart
+from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, figure, items, level
+from idbg_tui.panes.node import facts
+from idbg_tui.widgets.charts import Series, log_chart
+from idbg_tui.widgets.listing import Listing
 
 
 def report() -> DiffReport:
@@ -196,7 +200,7 @@ def test_the_graph_and_the_node_tell_the_error_of_their_kernel() -> None:
     state = state_of("planted")
     bad = report().kernels[report().first_bad_kernel or 0]
     assert bad.graph is not None
-    from idbg.records import NodeId
+    from idbg.schema.graphs import NodeId
 
     assert state.choose(NodeId(bad.graph, bad.node))
     told = [fact.text for fact in facts.facts(state) if fact.label == "error"]
@@ -303,7 +307,7 @@ def test_nan_is_the_worst_and_what_failed_stands_first() -> None:
 def test_figures_that_nan_makes_meaningless_are_not_shown() -> None:
     row = drawn(NAN)[0]
     assert row.split("wanted")[0].split() == ["✘", "nan", "inf", "-", "-", "[1,", "2]:", "nan,"]
-    view = "\n".join("".join(text for text, _ in entry.draw(80)) for entry in diff_view.entries(NAN, 80))
+    view = "\n".join("".join(text for text, _ in entry.draw(80)) for entry in detail.entries(NAN, 80))
     assert "RMSE" not in view and "worst row" not in view and "the worst is" not in view
     assert "inf: NaN or infinity on one side" in view and "[1, 2]: nan, wanted 0.5" in view
     assert drawn(wrong("a", 5.0))[0].split()[4] == "inf"  # eager is exact
@@ -395,7 +399,7 @@ def test_the_growth_bar_has_a_step_for_each_part_of_the_range() -> None:
 def test_the_histogram_counts_every_element() -> None:
     diff = report().outputs[0]
     assert sum(diff.histogram) == diff.elements
-    rows = ["".join(text for text, _ in entry.draw(200)) for entry in diff_view.entries(diff, 200)]
+    rows = ["".join(text for text, _ in entry.draw(200)) for entry in detail.entries(diff, 200)]
     bars = rows[rows.index(next(row for row in rows if "|test - reference|" in row)) + 1 :]
     assert sum(int(row.split("─")[0].split()[-1].replace(",", "")) for row in bars) == diff.elements
 

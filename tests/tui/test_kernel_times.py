@@ -6,14 +6,16 @@ import pytest
 from msgspec.structs import replace
 from pane_host import Host, follow_choices, make_state, write_model
 
-from idbg import events
-from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
-from idbg.records import Failure, Lowered, LoweredText, Resources
-from idbg_tui import bench_list, facts, kernel_times
+from idbg.schema import events
+from idbg.schema.code import Lowered, LoweredText, Resources
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.schema.programs import Failure
 from idbg_tui.messages import LowerAsked
-from idbg_tui.panes.source import Caption, SourcePane
-from idbg_tui.sheets import make
-from idbg_tui.state import State
+from idbg_tui.panes.benchmarks import kernel_times, rows
+from idbg_tui.panes.node import facts
+from idbg_tui.panes.source.pane import Caption, SourcePane
+from idbg_tui.panes.source.sheets import make
+from idbg_tui.state.state import State
 
 TIME = KernelTime(
     frame="0/0",
@@ -49,10 +51,10 @@ def state(tmp_path: Path) -> State:
 
 
 def test_the_longest_comes_first_with_what_bounds_it(state: State) -> None:
-    found = bench_list.items(timed(state))
+    found = rows.items(timed(state))
     names = [item.name for item in found if isinstance(item, KernelTime)]
     assert names == ["k", "extern_kernels.mm"]
-    told = " ".join(item.text for item in found if isinstance(item, bench_list.Told))
+    told = " ".join(item.text for item in found if isinstance(item, rows.Told))
     assert "2 kernels of" in told and "14.5 µs of a forward's 40 µs" in told and "2.5 % more" in told
     row = "".join(text for text, _ in kernel_times.row(TIME, TIMES, 120))
     for figure in ("12.5 µs", "31.0 %", "80 %", "memory-bound"):
@@ -83,7 +85,7 @@ def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
 def test_why_none_was_timed_is_told(state: State) -> None:
     failure = Failure(kind="input", message="no kernel of Inductor's ran")
     state.apply([events.KernelsTimed(program="m.py", backend="eager", failure=failure)])
-    what, why = [item for item in bench_list.items(state) if isinstance(item, bench_list.Told)]
+    what, why = [item for item in rows.items(state) if isinstance(item, rows.Told)]
     assert what.text == " the kernels of eager were not timed" and what.style == "reject"
     assert why.text.strip() == "no kernel of Inductor's ran"
 

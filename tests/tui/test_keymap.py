@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from idbg.errors import SettingsError
+from idbg.schema.errors import SettingsError
 from idbg_tui import keymap
-from idbg_tui.actions import Actions
+from idbg_tui.actions.base import Actions
 from idbg_tui.app import IdbgApp
 
 

@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 from recorded import state_of
 
-from idbg.diff import DiffReport, KernelError
 from idbg.reports.diff import summary
-from idbg_tui.diff_list import items, kernel_columns, kernel_row, kernels_said
+from idbg.schema.diff import DiffReport, KernelError
+from idbg_tui.panes.kernel_diff.rows import items, kernel_columns, kernel_row, kernels_said
 
 
 def report() -> DiffReport:

@@ -6,12 +6,13 @@ import pytest
 from recorded import app_of, state_of
 from test_app import settle, until
 
-from idbg import events
-from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
-from idbg.records import Kernel, KernelCall
-from idbg_tui import facts, sheets
+from idbg.schema import events
+from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg_tui.app import IdbgApp
-from idbg_tui.state import State
+from idbg_tui.panes.node import facts
+from idbg_tui.panes.source import sheets
+from idbg_tui.state.state import State
 
 SESSIONS = ("attention", "mlp_train", "planted", "resnet")
 

@@ -3,11 +3,11 @@
 import pytest
 
 from idbg_tui.layout import Sizes, tab_names
-from idbg_tui.panes.graph import GraphPane
-from idbg_tui.panes.kernel_diff import KernelDiffPane
-from idbg_tui.panes.log import LogPane
-from idbg_tui.panes.node import NodePane
-from idbg_tui.panes.rules import RulesPane
+from idbg_tui.panes.graph.pane import GraphPane
+from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
+from idbg_tui.panes.log.pane import LogPane
+from idbg_tui.panes.node.pane import NodePane
+from idbg_tui.panes.rules.pane import RulesPane
 
 
 @pytest.mark.parametrize("number", range(1, 9))

@@ -6,8 +6,8 @@ import pytest
 from recorded import app_of
 from test_app import SMALL, bar, settle
 
-from idbg import events
-from idbg.records import Program
+from idbg.schema import events
+from idbg.schema.programs import Program
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])

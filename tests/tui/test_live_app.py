@@ -9,14 +9,15 @@ from recorded import chain
 from test_app import WIDE, bar, texts, until
 from textual.widgets import Input
 
-from idbg import events
-from idbg.diff import Comparison
-from idbg.errors import BadInput
-from idbg.events import SessionEvent
-from idbg.records import Failure, NodeId, Program, Target
-from idbg.settings import Settings
+from idbg.config.settings import Settings
+from idbg.schema import events
+from idbg.schema.diff import Comparison
+from idbg.schema.errors import BadInput
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import NodeId
+from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.graph import GraphPane
+from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.widgets.picker import Choices
 
 
@@ -161,7 +162,7 @@ async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
 
 
 async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("idbg_tui.actions.RECOMPILE", 0.2)
+    monkeypatch.setattr("idbg_tui.actions.base.RECOMPILE", 0.2)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda app=app: app.state.running)
@@ -222,7 +223,7 @@ async def test_what_was_said_of_a_run_goes_when_the_next_one_starts() -> None:
 
 
 async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("idbg_tui.actions.RECOMPILE", 0.05)
+    monkeypatch.setattr("idbg_tui.actions.base.RECOMPILE", 0.05)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda app=app: app.state.running)

@@ -3,14 +3,15 @@
 import pytest
 from pane_host import Host, session_events
 
-from idbg import events
-from idbg.records import Failure, GraphBreak, Program, Target
-from idbg.run import fold
-from idbg_tui.log_lines import LIMIT, LogLines
+from idbg.schema import events
+from idbg.schema.graphs import GraphBreak
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.runs import fold
 from idbg_tui.messages import CopyAsked, Flash, LineChosen
-from idbg_tui.narration import clean, tell
-from idbg_tui.panes.log import LogPane
-from idbg_tui.state import State
+from idbg_tui.panes.log.narration import clean, tell
+from idbg_tui.panes.log.pane import LogPane
+from idbg_tui.panes.log.rows import LIMIT, LogLines
+from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 
 

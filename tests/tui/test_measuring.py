@@ -13,16 +13,20 @@ from test_app import WIDE, bar, settle, texts, until
 from test_live_app import FakeSession
 from textual.pilot import Pilot
 
-from idbg import events
 from idbg.bench.history import History, default_path
-from idbg.bench.records import Backend, Subject
-from idbg.errors import BadInput
-from idbg.records import Failure, Program, Target
-from idbg.session import Session
-from idbg.settings import Settings
-from idbg_tui import bench_actions, bench_view, benching, narration, status
+from idbg.config.settings import Settings
+from idbg.schema import events
+from idbg.schema.bench import Backend, Subject
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Failure, Program, Target
+from idbg.session.session import Session
+from idbg_tui import status_bar
+from idbg_tui.actions import bench as bench_actions
 from idbg_tui.app import IdbgApp
-from idbg_tui.state import State
+from idbg_tui.panes.benchmarks import detail
+from idbg_tui.panes.log import narration
+from idbg_tui.state import benching
+from idbg_tui.state.state import State
 from idbg_tui.widgets.picker import Choices, Picker
 
 STRICT = Target("aot", device="cpu", rules='name = "none"', options={"max_autotune": True})
@@ -161,9 +165,9 @@ def test_the_step_and_its_time_are_told() -> None:
     state.apply([events.BenchStarted(subjects=1, at=now - 42), task, step(1, "importing torch", now - 42)])
     state.apply([step(6, "measuring the machine's peaks", now - 12.2)])
     assert told(state)[0] == " measuring aot: each kernel · step 6 of 6: measuring the machine's peaks   (c stops it)"
-    whole = "".join(text for text, _ in status.footer_progress(state, 160))
+    whole = "".join(text for text, _ in status_bar.footer_progress(state, 160))
     assert whole == "measuring aot: each kernel · step 6 of 6: measuring the machine's peaks  12 s, 42 s in all"
-    assert "".join(text for text, _ in status.footer_progress(state, 80)) == "aot: each kernel · step 6 of 6  12 s"
+    assert "".join(text for text, _ in status_bar.footer_progress(state, 80)) == "aot: each kernel · step 6 of 6  12 s"
     state.apply([events.BenchTaskStarted(program="m", backend="aot", task="cold")])
     assert "step" not in told(state)[0]  # of the next task none has begun
 
@@ -192,7 +196,7 @@ def test_rows_that_could_not_be_kept_are_said() -> None:
     state = with_rows(rows()["mock"])
     state.apply([ended])
     assert told(state)[0] == " cannot use the database x: locked; try again"
-    assert status.flash(ended) == ("cannot use the database x: locked: try again", "error")
+    assert status_bar.flash(ended) == ("cannot use the database x: locked: try again", "error")
 
 
 async def test_another_key_chooses_on_which_backends_and_modes() -> None:
@@ -266,7 +270,7 @@ def test_slower_is_told_and_what_else_changed() -> None:
     state.take_past(benching.read(row.file, [row]))
     (line,) = [line for line in told(state) if "slower" in line]
     assert line.startswith(" ⚠ inductor: slower: 29.9 µs → 59.8 µs") and line.endswith("also changed: the program")
-    entries = bench_view.entries(row, state.bench.past.change_of(row), 100)
+    entries = detail.entries(row, state.bench.past.change_of(row), 100)
     assert any("slower: 29.9 µs" in "".join(text for text, _ in one.draw(100)) for one in entries)
 
 

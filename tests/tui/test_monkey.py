@@ -11,8 +11,8 @@ import pytest
 from recorded import app_of
 from textual.pilot import Pilot
 
-from idbg_tui import outside
 from idbg_tui.app import IdbgApp
+from idbg_tui.terminal import suspend
 
 RECORDED = ("attention", "planted", "benched", "resnet", "mlp_train_cuda")
 SIZES = ((160, 45), (120, 40), (80, 24), (60, 15), (20, 5), (200, 60))
@@ -34,9 +34,9 @@ def caged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path / "cage")
     monkeypatch.setattr(IdbgApp, "action_quit", _nothing)
     monkeypatch.setattr(IdbgApp, "action_interrupt", _nothing)
-    monkeypatch.setattr(outside, "edit", lambda *_: None)
-    monkeypatch.setattr(outside, "edit_text", lambda app, name, text, *_: text)
-    monkeypatch.setattr(outside, "copy", lambda *_: "copied")
+    monkeypatch.setattr(suspend, "edit", lambda *_: None)
+    monkeypatch.setattr(suspend, "edit_text", lambda app, name, text, *_: text)
+    monkeypatch.setattr(suspend, "copy", lambda *_: "copied")
 
 
 async def _nothing(app: IdbgApp) -> None:

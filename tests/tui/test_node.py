@@ -7,12 +7,13 @@ from pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_s
 from recorded import under
 from test_costing import FALL, PAD
 
-from idbg.events import GraphCaptured, RulesEdited, RunStarted
-from idbg.records import Graph, Node, Program, Sym, Target, TensorMeta
-from idbg_tui.facts import facts, value_of
+from idbg.schema.events import GraphCaptured, RulesEdited, RunStarted
+from idbg.schema.graphs import Graph, Node, Sym, TensorMeta
+from idbg.schema.programs import Program, Target
 from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
-from idbg_tui.panes.node import NodePane
-from idbg_tui.state import State
+from idbg_tui.panes.node.facts import facts, value_of
+from idbg_tui.panes.node.pane import NodePane
+from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 
 STRICTER = """

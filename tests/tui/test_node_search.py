@@ -3,7 +3,7 @@
 import pytest
 from recorded import chain, state_of
 
-from idbg_tui.node_search import NodeSearch
+from idbg_tui.panes.graph.node_search import NodeSearch
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from recorded import chain
 from test_app import WIDE, bar, settle, until
 from test_live_app import living
 
-from idbg import events
-from idbg.records import Failure
-from idbg_tui.listing import Listing
+from idbg.schema import events
+from idbg.schema.programs import Failure
+from idbg_tui.widgets.listing import Listing
 
 KEYS = ("x", "v", "V", "i", "u", "right_square_bracket", "right_curly_bracket", "y", "slash")
 IN_SOURCE = ("m", "comma", "full_stop")

@@ -2,8 +2,8 @@
 
 from recorded import INFERENCE, chain, state_of
 
-from idbg.records import Graph, Node
-from idbg_tui.outline import INPUTS, outline
+from idbg.schema.graphs import Graph, Node
+from idbg_tui.panes.graph.outline import INPUTS, outline
 
 
 def graph_of(*modules: str) -> Graph:

@@ -7,11 +7,11 @@ from test_app import SMALL, WIDE, bar, settle, until
 from textual.widgets import Input
 
 from idbg.engine import lowered
-from idbg_tui import bench_charts
-from idbg_tui.diff_list import Heads
 from idbg_tui.messages import LineChosen
-from idbg_tui.panes.graph_lines import GraphLines
-from idbg_tui.panes.kernel_diff import DiffLines
+from idbg_tui.panes.benchmarks import charts
+from idbg_tui.panes.graph.rows import GraphLines
+from idbg_tui.panes.kernel_diff.pane import DiffLines
+from idbg_tui.panes.kernel_diff.rows import Heads
 
 
 async def test_a_smaller_terminal_names_every_pane_at_once(tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ async def test_what_is_typed_takes_the_place_of_the_name_that_is_offered(tmp_pat
 
 def test_the_bar_of_a_latency_ends_at_its_median() -> None:
     from idbg.reports import bench_plots
-    from idbg_tui import benching
+    from idbg_tui.state import benching
 
     chart = bench_plots.latency(benching.latest(state_of("benched").history.rows))
-    rows = ["".join(text for text, _ in row) for row in bench_charts.drawn(chart, 100)]
+    rows = ["".join(text for text, _ in row) for row in charts.drawn(chart, 100)]
     (mock,) = (row for row in rows if "mock  151" in row)
     bars = mock.partition("┤")[2]
     assert bars.index("●") > 15 and set(bars[: bars.index("●")]) <= {"█", "▒"} and "━" in bars
@@ -133,8 +133,8 @@ def test_the_bar_of_a_latency_ends_at_its_median() -> None:
 
 def test_charts_open_at_the_first_that_has_something_to_show() -> None:
     state = state_of("resnet")
-    place = bench_charts.first_with_figures(state, 0)
-    assert place > 0 and bench_charts.CHARTS[place](state).figures
+    place = charts.first_with_figures(state, 0)
+    assert place > 0 and charts.CHARTS[place](state).figures
 
 
 def test_the_part_of_a_kernel_that_hardly_runs_is_shown_last(monkeypatch: object) -> None:
@@ -145,6 +145,6 @@ def test_the_part_of_a_kernel_that_hardly_runs_is_shown_last(monkeypatch: object
 
 
 def test_what_is_refused_names_the_key_of_the_screen_too() -> None:
-    from idbg.errors import ConstraintViolation
+    from idbg.schema.errors import ConstraintViolation
 
     assert "--warn, s on the screen" in (ConstraintViolation((), accelerator="mock").hint or "")

@@ -3,9 +3,10 @@
 from recorded import state_of, under
 from test_costing import FALL, PAD, PEAK
 
-from idbg import costs, events
-from idbg_tui.rule_costs import NO_CHANGE, rule_costs
-from idbg_tui.state import State
+from idbg.check import costs
+from idbg.schema import events
+from idbg_tui.panes.violations.costs import NO_CHANGE, rule_costs
+from idbg_tui.state.state import State
 
 
 def said(state: State) -> dict[str, list[str]]:

@@ -9,19 +9,21 @@ from msgspec.structs import replace
 from pane_host import RULES
 from recorded import chain, state_of
 
-from idbg import accelerator
-from idbg.accelerator import parse
+from idbg.accelerators import model
+from idbg.accelerators.model import parse
+from idbg.check.relax import relaxations
 from idbg.constraints import Constraint, Findings, kinds
-from idbg.errors import AcceleratorError, OutputError
-from idbg.records import Graph, GraphId, Target
-from idbg.relaxing import relaxations
-from idbg_tui import rule_form, rule_words
-from idbg_tui.rule_files import home_of, home_of_target, named, write_whole
-from idbg_tui.rule_form import Count, Form, Row
-from idbg_tui.rule_steps import difference, stepped, without_key, without_rule
-from idbg_tui.verdicts import Verdicts
+from idbg.schema.errors import AcceleratorError, OutputError
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.programs import Target
+from idbg_tui.panes.rules import form as rule_form
+from idbg_tui.panes.rules import words as rule_words
+from idbg_tui.panes.rules.files import home_of, home_of_target, named, write_whole
+from idbg_tui.panes.rules.form import Count, Form, Row
+from idbg_tui.panes.rules.steps import difference, stepped, without_key, without_rule
+from idbg_tui.state.rule_checks import Verdicts
 
-PRESETS = {name: accelerator.find(name)[0] for name in accelerator.names()}
+PRESETS = {name: model.find(name)[0] for name in model.names()}
 
 
 def every_row(form: Form) -> Iterator[Row]:
@@ -372,7 +374,7 @@ def test_rules_that_were_edited_before_we_looked_come_from_the_targets_accelerat
     mock = home_of_target(Target(accelerator="mock", rules="name = 'edited'"))
     assert (mock.saved, mock.path, mock.label) == (PRESETS["mock"], None, "mock")
     assert home_of_target(Target(accelerator="gone")).saved == ""
-    assert home_of(str(accelerator.PRESETS / "mock.toml"), "").path is None
+    assert home_of(str(model.PRESETS / "mock.toml"), "").path is None
     assert str(home_of("a-edited.toml", "").new_path) == "a-edited.toml"
 
 

@@ -7,10 +7,10 @@ from rule_bench import SIZE, answer, bench, question, shown, told
 from test_rules import Bench
 from textual.widgets import Input, Static
 
-from idbg import accelerator
-from idbg.events import RulesEdited
+from idbg.accelerators import model
+from idbg.schema.events import RulesEdited
 from idbg_tui.messages import CopyAsked
-from idbg_tui.state import State
+from idbg_tui.state.state import State
 from idbg_tui.widgets.picker import Choices
 from idbg_tui.widgets.prompt import Prompt
 
@@ -276,8 +276,8 @@ async def test_every_row_of_every_preset_fits(bench: Bench, size: tuple[int, int
     async with bench.app.run_test(size=size) as pilot:
         await pilot.pause()
         form = bench.pane.form
-        for name in accelerator.names():
-            form.show_text(accelerator.find(name)[0])
+        for name in model.names():
+            form.show_text(model.find(name)[0])
             form._opened = {(rule.name, key) for rule in form.form.rules for key in ("", "allowed", "roles")}
             form._lay()
             assert form.row_count > 3 * len(form.form.rules)

@@ -7,13 +7,13 @@ from pane_host import RULES, Host, make_state, write_model
 from textual.message import Message
 from textual.pilot import Pilot
 
-from idbg.accelerator import PRESETS, parse
-from idbg.errors import AcceleratorError
-from idbg.events import RulesEdited, RulesRefused, SessionEvent
+from idbg.accelerators.model import PRESETS, parse
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.events import RulesEdited, RulesRefused, SessionEvent
 from idbg_tui.messages import EditorAsked, Flash, RulesChanged
-from idbg_tui.panes.rules import RulesPane
-from idbg_tui.rule_steps import Change, step, toggle
-from idbg_tui.state import State
+from idbg_tui.panes.rules.pane import RulesPane
+from idbg_tui.panes.rules.steps import Change, step, toggle
+from idbg_tui.state.state import State
 from idbg_tui.widgets.toml_editor import TomlEditor
 
 DEBOUNCE = 0.4  # longer than the pane waits

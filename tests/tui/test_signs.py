@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from idbg_tui import signs
+from idbg_tui.format import glyphs
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from idbg_tui import signs
     ],
 )
 def test_the_locale_decides(environ: dict[str, str], plain: bool) -> None:
-    assert signs.wants_ascii(environ) is plain
+    assert glyphs.wants_ascii(environ) is plain
 
 
 def test_signs_tell_severities_apart_without_colour() -> None:
-    assert len(set(signs.SEVERITY_SIGNS.values())) == len(signs.SEVERITY_SIGNS)
+    assert len(set(glyphs.SEVERITY_SIGNS.values())) == len(glyphs.SEVERITY_SIGNS)
 
 
 def test_plain_signs_are_ascii_and_still_apart() -> None:

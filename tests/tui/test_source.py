@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from pane_host import INFERENCE, KERNEL, POST_GRAD, Host, follow_choices, make_state, wrapper_line, write_model
 
 from idbg_tui.messages import CopyAsked, EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
-from idbg_tui.panes.source import Caption, SourcePane
-from idbg_tui.sheets import VIEWS, View, make
-from idbg_tui.state import State
+from idbg_tui.panes.source.pane import Caption, SourcePane
+from idbg_tui.panes.source.sheets import VIEWS, View, make
+from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
 
 

@@ -2,9 +2,10 @@
 
 from recorded import chain
 
-from idbg.records import Graph, GraphId, Part, Program, Stage, Target
-from idbg.run import Run
-from idbg_tui import stages
+from idbg.schema.graphs import Graph, GraphId, Part, Stage
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
+from idbg_tui.state import stages
 
 
 def run_of(*ids: GraphId) -> Run:

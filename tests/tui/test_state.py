@@ -3,9 +3,10 @@
 import pytest
 from recorded import INFERENCE, chain, log, state_of
 
-from idbg import events
-from idbg.records import Failure, Graph, GraphId, NodeId, Program, Target
-from idbg_tui.state import State
+from idbg.schema import events
+from idbg.schema.graphs import Graph, GraphId, NodeId
+from idbg.schema.programs import Failure, Program, Target
+from idbg_tui.state.state import State
 
 RELU = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n'
 DYNAMO = GraphId("0/0", "dynamo")

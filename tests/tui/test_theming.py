@@ -7,7 +7,7 @@ import pytest
 from recorded import RECORDINGS
 from textual.theme import Theme
 
-from idbg.errors import SettingsError
+from idbg.schema.errors import SettingsError
 from idbg_tui import __main__, theming
 from idbg_tui.app import IdbgApp
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from recorded import app_of
 
-from idbg.errors import BadInput
-from idbg_tui import outside, user_files
-from idbg_tui.accelerators import choices
-from idbg_tui.user_files import LARGEST, read
+from idbg.schema.errors import BadInput
+from idbg_tui.choices_accelerators import choices
+from idbg_tui.state import user_files
+from idbg_tui.state.user_files import LARGEST, read
+from idbg_tui.terminal import suspend
 
 NOTHING = "not read: it says that it holds nothing"
 
@@ -99,7 +100,7 @@ def test_no_editor_is_started_on_what_is_no_file(tmp_path: Path) -> None:
         ("no.py", "not there"),
     ):
         with pytest.raises(BadInput, match=why):
-            outside.edit(app, path, 1)
+            suspend.edit(app, path, 1)
 
 
 @pytest.mark.parametrize("name", ["pipe", "/dev/zero", "a\0b", "/proc/kmsg", "/dev/tty"])

@@ -2,10 +2,10 @@
 
 from recorded import chain
 
-from idbg.accelerator import parse
+from idbg.accelerators.model import parse
 from idbg.constraints import Constraint
-from idbg_tui.costing import AT_ONCE
-from idbg_tui.verdicts import Tally, Verdicts, first_broken, totals
+from idbg_tui.state.costs import AT_ONCE
+from idbg_tui.state.rule_checks import Tally, Verdicts, first_broken, totals
 
 
 def rules(multiple: int = 1, deny: str = "tanh") -> tuple[Constraint, ...]:

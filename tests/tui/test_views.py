@@ -8,12 +8,14 @@ from recorded import app_of, chain, count, under
 from test_app import SMALL, WIDE, bar, settle, until
 from test_costing import AT_ONCE, FALL, PAD, big
 
-from idbg import events
-from idbg.records import Graph, GraphId, Node, Program, Target, TensorMeta
-from idbg_tui import costing, memory_view, partition_view
-from idbg_tui.costing import Answer, Question
-from idbg_tui.listing import Entry, Listing
-from idbg_tui.state import State
+from idbg.schema import events
+from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
+from idbg.schema.programs import Program, Target
+from idbg_tui.panes.graph import memory, partitions
+from idbg_tui.state import costs
+from idbg_tui.state.costs import Answer, Question
+from idbg_tui.state.state import State
+from idbg_tui.widgets.listing import Entry, Listing
 
 
 def texts(entries: list[Entry], width: int) -> list[str]:
@@ -24,7 +26,7 @@ def test_what_is_alive_at_the_peak_is_listed_largest_first_and_adds_up() -> None
     state = under("resnet", PAD)
     assert state.peak is not None and state.graph is not None
     _, profile = state.peak
-    found = memory_view.entries(state, 120)
+    found = memory.entries(state, 120)
     rows = [entry for entry in found if entry.node is not None]
     assert [entry.node.name for entry in rows if entry.node] == [one.node for one in profile.alive]
     assert sum(one.nbytes for one in profile.alive) == profile.peak_bytes
@@ -36,14 +38,14 @@ def test_what_is_alive_at_the_peak_is_listed_largest_first_and_adds_up() -> None
 
 
 def test_the_users_line_stands_beside_what_the_program_made() -> None:
-    rows = texts(memory_view.entries(under("resnet", PAD), 140), 140)
+    rows = texts(memory.entries(under("resnet", PAD), 140), 140)
     assert any("convolution" in row and "resnet.py:268  x = self.conv1(x)" in row for row in rows)
 
 
 def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
     state = under("mlp_train", PAD)
     assert state.graph is not None and state.peak is not None and state.peak[0] is not state.graph
-    lead = next(entry for entry in memory_view.entries(state, 120) if entry.node is not None)
+    lead = next(entry for entry in memory.entries(state, 120) if entry.node is not None)
     assert lead.node is not None and lead.node.graph.stage == "backward" and not lead.here
     assert "backward needs more" in texts([lead], 120)[0]
 
@@ -53,7 +55,7 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
     ((_, priced),) = state.priced or []
     now = priced.partitions
     assert now is not None
-    found = partition_view.entries(state, 120)
+    found = partitions.entries(state, 120)
     rows = texts(found, 120)
     assert rows[1] == " → allowing 'relu is denied' (no relu): nothing falls back"
     parts = [row for row in rows if row.lstrip("● ").startswith(("p", "host")) and " nodes" in row]
@@ -64,7 +66,7 @@ def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_to
 
 
 def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
-    rows = " ".join(texts(partition_view.entries(under("resnet", PAD), 120), 120))
+    rows = " ".join(texts(partitions.entries(under("resnet", PAD), 120), 120))
     assert "one partition" in rows and 'severity "fallback"' in rows
 
 
@@ -72,14 +74,14 @@ def test_violations_are_told_apart_from_the_calls_that_they_send_to_the_host() -
     state = under("resnet", FALL.replace('deny = ["relu"]', 'deny = ["max_pool*", "_low_memory_max_pool*"]'))
     ((findings, priced),) = state.priced or []
     assert priced.partitions is not None and len(priced.partitions.host) != findings.by_severity["fallback"]
-    first = texts(partition_view.entries(state, 120), 120)[0]
+    first = texts(partitions.entries(state, 120), 120)[0]
     assert first.endswith(f"; 1 violation, {len(priced.partitions.host)} calls on the host")
 
 
 @pytest.mark.parametrize("rules", [FALL, ""])
 def test_a_graph_that_is_rejected_does_not_read_as_one_that_fits(rules: str) -> None:
     reject = PAD.replace('"pad"', '"reject"')
-    rows = texts(partition_view.entries(under("resnet", rules + reject), 120), 120)
+    rows = texts(partitions.entries(under("resnet", rules + reject), 120), 120)
     assert rows[1].startswith(" ✘ 435 violations of severity reject: the accelerator does not take this graph")
     assert "the graph is one partition" not in rows[0]
 
@@ -98,20 +100,20 @@ def test_parts_of_a_tuple_have_their_own_shapes_at_the_peak() -> None:
     state.apply([events.RunStarted(run=1, program=Program("m.py"), target=Target(rules=PAD))])
     state.apply([events.GraphCaptured(run=1, graph=graph)])
     count(state)
-    rows = [text for text in texts(memory_view.entries(state, 120), 120) if " pool " in text]
+    rows = [text for text in texts(memory.entries(state, 120), 120) if " pool " in text]
     assert ["f32[8,8]" in rows[0], "i64[8,2]" in rows[1], len(rows)] == [True, True, 2]
 
 
 def test_what_is_not_counted_yet_is_not_told_as_a_number() -> None:
     state = big(FALL)
-    for view in (memory_view, partition_view):
+    for view in (memory, partitions):
         assert "not counted yet" in texts(view.entries(state, 100), 100)[0]
 
 
 @pytest.mark.parametrize("width", [70, 100, 140])
 def test_every_row_fits(width: int) -> None:
     state = under("resnet", FALL + PAD)
-    for view in (memory_view, partition_view):
+    for view in (memory, partitions):
         assert all(len(row) <= width for row in texts(view.entries(state, width), width))
 
 
@@ -155,7 +157,9 @@ async def test_partitions_open_with_a_key_follow_an_edit_and_close_with_it(
 
 async def test_a_row_and_the_whole_list_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
-    monkeypatch.setattr("idbg_tui.outside.copy", lambda app, text, what, folder: copied.append(text) or "copied")
+    monkeypatch.setattr(
+        "idbg_tui.terminal.suspend.copy", lambda app, text, what, folder: copied.append(text) or "copied"
+    )
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=SMALL) as pilot:
         await settle(pilot)
@@ -186,9 +190,9 @@ async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkey
 
     def answers(question: Question) -> Iterator[Answer]:
         asked.append(question.findings.graph.id)
-        return costing.answers(question)
+        return costs.answers(question)
 
-    monkeypatch.setattr("idbg_tui.counter.answers", answers)
+    monkeypatch.setattr("idbg_tui.state.background_costs.answers", answers)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

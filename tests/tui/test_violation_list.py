@@ -2,9 +2,9 @@
 
 from recorded import chain, state_of
 
-from idbg.accelerator import parse
-from idbg_tui.verdicts import Verdicts
-from idbg_tui.violation_list import MOST, Gone, Heading, Line, Rest, violation_list
+from idbg.accelerators.model import parse
+from idbg_tui.panes.violations.rows import MOST, Gone, Heading, Line, Rest, violation_list
+from idbg_tui.state.rule_checks import Verdicts
 
 RELU = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n'
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 16\nseverity = "pad"\n'

@@ -7,11 +7,11 @@ from recorded import app_of, under
 from test_app import DENY, PAD, WIDE, settle, texts, until
 from test_costing import FALL, PEAK
 
-from idbg.records import NodeId
-from idbg_tui.listing import Listing
-from idbg_tui.panes.violations import ViolationLines, ViolationsPane
-from idbg_tui.rule_costs import Cost
-from idbg_tui.violation_list import Gone, Heading, Line, violation_list
+from idbg.schema.graphs import NodeId
+from idbg_tui.panes.violations.costs import Cost
+from idbg_tui.panes.violations.pane import ViolationLines, ViolationsPane
+from idbg_tui.panes.violations.rows import Gone, Heading, Line, violation_list
+from idbg_tui.widgets.listing import Listing
 
 
 def rows(pane: ViolationsPane) -> list[int]:
@@ -56,7 +56,7 @@ async def test_the_cursor_goes_to_the_row_of_a_node_that_was_selected_elsewhere(
 async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
+    monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -74,8 +74,8 @@ async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
 
 
 async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("idbg_tui.state.ONE_EDIT", 0.0)
-    monkeypatch.setattr("idbg_tui.panes.violations.TOLD", 0.2)
+    monkeypatch.setattr("idbg_tui.state.state.ONE_EDIT", 0.0)
+    monkeypatch.setattr("idbg_tui.panes.violations.pane.TOLD", 0.2)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -5,14 +5,15 @@ from pathlib import Path
 from pane_host import Host
 from recorded import chain
 
-from idbg import events
-from idbg.diff import Baseline, Comparison, Criterion, DiffReport, SideResult, TensorDiff, Term
-from idbg.events import SessionEvent
-from idbg.records import Failure, Program, Target
-from idbg_tui import diff_view, status
-from idbg_tui.diff_list import Told, items, tensor_columns, tensor_row
-from idbg_tui.panes.kernel_diff import KernelDiffPane
-from idbg_tui.state import State
+from idbg.schema import events
+from idbg.schema.diff import Baseline, Comparison, Criterion, DiffReport, SideResult, TensorDiff, Term
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure, Program, Target
+from idbg_tui import status_bar
+from idbg_tui.panes.kernel_diff import detail
+from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
+from idbg_tui.panes.kernel_diff.rows import Told, items, tensor_columns, tensor_row
+from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 
 STARTED = events.RunStarted(run=1, program=Program("m.py"), target=Target("aot"), comparison=Comparison())
@@ -98,14 +99,14 @@ def test_the_header_says_what_a_failed_side_came_to() -> None:
     broken = SideResult("aot", 0.2, Failure("torch", "no such file", type="ImportError"))
     ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
     state = state_of(so_far(EAGER, broken, verdict="error"), ended)
-    said = "".join(text for text, _ in status.header(state, 160)[1])
+    said = "".join(text for text, _ in status_bar.header(state, 160)[1])
     assert said.startswith("✘ aot failed") and "ImportError: no such file" in said and "clean" not in said
 
 
 def test_the_header_says_that_numbers_are_wrong() -> None:
     ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
     state = state_of(so_far(EAGER, AOT, verdict="failed", outputs=(FAILED, PASSED)), ended)
-    assert "".join(text for text, _ in status.header(state, 160)[1]).startswith("✘ 1 of 2 tensors wrong")
+    assert "".join(text for text, _ in status_bar.header(state, 160)[1]).startswith("✘ 1 of 2 tensors wrong")
 
 
 def test_a_row_says_which_criterion_decided_and_by_how_much() -> None:
@@ -116,7 +117,7 @@ def test_a_row_says_which_criterion_decided_and_by_how_much() -> None:
 
 
 def test_an_output_looked_into_says_the_sum_that_it_is_allowed_and_what_does_not_decide() -> None:
-    rows = ["".join(text for text, _ in entry.draw(150)) for entry in diff_view.entries(PASSED, 150)]
+    rows = ["".join(text for text, _ in entry.draw(150)) for entry in detail.entries(PASSED, 150)]
     told = " ".join(rows[:4])
     assert "loss" in told and "passes" in told
     assert "RMSE 5.21e-06 is within the 2.47e-05 allowed" in told and "× eager's" in told
@@ -124,5 +125,5 @@ def test_an_output_looked_into_says_the_sum_that_it_is_allowed_and_what_does_not
 
 
 def test_an_output_that_waits_says_so_and_no_more(tmp_path: Path) -> None:
-    first = diff_view.entries(LATE, 100)[0].draw(100)
+    first = detail.entries(LATE, 100)[0].draw(100)
     assert "no verdict (yet)" in first[0][0] and first[0][1] == "dim"

@@ -3,9 +3,9 @@
 from recorded import INFERENCE, state_of
 
 from idbg.constraints import Checker
-from idbg.records import Graph, Node, NodeId
-from idbg_tui.jumps import JumpList
-from idbg_tui.walk import Walker, next_broken
+from idbg.schema.graphs import Graph, Node, NodeId
+from idbg_tui.state.jumps import JumpList
+from idbg_tui.state.walk import Walker, next_broken
 
 
 def diamond() -> Graph:

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import os, subprocess, sys, time
 from pathlib import Path
-from idbg.session import Session
-from idbg.settings import Settings
+from idbg.session.session import Session
+from idbg.config.settings import Settings
 from idbg_tui import watchdog
 from idbg_tui.__main__ import _show
 from idbg_tui.app import IdbgApp

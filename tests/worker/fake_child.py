@@ -8,9 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-from idbg import events
-from idbg.diff import ErrorMap, SideResult
-from idbg.records import Failure, Graph, GraphId, NodeId, Violation
+from idbg.schema import events
+from idbg.schema.diff import ErrorMap, SideResult
+from idbg.schema.graphs import Graph, GraphId, NodeId
+from idbg.schema.programs import Failure
+from idbg.schema.violations import Violation
 from idbg.worker import protocol
 
 FAILURES = {

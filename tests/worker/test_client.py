@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from idbg import events
-from idbg.events import SessionEvent
-from idbg.records import Failure, Program, Target
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure, Program, Target
 from idbg.worker.client import Worker
 from idbg.worker.protocol import Compile, WriteRepro
 

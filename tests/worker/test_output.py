@@ -1,6 +1,6 @@
 """Does the log get the beginning and the end of what a program prints, and no more than it can keep?"""
 
-from idbg.events import Noted, OutputWritten
+from idbg.schema.events import Noted, OutputWritten
 from idbg.worker.output import HEAD_LIMIT, TAIL_LIMIT, Output
 
 

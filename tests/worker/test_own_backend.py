@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from idbg import cli
-from idbg.engine.program import registers
-from idbg.records import Program
+from idbg.engine.program.load import registers
+from idbg.schema.programs import Program
 
 OWN = """
 import torch

@@ -2,8 +2,8 @@
 
 import os
 
-from idbg import events
-from idbg.records import Failure
+from idbg.schema import events
+from idbg.schema.programs import Failure
 from idbg.worker.main import Pipe
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from idbg.records import Graph, Kernel, KernelCall, Node, OutputCode
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.graphs import Graph, Node
 
 _Prefixes = Mapping[str, list[str]]  # a function of the code -> the prefixes of the nodes that it computes
 

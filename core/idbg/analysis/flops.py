@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from math import prod
 
-from idbg.ops import short_name
-from idbg.records import TensorMeta, hint_of
+from idbg.analysis.ops import short_name
+from idbg.schema.graphs import TensorMeta, hint_of
 
 _Shape = tuple[int, ...]
 _Count = Callable[[list[_Shape], list[_Shape], str], int | None]
@@ -32,8 +32,8 @@ _MASK = re.compile(r"\[(True|False), (True|False), (True|False)\]")
 def flops(target: str, operands: Sequence[TensorMeta], results: Sequence[TensorMeta], args: str = "") -> int | None:
     """FLOPs of one call of a function or method, symbols at their hints; None where it is not known.
 
-    `operands` are the tensors of the nodes that `idbg.ops.operands` gives: x twice for mm(x, x).
-    `args` is the node's, or what `idbg.ops.flags` says of it; without it a convolution is not transposed, and of a
+    `operands` are the tensors of the nodes that `idbg.analysis.ops.operands` gives: x twice for mm(x, x).
+    `args` is the node's, or what `analysis.ops.flags` says of it; without it a convolution is not transposed, and of a
     convolution's backward the shapes must tell.
     """
     name = short_name(target).removesuffix("_")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from idbg.records import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
+from idbg.schema.graphs import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Opcode, Role, Sym, TensorMeta
 
 _TENSOR = re.compile(r"^(\w+)\[(.*?)\](?:\[(.*?)\])?([\w:]*)$")
 _PLACE = re.compile(r"#.*?\bFile: (.+?):(\d+) in .*?, code: (.*)$")

@@ -21,8 +21,8 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from idbg.ops import flags, short_name
-from idbg.records import Dim, Graph, Node, TensorMeta, hint_of
+from idbg.analysis.ops import flags, short_name
+from idbg.schema.graphs import Dim, Graph, Node, TensorMeta, hint_of
 
 _INPUTS = ("placeholder", "get_attr")
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from idbg.records import Kernel, KernelCall, OutputCode, Part
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.graphs import Part
 
 _HANDLES = re.compile(r"(?:#|//)\s*\[Provenance debug handles\]\s*(.+?)\s*$")
 _CPP_KERNEL = re.compile(r'^extern "C"\s+void\s+(\w+)\([^;{]*\)\s*\{.*?^\}', re.MULTILINE | re.DOTALL)

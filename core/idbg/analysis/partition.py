@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
-from idbg.records import Graph, Node
+from idbg.schema.graphs import Graph, Node
 
 HOST = -1
 

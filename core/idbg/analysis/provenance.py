@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Iterable
 from functools import cached_property
 
-from idbg.records import GraphId, Kernel, KernelCall, NodeId, Part
-from idbg.run import Run
+from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.runs import Run
 
 _Step = tuple[GraphId, GraphId]  # from one graph to the next
 _Onward = dict[str, list[str]]  # node name -> the names that it leads to in the next graph

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from idbg.bench.records import Row
+from idbg.schema.bench import Row
 
 SIGNIFICANT = 0.001
 LEAST = 0.05  # by so much the medians of two processes of one program were seen to differ on an idle machine

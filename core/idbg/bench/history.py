@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from idbg import places
-from idbg.bench.records import Row, Subject
-from idbg.errors import OutputError
+from idbg.config import places
+from idbg.schema.bench import Row, Subject
+from idbg.schema.errors import OutputError
 
 WAIT_SECONDS = 10.0  # for another process to let go of the database
 VERSION = 1

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from idbg import events
-from idbg.bench.records import Row, Subject, Task, Timed
 from idbg.bench.steps import Step
-from idbg.errors import IdbgError
-from idbg.events import SessionEvent
-from idbg.records import Failure
+from idbg.schema import events
+from idbg.schema.bench import Row, Subject, Task, Timed
+from idbg.schema.errors import IdbgError
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure
 
 if TYPE_CHECKING:
     from idbg.bench.history import History

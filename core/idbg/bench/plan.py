@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import idbg
-from idbg.bench.records import EAGER, Backend, Subject
-from idbg.errors import BadInput, ProgramError
-from idbg.program_args import parse_program
-from idbg.records import Program
+from idbg.config.arguments import parse_program
+from idbg.schema.bench import EAGER, Backend, Subject
+from idbg.schema.errors import BadInput, ProgramError
+from idbg.schema.programs import Program
 
 DEFAULT_BACKENDS = (EAGER, "inductor")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from idbg.bench.records import Answer, Failed, Subject, Task
 from idbg.bench.steps import Step
-from idbg.records import Failure
+from idbg.schema.bench import Answer, Failed, Subject, Task
+from idbg.schema.programs import Failure
 from idbg.worker.child import Child
 
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")

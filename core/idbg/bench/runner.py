@@ -12,7 +12,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bench.process import measured
-from idbg.bench.records import (
+from idbg.bench.steps import Step
+from idbg.schema.bench import (
     EAGER,
     SECONDS,
     Answer,
@@ -26,7 +27,6 @@ from idbg.bench.records import (
     Timed,
     file_of,
 )
-from idbg.bench.steps import Step
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from idbg.bench.records import Task
+from idbg.schema.bench import Task
 
 IMPORT, LOAD, COMPILE, WARM_UP = "importing torch", "loading the program", "compiling", "warming up"
 CALLS, MEMORY = "timing calls", "measuring memory"

@@ -1,4 +1,4 @@
-"""Which command did the user type? Each module in this folder is a command: `HELP`, `add_arguments`, `run`.
+"""Which command did the user type? Each module in `commands/` is one: `HELP`, `add_arguments`, `run`.
 
 Nothing here may import torch, and what `idbg --help` needs must load in 0.3 s.
 """
@@ -14,8 +14,9 @@ from importlib import import_module
 from typing import Protocol, cast
 
 import idbg
-from idbg.errors import BadInput, IdbgError
-from idbg.program_args import split
+from idbg.cli import commands as rooms
+from idbg.config.arguments import split
+from idbg.schema.errors import BadInput, IdbgError
 
 FAILED, BAD_USAGE = 1, 2
 
@@ -31,8 +32,8 @@ class Command(Protocol):
 
 def commands() -> dict[str, Command]:
     """Every command by its name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return {name.replace("_", "-"): cast("Command", import_module(f"{__name__}.{name}")) for name in names}
+    names = sorted(module.name for module in pkgutil.iter_modules(rooms.__path__))
+    return {name.replace("_", "-"): cast("Command", import_module(f"{rooms.__name__}.{name}")) for name in names}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,7 +15,8 @@ from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.checker import Change, Checker, Findings, Group
 from idbg.constraints.look import Look, Operand
 from idbg.constraints.whole import Whole
-from idbg.records import Graph, Violation
+from idbg.schema.graphs import Graph
+from idbg.schema.violations import Violation
 
 __all__ = [
     "BadValue",

@@ -7,12 +7,12 @@ from typing import Literal, Self
 
 from msgspec.structs import replace
 
+from idbg.analysis.sizes import spelled_dim, spelled_percent
 from idbg.constraints.base import BadValue, Finding
 from idbg.constraints.dims import DimsRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Dim, Role, TensorMeta, hint_of
-from idbg.sizes import spelled_dim, spelled_percent
+from idbg.schema.graphs import Dim, Role, TensorMeta, hint_of
 
 _HOPELESS = 1000
 _LEADING = re.compile(r"(\d+)\*[a-zA-Z]\w*")

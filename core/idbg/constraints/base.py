@@ -8,7 +8,8 @@ import msgspec
 from idbg.constraints.globs import matches
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Role, Severity, Stage, TensorMeta
+from idbg.schema.graphs import Role, Stage, TensorMeta
+from idbg.schema.violations import Severity
 
 Scope = Literal["inputs", "outputs", "weights", "intermediates"]
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from idbg.constraints.base import Constraint, Finding
 from idbg.constraints.look import Look, Looks
 from idbg.constraints.whole import Whole
-from idbg.records import Graph, Node, Severity, Violation, worst
+from idbg.schema.graphs import Graph, Node
+from idbg.schema.violations import Severity, Violation, worst
 
 Broken = tuple[Constraint, Finding]
 Place = int  # the number of a look; or, for what a graph breaks as a whole, one node's index, inverted (~index)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from idbg.constraints.base import BadValue, TensorRule
-from idbg.records import Dim, Role, TensorMeta
+from idbg.schema.graphs import Dim, Role, TensorMeta
 
 _NAMED = {"batch": 0, "channels": 1, "height": -2, "width": -1}
 _LAST = re.compile(r"last( [1-9][0-9]{0,2})?")

@@ -9,7 +9,7 @@ import msgspec
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import DTYPE_OF_SHORT, DTYPES, Role, TensorMeta
+from idbg.schema.graphs import DTYPE_OF_SHORT, DTYPES, Role, TensorMeta
 
 # torch's own second names of dtypes
 _ALIASES = {

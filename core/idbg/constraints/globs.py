@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from fnmatch import translate
 from functools import lru_cache
 
-from idbg import ops
+from idbg.analysis import ops
 from idbg.constraints.look import Look
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Role, TensorMeta, hint_of
+from idbg.schema.graphs import Role, TensorMeta, hint_of
 
 Format = Literal["contiguous", "channels_last", "channels_last_3d", "dense", "innermost"]
 

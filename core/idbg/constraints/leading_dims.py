@@ -5,11 +5,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import BadValue, Finding, TensorRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Role, TensorMeta
-from idbg.sizes import spelled_dim
+from idbg.schema.graphs import Role, TensorMeta
 
 
 class LeadingDims(TensorRule, frozen=True, tag="leading_dims"):

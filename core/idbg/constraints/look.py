@@ -8,8 +8,8 @@ from functools import cached_property
 
 import msgspec
 
-from idbg import ops
-from idbg.records import Graph, Node, Opcode, Role, TensorMeta
+from idbg.analysis import ops
+from idbg.schema.graphs import Graph, Node, Opcode, Role, TensorMeta
 
 
 class Operand(msgspec.Struct, frozen=True, gc=False):

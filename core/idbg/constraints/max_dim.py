@@ -5,13 +5,13 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.dims import DimsRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Dim, Role, Sym, TensorMeta, hint_of
-from idbg.sizes import spelled_dim
+from idbg.schema.graphs import Dim, Role, Sym, TensorMeta, hint_of
 
 
 class MaxDim(DimsRule, frozen=True, tag="max_dim"):

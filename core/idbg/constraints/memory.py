@@ -6,11 +6,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from idbg.analysis.sizes import at_hints, most_bytes, spelled_bytes, stored_bytes
 from idbg.constraints.base import BadValue, Finding, TensorRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Role, TensorMeta
-from idbg.sizes import at_hints, most_bytes, spelled_bytes, stored_bytes
+from idbg.schema.graphs import Role, TensorMeta
 
 
 class Memory(TensorRule, frozen=True, tag="memory"):

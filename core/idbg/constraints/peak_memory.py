@@ -5,11 +5,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from idbg.analysis.sizes import rounded_bytes, spelled_bytes
 from idbg.constraints.base import Constraint, Finding
 from idbg.constraints.look import Look
 from idbg.constraints.memory import at_least_0
 from idbg.constraints.whole import Whole
-from idbg.sizes import rounded_bytes, spelled_bytes
 
 _NAMED = 3
 

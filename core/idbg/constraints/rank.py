@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import Role, TensorMeta
+from idbg.schema.graphs import Role, TensorMeta
 
 
 class Rank(TensorRule, frozen=True, tag="rank"):

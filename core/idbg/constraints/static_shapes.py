@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import Finding, TensorRule
 from idbg.constraints.look import Look
-from idbg.records import Role, Sym, TensorMeta
-from idbg.sizes import spelled_dim
+from idbg.schema.graphs import Role, Sym, TensorMeta
 
 
 class StaticShapes(TensorRule, frozen=True, tag="static_shapes"):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from idbg.constraints.base import Constraint, Finding
 from idbg.constraints.look import Look
-from idbg.records import Severity
+from idbg.schema.violations import Severity
 
 
 class Unknown(Constraint, frozen=True, tag="unknown"):

@@ -6,7 +6,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from idbg import ops
+from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.globs import first_match, matches
 from idbg.constraints.look import Look

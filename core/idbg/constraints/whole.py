@@ -3,8 +3,8 @@
 from functools import cached_property
 
 from idbg.analysis.liveness import MemoryProfile, memory_profile
-from idbg.records import Graph
-from idbg.sizes import stored_bytes
+from idbg.analysis.sizes import stored_bytes
+from idbg.schema.graphs import Graph
 
 
 class Whole:

@@ -6,11 +6,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from idbg import ops
+from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.look import Look
 from idbg.constraints.whole import Whole
-from idbg.records import hint_of
+from idbg.schema.graphs import hint_of
 
 
 class Window(Constraint, frozen=True, tag="window"):

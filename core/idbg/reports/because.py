@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from idbg.diff import LARGEST, Criterion, FailedBy, TensorDiff, Term
 from idbg.reports.words import count
+from idbg.schema.diff import LARGEST, Criterion, FailedBy, TensorDiff, Term
 
 _OF: dict[FailedBy, str] = {
     "rmse": "RMSE",

@@ -6,10 +6,10 @@ from itertools import groupby
 
 import msgspec
 
+from idbg.analysis.sizes import rounded_bytes
 from idbg.bench.change import Change
-from idbg.bench.records import EAGER, Latency, Row
 from idbg.reports.words import count
-from idbg.sizes import rounded_bytes
+from idbg.schema.bench import EAGER, Latency, Row
 
 SCHEMA = "idbg.bench/1"
 NOTHING = "–"

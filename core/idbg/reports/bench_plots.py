@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from idbg.bench.records import EAGER, Latency, Row
-from idbg.errors import BadInput, OutputError
-from idbg.events import KernelsTimed
-from idbg.records import Graph
 from idbg.reports.bench import milliseconds
+from idbg.schema.bench import EAGER, Latency, Row
+from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.events import KernelsTimed
+from idbg.schema.graphs import Graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

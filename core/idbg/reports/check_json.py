@@ -5,10 +5,11 @@ Every key is always there, as in the JSON of a run.
 
 import msgspec
 
-from idbg.records import GraphBreak, Part, Severity, Stage, Violation
-from idbg.reports.check import MENDABLE, Answer, Check, Checked
+from idbg.check.check import MENDABLE, Answer, Check, Checked
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
+from idbg.schema.graphs import GraphBreak, Part, Stage
+from idbg.schema.violations import Severity, Violation
 
 SCHEMA = "idbg.check/1"
 

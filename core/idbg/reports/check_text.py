@@ -6,14 +6,15 @@ One table first, then, of each accelerator that does not take the program as it 
 import textwrap
 from collections.abc import Iterator
 
+from idbg.analysis.sizes import rounded_bytes
+from idbg.check.check import MENDABLE, Answer, Check, Checked
+from idbg.check.costs import growth
 from idbg.constraints import Group
-from idbg.costs import growth
-from idbg.records import SEVERITIES, Graph, Severity, Violation
-from idbg.reports.check import MENDABLE, Answer, Check, Checked
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.text import SIGNS, run_report
 from idbg.reports.words import count, place
-from idbg.sizes import rounded_bytes
+from idbg.schema.graphs import Graph
+from idbg.schema.violations import SEVERITIES, Severity, Violation
 
 WIDTH = 100
 LEAST_NAME = 12  # characters of an accelerator's name, however wide the other columns are

@@ -3,8 +3,8 @@
 import msgspec
 
 from idbg.analysis.partition import HOST
-from idbg.records import Part, Stage
-from idbg.reports.check import Checked
+from idbg.check.check import Checked
+from idbg.schema.graphs import Part, Stage
 
 
 class ChangeReport(msgspec.Struct, frozen=True):

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from idbg.costs import growth
-from idbg.reports.check import Checked
+from idbg.analysis.sizes import rounded_bytes
+from idbg.check.check import Checked
+from idbg.check.costs import growth
 from idbg.reports.words import count
-from idbg.sizes import rounded_bytes
 
 
 def cost_lines(checked: Checked) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """How does a numerical comparison read to a person, and to another program?
 
-The JSON is that of the records in `idbg.diff`, by name, with every key always there and `schema` before them.
+The JSON is that of the records in `idbg.schema.diff`, by name, with every key always there and `schema` before them.
 It is strict: null is what was not measured (or does not apply), and a figure that JSON has no number for is text:
 "nan", "inf", "-inf". `first_bad_kernel` is an index into `kernels`; `variance` has `deterministic` too.
 """
@@ -10,12 +10,22 @@ from math import isfinite
 
 import msgspec
 
-from idbg.diff import LARGEST, DiffReport, FailedBy, KernelError, Mode, Outcome, TensorDiff, Variance, launch_name
-from idbg.records import Failure
 from idbg.reports.because import because, measured
 from idbg.reports.words import count, place
+from idbg.schema.diff import (
+    LARGEST,
+    DiffReport,
+    FailedBy,
+    KernelError,
+    Mode,
+    Outcome,
+    TensorDiff,
+    Variance,
+    launch_name,
+)
+from idbg.schema.programs import Failure
 
-SCHEMA = "idbg.diff/1"
+SCHEMA = "idbg.schema.diff/1"
 SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
 FAILED_SHOWN = 20  # outputs that failed, and as many gradients: more do not fit a screen
 PASSED_SHOWN = 8

@@ -7,28 +7,14 @@ import msgspec
 
 from idbg.analysis.liveness import memory_profile
 from idbg.analysis.provenance import Provenance
-from idbg.records import (
-    Dim,
-    Failure,
-    Frame,
-    Graph,
-    GraphBreak,
-    Kernel,
-    Node,
-    NodeId,
-    Part,
-    Program,
-    Stage,
-    Target,
-    TensorMeta,
-    Verdict,
-    hint_of,
-)
-from idbg.reports.check import lowered, of_run
+from idbg.check.check import lowered, of_run
 from idbg.reports.cost_json import CostReport, cost_report
-from idbg.run import Run
+from idbg.schema.code import Kernel
+from idbg.schema.graphs import Dim, Frame, Graph, GraphBreak, Node, NodeId, Part, Stage, TensorMeta, hint_of
+from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.runs import Run
 
-SCHEMA = "idbg.run/1"
+SCHEMA = "idbg.schema.runs/1"
 
 
 class ProgramReport(Program, frozen=True, omit_defaults=False):

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from idbg.bench.kernels import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 from idbg.reports.bench import NOTHING, milliseconds
 from idbg.reports.words import count
+from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 
 SCHEMA = "idbg.kernels/1"
 HEADS = ("kernel", "launches", "median", "share", "GB/s (of a copy's)", "GFLOP/s (of a matmul's)", "bound")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from idbg.diff import LARGEST, ErrorMap
-from idbg.errors import BadInput, OutputError
+from idbg.schema.diff import LARGEST, ErrorMap
+from idbg.schema.errors import BadInput, OutputError
 
 
 def save_error_map(found: ErrorMap, path: Path) -> None:

@@ -5,12 +5,14 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 
 from collections.abc import Iterator
 
-from idbg import verdict
-from idbg.records import Failure, NodeId, Severity, Violation
-from idbg.reports.check import of_run
+from idbg.check.check import of_run
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.words import count, place
-from idbg.run import Run
+from idbg.schema import verdict
+from idbg.schema.graphs import NodeId
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
+from idbg.schema.violations import Severity, Violation
 
 SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·", "unknown": "?"}
 

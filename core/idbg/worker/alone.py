@@ -8,12 +8,12 @@ import os
 import runpy
 import sys
 
-from idbg.engine import compat_scratch
+from idbg.engine.compat import scratch
 
 
 def main() -> None:
     script = sys.argv[1]
-    compat_scratch.begin()
+    scratch.begin()
     sys.argv = sys.argv[1:]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     runpy.run_path(script, run_name="__main__")

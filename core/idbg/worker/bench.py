@@ -12,9 +12,9 @@ from typing import cast, get_args
 
 import msgspec
 
-from idbg.bench.records import Answer, Subject, Task
 from idbg.bench.steps import IMPORT, Step
-from idbg.engine import compat_scratch
+from idbg.engine.compat import scratch
+from idbg.schema.bench import Answer, Subject, Task
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
 
@@ -26,7 +26,7 @@ def main() -> None:
         os.set_inheritable(fd, False)
     forget_ours()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
-    compat_scratch.begin()
+    scratch.begin()
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
 
     with os.fdopen(answer_fd, "wb") as pipe:

@@ -16,10 +16,10 @@ from typing import Literal
 
 import msgspec
 
-from idbg import events
-from idbg.errors import WorkerError
-from idbg.events import SessionEvent
-from idbg.records import Failure
+from idbg.schema import events
+from idbg.schema.errors import WorkerError
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import Output, Stream
 from idbg.worker.protocol import Compile, LowerKernel, Request, WriteRepro

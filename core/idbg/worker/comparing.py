@@ -9,17 +9,19 @@ from pathlib import Path
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg import events
-from idbg.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable
 from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.error_map import error_map
-from idbg.engine.kerneldiff.kept import keep, kept
-from idbg.engine.program import Workload
-from idbg.engine.world import torch_compile_as_it_is
-from idbg.errors import BadInput
-from idbg.events import SessionEvent
-from idbg.records import OutputCode, Part, Target
+from idbg.engine.kerneldiff.tensors.error_map import error_map
+from idbg.engine.kerneldiff.tensors.kept import keep, kept
+from idbg.engine.program.environment import torch_compile_as_it_is
+from idbg.engine.program.load import Workload
+from idbg.schema import events
+from idbg.schema.code import OutputCode
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable
+from idbg.schema.errors import BadInput
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Part
+from idbg.schema.programs import Target
 
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
 _FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"

@@ -9,22 +9,27 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg import accelerator, events
+from idbg.accelerators import model
 from idbg.constraints import check
-from idbg.engine import backends, fallbacks
+from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.compat_scratch import private
-from idbg.engine.failures import failure_of, failure_of_frame, is_refusal
+from idbg.engine.compat.scratch import private
+from idbg.engine.failures import fallbacks
+from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
+from idbg.engine.failures.owners import chain
 from idbg.engine.lowered import lowered
-from idbg.engine.owners import chain
-from idbg.engine.program import Programs, registers
+from idbg.engine.program.load import Programs, registers
+from idbg.engine.program.script import process_end_told
+from idbg.engine.program.target import check_device, options_of
 from idbg.engine.repro import compile_repro, graph_of_node, violation_repro
-from idbg.engine.script import process_end_told
-from idbg.engine.target import check_device, options_of
-from idbg.errors import BadInput, IdbgError, OutputError
-from idbg.events import RunEnded, SessionEvent
-from idbg.records import Failure, OutputCode, Part, Violation
-from idbg.run import Run
+from idbg.schema import events
+from idbg.schema.code import OutputCode
+from idbg.schema.errors import BadInput, IdbgError, OutputError
+from idbg.schema.events import RunEnded, SessionEvent
+from idbg.schema.graphs import Part
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
+from idbg.schema.violations import Violation
 from idbg.worker.child import importable
 from idbg.worker.comparing import Comparing
 from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
@@ -125,7 +130,7 @@ class Jobs:
         if unused:
             self.emit(events.Noted(level="warning", text=unused))
         target = replace(request.target, options=options)
-        rules = accelerator.parse(target.rules)
+        rules = model.parse(target.rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         backend = backends.TargetBackend(
             found,
@@ -216,7 +221,7 @@ class Jobs:
         assert self.last is not None
         assert request.node is not None
         graph = graph_of_node(self.last, request.node)
-        in_force = accelerator.parse(rules)
+        in_force = model.parse(rules)
         if not any(rule.name == request.rule and rule.enabled for rule in in_force.rules):
             raise BadInput(f"there is no rule {request.rule} in force", hint="choose a violation of these")
         for violation in check(graph, in_force):

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from idbg import events, places
-from idbg.engine import compat_scratch
-from idbg.events import SessionEvent
+from idbg.config import places
+from idbg.engine.compat import scratch
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
 from idbg.worker import protocol
 from idbg.worker.child import forget_ours
 from idbg.worker.protocol import Compile, Request
@@ -59,7 +60,7 @@ def main() -> None:
         requests.put(protocol.decode(sys.argv[3].encode()))
     threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
     _check_cache(pipe.emit)
-    compat_scratch.begin(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
+    scratch.begin(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
 
     import torch
 

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from typing import Literal
 
-from idbg.events import Noted, OutputWritten
+from idbg.schema.events import Noted, OutputWritten
 
 Stream = Literal["stdout", "stderr"]
 

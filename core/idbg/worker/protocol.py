@@ -9,8 +9,10 @@ hand (it ends with a failure of kind "cancelled"); end of file on the request pi
 
 import msgspec
 
-from idbg.diff import Comparison
-from idbg.records import Kernel, NodeId, Program, Target
+from idbg.schema.code import Kernel
+from idbg.schema.diff import Comparison
+from idbg.schema.graphs import NodeId
+from idbg.schema.programs import Program, Target
 
 
 class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):

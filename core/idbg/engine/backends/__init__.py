@@ -12,10 +12,11 @@ from typing import cast
 from msgspec.structs import replace
 from torch.fx import GraphModule
 
-from idbg import accelerator as accelerators
-from idbg import adapter as adapters
 from idbg import plugins
-from idbg.adapter import AcceleratorAdapter
+from idbg.accelerators import adapter as adapters
+from idbg.accelerators import model as accelerators
+from idbg.accelerators.adapter import AcceleratorAdapter
+from idbg.config.settings import strict_from
 from idbg.constraints import Constraint
 from idbg.engine import compat
 from idbg.engine.backends.adapted import Adapted
@@ -26,9 +27,8 @@ from idbg.engine.backends.inductor import Inductor
 from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import Named
 from idbg.engine.compat import Compiled
-from idbg.errors import BadInput, said
-from idbg.events import KnownBackend
-from idbg.settings import strict_from
+from idbg.schema.errors import BadInput, said
+from idbg.schema.events import KnownBackend
 
 __all__ = [
     "Backend",

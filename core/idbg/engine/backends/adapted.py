@@ -9,13 +9,21 @@ from typing import Literal
 
 from torch.fx import GraphModule
 
-from idbg import events, plugins
-from idbg.adapter import AcceleratorAdapter, AdapterError, Callee, Capabilities, CompilationResult, CompilationStatus
+from idbg import plugins
+from idbg.accelerators.adapter import (
+    AcceleratorAdapter,
+    AdapterError,
+    Callee,
+    Capabilities,
+    CompilationResult,
+    CompilationStatus,
+)
 from idbg.engine import compat
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
-from idbg.errors import BadInput, said
-from idbg.records import Part
+from idbg.schema import events
+from idbg.schema.errors import BadInput, said
+from idbg.schema.graphs import Part
 
 _MEND = "choose another backend, or mend the adapter"
 

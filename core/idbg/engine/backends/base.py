@@ -9,16 +9,17 @@ from typing import Protocol, cast
 
 from torch.fx import GraphModule
 
-from idbg import events
-from idbg.accelerator import Accelerator
+from idbg.accelerators.model import Accelerator
 from idbg.engine import compat
 from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
 from idbg.engine.capture.run import Compiling, RunCapture, capturing, current
 from idbg.engine.compat import Compiled
 from idbg.engine.repro import violation_repro
-from idbg.errors import ConstraintViolation, OutputError
-from idbg.events import SessionEvent
-from idbg.records import Graph, Part, Violation
+from idbg.schema import events
+from idbg.schema.errors import ConstraintViolation, OutputError
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Graph, Part
+from idbg.schema.violations import Violation
 
 _log = logging.getLogger("idbg")
 

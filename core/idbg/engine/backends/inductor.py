@@ -7,7 +7,7 @@ from torch.fx import GraphModule
 from idbg.engine import compat
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
-from idbg.records import Part
+from idbg.schema.graphs import Part
 
 
 class Inductor:

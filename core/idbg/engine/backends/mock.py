@@ -9,12 +9,12 @@ from functools import partial
 
 from torch.fx import GraphModule
 
+from idbg.accelerators.numerics import Numerics
 from idbg.engine import compat
 from idbg.engine.backends import numerics
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
-from idbg.numerics import Numerics
-from idbg.records import Part
+from idbg.schema.graphs import Part
 
 
 class Mock:

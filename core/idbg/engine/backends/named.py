@@ -7,7 +7,7 @@ from typing import Any, cast
 from idbg.engine import compat
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import Compiled
-from idbg.errors import BadInput
+from idbg.schema.errors import BadInput
 
 
 class Named:

@@ -30,11 +30,11 @@ from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_aggregate
 
+from idbg.accelerators.numerics import Numerics
 from idbg.engine import compat
 from idbg.engine.backends.rounding import Rounding, is_float, narrowed
 from idbg.engine.compat import Compiled
-from idbg.numerics import Numerics
-from idbg.records import Part
+from idbg.schema.graphs import Part
 
 _STEP = 16  # products that a tensor core adds before it rounds into a 16-bit accumulator
 

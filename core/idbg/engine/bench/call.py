@@ -10,7 +10,7 @@ from torch.nn import Module
 from torch.utils._pytree import tree_leaves
 
 from idbg.engine import compat
-from idbg.engine.program import Model, Workload
+from idbg.engine.program.load import Model, Workload
 
 Call = Callable[[], object]
 

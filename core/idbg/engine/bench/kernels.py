@@ -8,7 +8,6 @@ from statistics import fmean, median
 
 import torch
 
-from idbg.bench.kernels import KernelTime, KernelTimes, Peaks
 from idbg.bench.steps import COMPILE, KERNELS, PEAKS, WARM_UP, Tell, untold
 from idbg.engine import compat
 from idbg.engine.bench.call import Call, call_of
@@ -16,10 +15,11 @@ from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, s
 from idbg.engine.bench.launches import Clock, Launches, launches
 from idbg.engine.bench.peaks import peaks
 from idbg.engine.bench.work import Look, Work
-from idbg.engine.program import Model, Workload
-from idbg.engine.world import torch_compile_as_it_is
-from idbg.errors import BadInput
+from idbg.engine.program.environment import torch_compile_as_it_is
+from idbg.engine.program.load import Model, Workload
 from idbg.reports.words import count
+from idbg.schema.errors import BadInput
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 
 RUNS = 50
 LEAST = 5

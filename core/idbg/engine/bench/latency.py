@@ -8,8 +8,8 @@ from statistics import median
 
 import torch
 
-from idbg.bench.records import Latency
 from idbg.engine import compat
+from idbg.schema.bench import Latency
 
 Call = Callable[[], object]
 

@@ -9,10 +9,10 @@ from typing import cast
 
 import torch
 
-from idbg.engine import compat_diff
-from idbg.engine.kerneldiff.watch import output_code
-from idbg.engine.kerneldiff.wrapper_lines import AROUND, Launch, routed
-from idbg.records import Kernel
+from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
+from idbg.engine.kerneldiff.kernels.watch import output_code
+from idbg.schema.code import Kernel
 
 Around = Callable[..., object]
 """Called with a launch's number, the function and its arguments in place of the function; gives what it returns."""
@@ -23,7 +23,7 @@ class Launched:
     """A place that launches a kernel: `kernel` is None where Inductor's code neither defines nor lists it."""
 
     frame: str
-    graph: compat_diff.InductorGraph
+    graph: comparing.InductorGraph
     launch: Launch
     kernel: Kernel | None
 
@@ -52,7 +52,7 @@ class Launches:
         self.all: list[Launched] = []
         self._functions: list[_Function] = []
 
-    def compiled(self, graph: compat_diff.InductorGraph) -> None:
+    def compiled(self, graph: comparing.InductorGraph) -> None:
         if graph.is_cpp_wrapper:
             self.problem = "kernels cannot be timed under a C++ wrapper (Inductor's option cpp_wrapper)"
             return
@@ -91,7 +91,7 @@ class Launches:
 def launches() -> Iterator[Launches]:
     """While it lasts, whatever Inductor compiles is compiled anew, and its launches are found."""
     found = Launches()
-    with compat_diff.inductor_graphs(found.compiled):
+    with comparing.inductor_graphs(found.compiled):
         yield found
 
 

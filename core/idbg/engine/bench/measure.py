@@ -9,12 +9,12 @@ import torch
 from msgspec.structs import replace
 
 import idbg
-from idbg import accelerator, places
-from idbg.accelerator import Accelerator
-from idbg.bench.records import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
+from idbg.accelerators import model as accelerator
+from idbg.accelerators.model import Accelerator
 from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, Tell, untold
-from idbg.diff import DiffReport
-from idbg.engine import backends, compat, compat_diff, fallbacks
+from idbg.config import places
+from idbg.config.options import INDUCTOR, family
+from idbg.engine import backends, compat
 from idbg.engine.backends import TargetBackend
 from idbg.engine.bench import memory, sizes
 from idbg.engine.bench.busy import Busy
@@ -22,16 +22,19 @@ from idbg.engine.bench.call import Call, call_of, processor, tensors_of
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.failures import failure_of
+from idbg.engine.compat import comparing
+from idbg.engine.failures import fallbacks
+from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.program import Model, Programs, Workload
-from idbg.engine.target import check_device, options_of
-from idbg.engine.world import torch_compile_as_it_is
-from idbg.events import SessionEvent
-from idbg.options import INDUCTOR, family
-from idbg.records import Target
+from idbg.engine.program.environment import torch_compile_as_it_is
+from idbg.engine.program.load import Model, Programs, Workload
+from idbg.engine.program.target import check_device, options_of
 from idbg.reports.words import count
-from idbg.run import Run
+from idbg.schema.bench import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
+from idbg.schema.diff import DiffReport
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Target
+from idbg.schema.runs import Run
 
 NAMED = 3  # of the tensors that are wrong
 
@@ -77,7 +80,7 @@ def answer(subject: Subject, task: Task, tell: Tell = untold) -> Answer:
 
 def _answered(workload: Workload, subject: Subject, task: Task, before: int | None, tell: Tell) -> Answer:
     # it may be compiled already, for which backend ever: a row compiles it itself
-    workload = dataclasses.replace(workload, model=compat_diff.uncompiled(workload.model))
+    workload = dataclasses.replace(workload, model=comparing.uncompiled(workload.model))
     _use_device(workload)
     match task:
         case "check":

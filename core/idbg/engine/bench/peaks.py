@@ -13,13 +13,13 @@ from statistics import median
 import msgspec
 import torch
 
-from idbg import places
-from idbg.bench.kernels import Peaks
+from idbg.config import places
 from idbg.engine import compat
 from idbg.engine.bench.busy import Busy
 from idbg.engine.bench.call import processor
 from idbg.engine.bench.latency import seconds
 from idbg.engine.bench.launches import Clock, launches
+from idbg.schema.kernel_times import Peaks
 
 COPIED = 256 << 20  # bytes
 SHORT = 0.01  # seconds: shorter calls are timed in blocks that take so long

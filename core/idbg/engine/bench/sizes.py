@@ -8,8 +8,8 @@ from torch.nn import Module
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine import compat
-from idbg.engine.program import Workload
-from idbg.errors import BadInput
+from idbg.engine.program.load import Workload
+from idbg.schema.errors import BadInput
 
 DTYPES = {
     "float32": torch.float32,

@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from idbg.analysis.flops import flops
+from idbg.analysis.sizes import stored_bytes
 from idbg.engine import compat
 from idbg.engine.bench.launches import Launched
-from idbg.sizes import stored_bytes
 
 _PACKED = {
     "mkl._mkl_linear.default": "aten.linear",

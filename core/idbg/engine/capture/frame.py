@@ -11,14 +11,14 @@ from typing import cast
 import msgspec
 from torch.fx import GraphModule
 
-from idbg import events
 from idbg.analysis.branches import resolved
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.output_code import part_of, read_output_code
 from idbg.engine.capture import links
 from idbg.engine.capture.fx import graph_of, symbols_of, with_weights
-from idbg.events import SessionEvent
-from idbg.records import Graph, GraphId, Links, Node, Opcode, Part, Stage
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Graph, GraphId, Links, Node, Opcode, Part, Stage
 
 Emit = Callable[[SessionEvent], None]
 Mapped = Mapping[str, Mapping[str, list[str]]]

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from idbg.analysis.graph_text import code_lines, returns_no_tensor
 from idbg.engine import compat
-from idbg.records import Graph, GraphId, Node, Opcode, Role, Sym
+from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
 
 _VALUES = {"example_value", "val"}  # where Dynamo and AOTAutograd keep a node's value, in `meta`
 _USER_LINE = re.compile(r'File "(.+?)", line (\d+), in .*\n\s*(.*)')

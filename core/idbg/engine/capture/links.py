@@ -8,7 +8,7 @@ from torch.fx import Node as FxNode
 
 from idbg.engine import compat
 from idbg.engine.capture.fx import held_graph
-from idbg.records import Graph, Links, Node
+from idbg.schema.graphs import Graph, Links, Node
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from idbg.engine import compat_errors
 from idbg.engine.capture.trace import Problem
-from idbg.records import Failure, Frame, GraphBreak
+from idbg.engine.compat import exceptions
+from idbg.schema.graphs import Frame, GraphBreak
+from idbg.schema.programs import Failure
 
 _SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, unless the program asked for fullgraph
 _LIMIT = re.compile(r"exceeding the (\w+) .*?currently set to (\d+)", re.DOTALL)
@@ -79,7 +80,7 @@ def _is_same(problem: Problem, error: BaseException) -> bool:
 
 
 def _failure(problem: Problem) -> Failure:
-    raised = compat_errors.raised_in_traced_code(problem.reason)
+    raised = exceptions.raised_in_traced_code(problem.reason)
     if raised is not None:
         return Failure(
             kind="user", type=raised[0], message=raised[1], hint=EAGER_HINT, file=problem.file, line=problem.line

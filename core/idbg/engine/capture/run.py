@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import torch
 from torch.fx import GraphModule
 
-from idbg import events
-from idbg.accelerator import Accelerator
+from idbg.accelerators.model import Accelerator
 from idbg.constraints import Checker
-from idbg.engine import compat_repro
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Listener, Problem, listening
-from idbg.engine.compat import Compiled
-from idbg.records import Frame, Graph, GraphBreak, GraphId, Violation
+from idbg.engine.compat import Compiled, repros
+from idbg.schema import events
+from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId
+from idbg.schema.violations import Violation
 
 # how the run's backend lowers a Dynamo graph: (graph module, inputs, Inductor options)
 Lower = Callable[[GraphModule, list[object], dict[str, object]], Compiled]
@@ -44,8 +44,8 @@ class Compiling:
     """
 
     options: dict[str, object] = field(default_factory=dict)
-    settings: tuple[str, ...] = field(default_factory=compat_repro.changed_settings)
-    modes: tuple[str, ...] = field(default_factory=compat_repro.modes)
+    settings: tuple[str, ...] = field(default_factory=repros.changed_settings)
+    modes: tuple[str, ...] = field(default_factory=repros.modes)
     error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:

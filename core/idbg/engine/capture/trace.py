@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from idbg.engine import compat
-from idbg.records import Frame, GraphBreak
+from idbg.schema.graphs import Frame, GraphBreak
 
 _BREAK_PLACE = re.compile(r"user code at (.+?):(\d+)")
 _BREAK_TITLE = re.compile(r"^(?:Graph Break Reason: )?([A-Z].+)$", re.MULTILINE)

@@ -8,13 +8,13 @@ from typing import Any, cast, get_args
 
 import torch
 
-from idbg.diff import DiffReport, Mode
-from idbg.engine.kerneldiff.compare import tolerance
 from idbg.engine.kerneldiff.comparison import FLOAT64, Backend, Comparison
-from idbg.engine.kerneldiff.kept import Kept
-from idbg.engine.kerneldiff.subject import Subject
-from idbg.engine.program import Model, Workload
-from idbg.errors import BadInput
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors.compare import tolerance
+from idbg.engine.kerneldiff.tensors.kept import Kept
+from idbg.engine.program.load import Model, Workload
+from idbg.schema.diff import DiffReport, Mode
+from idbg.schema.errors import BadInput
 
 
 @dataclass(frozen=True)

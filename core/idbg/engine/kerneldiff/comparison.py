@@ -9,17 +9,15 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.diff import DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff
-from idbg.engine import backends, compat_diff
+from idbg.engine import backends
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.kerneldiff.agreement import How, compared, uncompared
-from idbg.engine.kerneldiff.compare import relative_rmse
-from idbg.engine.kerneldiff.float64 import is_narrow, why_not, wide
-from idbg.engine.kerneldiff.form import with_forms
-from idbg.engine.kerneldiff.kept import Kept, digest
-from idbg.engine.kerneldiff.narrowed import first_bad_of
-from idbg.engine.kerneldiff.otherwise import SAMPLES, is_doubtful, looked_at_again
-from idbg.engine.kerneldiff.sides import (
+from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.kernels.narrowed import first_bad_of
+from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
+from idbg.engine.kerneldiff.sides.float64 import is_narrow, why_not, wide
+from idbg.engine.kerneldiff.sides.form import with_forms
+from idbg.engine.kerneldiff.sides.otherwise import SAMPLES, is_doubtful, looked_at_again
+from idbg.engine.kerneldiff.sides.sides import (
     ROUNDED,
     Given,
     Side,
@@ -30,11 +28,14 @@ from idbg.engine.kerneldiff.sides import (
     run_observed,
     run_rounded,
 )
-from idbg.engine.kerneldiff.steady import doubtful, with_steadiness
-from idbg.engine.kerneldiff.subject import Subject
-from idbg.engine.kerneldiff.tree import AFTER, Again, Leaves
-from idbg.engine.training_step import failed_to_differentiate
-from idbg.errors import BadInput, said
+from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors.compare import relative_rmse
+from idbg.engine.kerneldiff.tensors.kept import Kept, digest
+from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
+from idbg.engine.program.training_step import failed_to_differentiate
+from idbg.schema.diff import DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff
+from idbg.schema.errors import BadInput, said
 
 if TYPE_CHECKING:
     from idbg.engine.kerneldiff.api import KernelDiff
@@ -164,7 +165,7 @@ class Comparison:
             return run_eager(self.subject, backward=self.backward)
         compile = self._compiler(backend)
         others = uncaptured() if not self.sides else nullcontext()  # a session hears of its test side alone
-        with compat_diff.inductor_set(self.asked.options), others:
+        with comparing.inductor_set(self.asked.options), others:
             side = run_compiled(name_of(backend), self.subject, compile, backward=self.backward, runs=runs)
         if side.given is not None and side.graphs == 0:
             self.notes.append(f"{name_of(backend)} was given no graph: what ran is the program as it is")
@@ -277,7 +278,7 @@ class Comparison:
 
     def _kernels(self) -> tuple[KernelError, ...]:
         self._begin("kernels")
-        with compat_diff.inductor_set(self.asked.options), uncaptured():
+        with comparing.inductor_set(self.asked.options), uncaptured():
             side, kernels = run_observed(self.subject, self._compiler(self.asked.test), backward=self.backward)
         if side.result.failure is not None:
             self.notes.append(f"the kernels could not be observed: {_first_line(side.result.failure.message)}")

@@ -13,15 +13,17 @@ import numpy as np
 import torch
 
 from idbg import __version__
-from idbg.engine import compat, compat_errors, compat_repro
+from idbg.engine import compat
 from idbg.engine.capture.run import Compiling, RunCapture
-from idbg.engine.owners import Owner, chain, home_of, owner_of, told
+from idbg.engine.compat import exceptions, repros
+from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
 from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import Body, of_a_compile
 from idbg.engine.repro.values import arguments, sizes_of, trained, values
 from idbg.engine.repro.violation import Cutter
-from idbg.errors import said
-from idbg.records import Graph, GraphId, Target
+from idbg.schema.errors import said
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.programs import Target
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
 _LINES, _WIDTH = 12, 160  # of a message, in a script
@@ -62,7 +64,7 @@ def compile_repro(
         body=Body(inputs, cut.statements, cut.result, known.note, {*cut.imports, *imports}),
         error=type(link).__name__,
         fragment=fragment(message),
-        settings=(*compiling.settings, *compat_repro.globals_changed()),
+        settings=(*compiling.settings, *repros.globals_changed()),
         modes=compiling.modes,
         how=how,
     )
@@ -125,7 +127,7 @@ def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> t
     if name in _PLAIN:
         return f'backend="{_PLAIN[name]}"{given}', "", []
     if name in compat.backend_names() and name != "mock":
-        module = compat_errors.module_of_backend(name) if home_of(name).folders else ""
+        module = exceptions.module_of_backend(name) if home_of(name).folders else ""
         return f'backend="{name}"{given}', "", [module] if module else []
     made = f'idbg.backend("{name}", strict={target.strict}, accelerator=HERE / "rules.toml")'
     note = f'It needs idbg: its backend {name} is the one that fails. backend="inductor" shows torch\'s own.'
@@ -135,7 +137,7 @@ def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> t
 def telling(error: BaseException) -> BaseException:
     """The exception that says most: the last that torch made for it, else the one that all were raised from."""
     links = chain(error)
-    own = [link for link in links if compat.is_torch_error(link) and not compat_errors.is_wrapper(link)]
+    own = [link for link in links if compat.is_torch_error(link) and not exceptions.is_wrapper(link)]
     return own[-1] if own else links[-1]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from idbg.errors import OutputError
+from idbg.schema.errors import OutputError
 
 
 def new_folder(parent: Path, name: str) -> Path:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from torch.fx import GraphModule
 
-from idbg.engine import compat, compat_repro
+from idbg.engine import compat
 from idbg.engine.capture.fx import graph_of
-from idbg.engine.owners import OURS, is_own
-from idbg.records import Graph, GraphId, Node
+from idbg.engine.compat import repros
+from idbg.engine.failures.owners import OURS, is_own
+from idbg.schema.graphs import Graph, GraphId, Node
 
 IDENTITY = "torch.ops.aten.clone.default"
 
@@ -70,7 +71,7 @@ class Source:
             raise ValueError(
                 f"{node.name} calls {op}, a custom op of the program's own, which a script without it has not"
             )
-        if compat_repro.is_op(target):
+        if repros.is_op(target):
             if importlib.util.find_spec(first) is not None:
                 self.imports.add(first)  # the package that registers it
             return f"torch.ops.{target}"
@@ -103,7 +104,7 @@ class Source:
         if not node.target.startswith(_NUMPY) or self.module is None:
             return ""
         found = next((each for each in self.module.graph.nodes if each.name == node.name), None)
-        return compat_repro.numpy_spelling(found) if found is not None else ""
+        return repros.numpy_spelling(found) if found is not None else ""
 
     def _function(self, node: Node) -> list[str]:
         """A function that another node takes, as a branch of torch.cond."""

@@ -9,12 +9,13 @@ import torch
 from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
-from idbg.engine import compat, compat_repro
+from idbg.engine import compat
 from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import Held, RunCapture
+from idbg.engine.compat import repros
 from idbg.engine.repro.script import Input
 from idbg.engine.repro.source import name_of
-from idbg.records import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
+from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
 
 # what safetensors keeps as it is; anything else is kept as a view of one of these
 _KEPT = {
@@ -128,7 +129,7 @@ def _expressions(gm: GraphModule, prefix: str = "") -> Iterator[tuple[str, str]]
     for node in gm.graph.nodes:
         if (inner := held_graph(gm, node)) is not None:
             yield from _expressions(inner, f"{prefix}{node.name}.")
-        yield prefix + node.name, compat_repro.symbol_of(node)
+        yield prefix + node.name, repros.symbol_of(node)
 
 
 def _random_tensor(meta: TensorMeta, generator: torch.Generator) -> torch.Tensor:

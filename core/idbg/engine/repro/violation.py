@@ -7,7 +7,8 @@ import torch
 from msgspec.structs import replace
 from torch.fx import GraphModule
 
-from idbg import __version__, accelerator, rule_edits
+from idbg import __version__
+from idbg.accelerators import edit, model
 from idbg.constraints import Constraint
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
@@ -15,7 +16,8 @@ from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import MARK, Body, Input, of_a_rule
 from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
 from idbg.engine.repro.values import arguments, sizes_of, values
-from idbg.records import Graph, Node, NodeId, Sym, Violation
+from idbg.schema.graphs import Graph, Node, NodeId, Sym
+from idbg.schema.violations import Violation
 
 
 def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, folder: Path) -> Path:
@@ -25,7 +27,7 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
     """
     graph = graph_of_node(capture, violation.node)
     node = graph.by_name[violation.node.name]
-    rule = next(rule for rule in accelerator.parse(rules).rules if rule.name == violation.rule)
+    rule = next(rule for rule in model.parse(rules).rules if rule.name == violation.rule)
     held = capture.held.get(graph.id)
     cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
     known = values(capture, graph, cut.inputs)
@@ -152,14 +154,14 @@ def _unscoped(rules: str, rule: Constraint, graph: Graph, node: Node) -> str:
     """The rules with this one asked wherever the script's graphs are: the node is there alone, but has no stage, and
     what it reads is an argument.
     """
-    number = next((at for at, each in enumerate(accelerator.parse(rules).rules) if each.name == rule.name), 0)
-    if number >= rule_edits.count(rules):
+    number = next((at for at, each in enumerate(model.parse(rules).rules) if each.name == rule.name), 0)
+    if number >= edit.count(rules):
         return rules
     wider = replace(rule, stages=())
     if isinstance(rule, TensorRule) and rule.tensors != "results":
         computed = [name for name in node.inputs if self_made(graph.by_name[name])]
         wider = replace(wider, roles=()) if computed else wider
-    return rule_edits.apply(rules, number, rule, wider)
+    return edit.apply(rules, number, rule, wider)
 
 
 def self_made(node: Node) -> bool:

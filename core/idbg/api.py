@@ -1,0 +1,80 @@
+"""What comes of a program, for Python code that wants the result and no screen?"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from idbg.accelerators.model import default_for
+from idbg.check import check as checks
+from idbg.check.check import Check
+from idbg.config.arguments import check_device, parse_program
+from idbg.config.options import family
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import OptionValue, Program, Target
+from idbg.schema.runs import Run
+from idbg.session.session import Session
+
+
+def run_program(
+    program: str,
+    *,
+    backend: str = "aot",
+    accelerator: str = "",
+    strict: bool = False,
+    device: str = "",
+    dynamic: bool | None = None,
+    options: Mapping[str, OptionValue] | None = None,
+    module: bool = False,
+    argv: Sequence[str] = (),
+    output: str | Path = "debug_artifacts",
+) -> Run:
+    """Compile and run `program` ("FILE.py", "FILE.py:NAME", or with `module` a module's name) once, in a worker.
+
+    Without an `accelerator` the rules are the backend's own, or those of the preset "mock". The session is kept under
+    `output`. A compile that failed is a run whose `failure` says why. Raises BadInput
+    (ProgramError, AcceleratorError, OutputError) where there is nothing to run.
+    """
+    found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
+    check_device(device)
+    target = Target(
+        backend=backend,
+        device=device,
+        strict=strict,
+        dynamic=dynamic,
+        accelerator=accelerator or default_for(backend),
+        options=dict(options or {}),
+        options_for=family(backend),
+    )
+    return _ran(found, target, Path(output))
+
+
+def check(
+    program: str,
+    *,
+    accelerators: Sequence[str] = (),
+    stage: str = "aten",
+    device: str = "",
+    dynamic: bool | None = None,
+    module: bool = False,
+    argv: Sequence[str] = (),
+    output: str | Path = "debug_artifacts",
+) -> Check:
+    """Run `program` once, and hold its graphs against each of the accelerators (presets or files; none: all presets).
+
+    `stage` is "aten" (forward, backward and inference graphs), "dynamo" or "post_grad". `failure` of what is returned
+    says why graphs are missing. Raises BadInput as `run_program` does.
+    """
+    if stage not in checks.LEVELS:
+        raise BadInput(f"there is no stage {stage!r} to check", hint=f"use one of {', '.join(checks.LEVELS)}")
+    found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
+    check_device(device)
+    named = checks.named(accelerators) if accelerators else checks.presets()[0]
+    run = _ran(found, checks.target(stage, device=device, dynamic=dynamic), Path(output))
+    return checks.check(run, stage, named, best_first=not accelerators)
+
+
+def _ran(program: Program, target: Target, output: Path) -> Run:
+    with Session(program, target, output=output) as session:
+        number = session.run()
+        session.wait()
+        return session.history.runs[number]

@@ -1,0 +1,206 @@
+"""Which accelerators take a program's graphs as they are, which with padding or fallbacks, and at what cost?"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from idbg.accelerators import model
+from idbg.accelerators.lint import RuleWarning, warnings
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.watch import rules_for
+from idbg.analysis.liveness import MemoryProfile
+from idbg.analysis.partition import Partitions
+from idbg.check import costs
+from idbg.check.costs import Better, Waste
+from idbg.check.relax import Relaxation, relaxations
+from idbg.constraints import Checker, Constraint, Findings
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.graphs import Graph, Stage
+from idbg.schema.programs import Failure, Target
+from idbg.schema.runs import Run
+from idbg.schema.violations import Severity
+
+Answer = Literal["accept", "pad", "fallback", "reject"]
+ANSWERS: tuple[Answer, ...] = ("accept", "pad", "fallback", "reject")  # best first
+MENDABLE: tuple[Severity, ...] = ("reject", "fallback", "pad")  # what keeps an accelerator from taking it as it is
+
+
+class Level(NamedTuple):
+    """Which graphs a check is of, and the cheapest backend that a program must go through to have them."""
+
+    backend: str
+    stages: tuple[Stage, ...]
+
+
+LEVELS = {
+    "aten": Level("mock", ("forward", "backward", "inference")),
+    "dynamo": Level("eager", ("dynamo",)),
+    "post_grad": Level("inductor", ("post_grad",)),
+}
+
+
+class Named(NamedTuple):
+    """An accelerator, what the user calls it (a preset's name or a path), and what is odd in its rules."""
+
+    name: str
+    accelerator: Accelerator
+    warnings: tuple[RuleWarning, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What one accelerator says of all the graphs."""
+
+    name: str
+    accelerator: Accelerator
+    findings: tuple[Findings, ...]
+    level: str
+
+    @cached_property
+    def by_severity(self) -> Counter[Severity]:
+        """Severity -> number of violations."""
+        counts: Counter[Severity] = Counter()
+        for found in self.findings:
+            counts.update(found.by_severity)
+        return counts
+
+    @property
+    def verdict(self) -> Answer:
+        """The worst that happens to any node. What is tiled, slow or unknown is taken all the same."""
+        return next(
+            (answer for answer in reversed(ANSWERS) if answer != "accept" and self.by_severity[answer]), "accept"
+        )
+
+    @property
+    def not_asked(self) -> list[Constraint]:
+        """The rules that are about graphs of other levels only."""
+        stages = set(LEVELS[self.level].stages)
+        return [
+            rule for rule in self.accelerator.rules if rule.enabled and rule.stages and stages.isdisjoint(rule.stages)
+        ]
+
+    @cached_property
+    def waste(self) -> Waste:
+        return sum(map(costs.waste, self.findings), Waste())
+
+    @cached_property
+    def partitions(self) -> tuple[Partitions, ...]:
+        """Graph by graph."""
+        return tuple(map(costs.partitions, self.findings))
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Partitions of all graphs, and bytes that cross their boundaries."""
+        return sum(each.count for each in self.partitions), sum(each.bytes for each in self.partitions)
+
+    @cached_property
+    def best_changes(self) -> list[Better]:
+        """What would leave fewer partitions, made in all graphs at once: see `costs.best_changes`."""
+        return costs.best_changes(self.findings, self.partitions)
+
+    @property
+    def best_change(self) -> Better | None:
+        """The first of these; None if no change leaves less."""
+        return next(iter(self.best_changes), None)
+
+    def relaxations(self, *severities: Severity) -> list[Relaxation]:
+        """The smallest change of each rule of these severities that all graphs pass."""
+        return relaxations(self.findings, severities)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One run's graphs of one level, and what each accelerator says of them; nobody says anything of no graphs."""
+
+    run: Run
+    level: str
+    graphs: tuple[Graph, ...]
+    accelerators: tuple[Checked, ...]
+
+    @property
+    def taken(self) -> list[Checked]:
+        return [checked for checked in self.accelerators if checked.verdict != "reject"]
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why graphs are missing, if they are."""
+        if self.run.failure is not None or self.graphs:
+            return self.run.failure
+        message = f"{self.run.program.label} ran, but no {self.level} graph was captured: there is nothing to check"
+        return Failure("input", message, hint="compile something that computes with tensors")
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The most bytes alive at once in any graph, weights counted; tensors of unknown size are left out."""
+        return max((profile.peak_bytes for profile in self._profiles), default=None)
+
+    @property
+    def unsized(self) -> int:
+        """The tensors of unknown size."""
+        return sum(profile.unsized for profile in self._profiles)
+
+    @property
+    def _profiles(self) -> list[MemoryProfile]:
+        found = self.accelerators[0].findings if self.accelerators else ()
+        return [findings.whole.profile(weights=True) for findings in found]
+
+
+def target(level: str, *, device: str = "", dynamic: bool | None = None) -> Target:
+    """What a program is run for once, so that its graphs can be checked: no rules are in force."""
+    return Target(
+        backend=LEVELS[level].backend, device=device, dynamic=dynamic, accelerator="none", rules='name = "none"\n'
+    )
+
+
+def named(names: Iterable[str]) -> list[Named]:
+    """These accelerators, each once. Raises AcceleratorError, with the file and line, or SettingsError."""
+    found: dict[str, Named] = {}
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise AcceleratorError(f"the name {name!r} is not UTF-8", hint="rename the file") from error
+        text, path = rules_for(Target(accelerator=name))
+        found.setdefault(str(path.resolve()) if path else name, Named(name, model.parse(text), warnings(text)))
+    return list(found.values())
+
+
+def presets() -> tuple[list[Named], dict[str, str]]:
+    """Every preset, and those (of other packages) that cannot be used, with why."""
+    good: list[Named] = []
+    broken: dict[str, str] = {}
+    for name in model.names():
+        try:
+            good += named([name])
+        except AcceleratorError as error:
+            broken[name] = error.message
+    return good, broken
+
+
+def lowered(run: Run, level: str) -> tuple[Graph, ...]:
+    """The run's graphs of one level."""
+    return tuple(graph for graph in run.graphs.values() if graph.id.stage in LEVELS[level].stages)
+
+
+def check(run: Run, level: str, accelerators: Sequence[Named], *, best_first: bool = False) -> Check:
+    """Hold what was captured against each of the accelerators."""
+    graphs = lowered(run, level)
+    if not graphs:
+        return Check(run, level, (), ())
+    checkers = [Checker(graph) for graph in graphs]
+    found = [
+        Checked(name, rules, tuple(checker.check(rules.rules) for checker in checkers), level)
+        for name, rules, _ in accelerators
+    ]
+    if best_first:
+        found.sort(key=lambda checked: (ANSWERS.index(checked.verdict), checked.by_severity.total()))
+    return Check(run, level, graphs, tuple(found))
+
+
+def of_run(run: Run) -> Check | None:
+    """What the accelerator that the run was for says of its ATen graphs; None of a run that broke none of its rules."""
+    if not run.violations:
+        return None
+    return check(run, "aten", [Named(run.target.accelerator, model.parse(run.target.rules), ())])

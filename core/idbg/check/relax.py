@@ -1,0 +1,61 @@
+"""What would it take for these graphs to be accepted?"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from idbg.analysis.sizes import rounded_bytes
+from idbg.constraints import Constraint, Findings
+from idbg.schema.violations import Severity
+
+
+class Relaxation(Struct, frozen=True):
+    """The smallest change of one rule that all graphs pass: `relaxed` is the rule with it, None where only switching
+    the rule off helps. `words` says it: "multiple 16 → 7". `count` violations go with it."""
+
+    rule: Constraint
+    relaxed: Constraint | None
+    words: str
+    count: int
+
+
+def relaxations(findings: Sequence[Findings], severities: Sequence[Severity] = ("reject",)) -> list[Relaxation]:
+    """For each broken rule of these severities, in the order of the rules. The findings are of the same rules."""
+    counts: dict[str, int] = {}
+    for found in findings:
+        for name, count in found.by_rule.items():
+            counts[name] = counts.get(name, 0) + count
+    rules = findings[0].rules if findings else ()
+    return [
+        _relaxation(rule, findings, counts[rule.name])
+        for rule in rules
+        if counts[rule.name] and rule.severity in severities
+    ]
+
+
+def _relaxation(rule: Constraint, findings: Sequence[Findings], count: int) -> Relaxation:
+    asked = [found for found in findings if not rule.stages or found.graph.id.stage in rule.stages]
+    looks = [look for found in asked for look, _, _ in found.looks() if rule.concerns(look)]
+    wholes = [found.whole for found in asked]
+    relaxed = rule.relaxed(looks, wholes)
+    if relaxed is None or any(True for look in looks for _ in relaxed.check(look)):
+        return Relaxation(rule, None, "no value of its keys does: switch it off", count)
+    return Relaxation(rule, relaxed, ", ".join(_changes(rule, relaxed)), count)
+
+
+def _changes(before: Constraint, after: Constraint) -> Iterator[str]:
+    for field in msgspec.structs.fields(before):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if old != new:
+            yield f"{field.name} {_change(field.name, old, new)}"
+
+
+def _change(key: str, old: object, new: object) -> str:
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        less = [f"− {item}" for item in old if item not in new]
+        more = [f"+ {item}" for item in new if item not in old]
+        return ", ".join([*less, *more])
+    if key.endswith("bytes") and isinstance(old, int | float) and isinstance(new, int):
+        return f"+{rounded_bytes(int(new - old))} → {rounded_bytes(new)}"
+    return f"{old} → {new}"

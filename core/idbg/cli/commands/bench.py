@@ -1,0 +1,243 @@
+"""What does compiling buy, for each program on each backend, and what changed since the last time?"""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from idbg.accelerators.watch import rules_for
+from idbg.bench import plan
+from idbg.bench.change import Change, change
+from idbg.bench.history import History, Suite, default_path
+from idbg.bench.runner import kernel_times, program_hash, reason
+from idbg.bench.runner import rows as measured_rows
+from idbg.cli import FAILED, printing
+from idbg.cli.one_run import signals_raise
+from idbg.config import places, settings
+from idbg.config.arguments import check_device
+from idbg.reports import bench as report
+from idbg.reports import kernels as kernel_report
+from idbg.schema.bench import EAGER, RUNS, SECONDS, Backend, Failed, Row, Subject, Task, Timed, file_of
+from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.programs import Program, Target
+
+HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
+LAST = "last"
+EXITS = "exit status: 0 if every row was measured and its numbers agree; 1 if not; 2 for bad usage; 130 interrupted"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXITS
+    parser.add_argument("programs", metavar="FILE.py[:NAME]", nargs="*", help="programs, as for `idbg run`")
+    which = parser.add_argument_group("which")
+    which.add_argument("--all", action="store_true", help="every model of the examples folder")
+    which.add_argument("--model", metavar="NAME", action="append", default=[], help="one of them; repeat for more")
+    which.add_argument("--examples", metavar="FOLDER", help="where models are: each file with a program()")
+    which.add_argument(
+        "--backend",
+        dest="backends",
+        metavar="NAME[:MODE]",
+        action="append",
+        default=[],
+        help="eager, inductor, inductor:max-autotune, aot, mock, another package's; repeat for more (eager, inductor)",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--device", default="", help="cpu, cuda, ...: where to put the programs (where they put themselves)"
+    )
+    how.add_argument("--dtype", default="", help="float32, bfloat16, float16: weights and inputs are cast (their own)")
+    how.add_argument("--batch", metavar="N", type=int, help="inputs are repeated to N, or program(batch=N) (their own)")
+    how.add_argument("--runs", metavar="N", type=int, default=RUNS, help=f"samples of each latency ({RUNS})")
+    how.add_argument("--threads", metavar="N", type=int, default=0, help="of torch on a CPU (as torch has it)")
+    how.add_argument("--timeout", metavar="S", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})")
+    how.add_argument("--accelerator", metavar="A", help="the rules whose violations are counted (mock)")
+    how.add_argument("--kernels", action="store_true", help="also the time of each kernel, and what bounds it")
+    kept = parser.add_argument_group("history")
+    kept.add_argument(
+        "--compare", metavar="SUITE", nargs="?", const=LAST, help="say what changed since the last suite, or this one"
+    )
+    kept.add_argument("--resume", action="store_true", help="go on with the last suite that was interrupted")
+    kept.add_argument("--name", default="", help="a name for this suite, for --compare")
+    kept.add_argument("--database", metavar="FILE", help="where rows are kept (in the user's data folder)")
+    parser.add_argument("--csv", metavar="FILE", help="write the rows there too")
+    parser.add_argument("--json", action="store_true", help="the rows as JSON on stdout, and nothing else there")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    _check(args)
+    history = History(places.expanded(args.database) if args.database else default_path())
+    try:
+        return _run(args, argv, history)
+    finally:
+        history.close()
+
+
+def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> int:
+    for note in history.notes:
+        print(f"idbg: {note}", file=sys.stderr)
+    subjects = [] if args.resume else _subjects(args, argv)
+    if not (args.resume or subjects or args.compare):
+        raise BadInput("no program is named", hint="name files, --model NAME, or --all")
+    older = _older(history, args.compare) if args.compare else None
+    if args.resume:
+        suite, subjects, rows = _unfinished(history)
+    elif subjects:
+        suite, rows = history.begin(subjects, args.name), []
+    else:
+        suite, rows = _latest(history)
+    rows += _measured(subjects, rows, suite, history, args.timeout)
+    changes: list[Change] = []
+    try:
+        if subjects:
+            history.end(suite)
+        changes = [found for row in rows if args.compare and (found := _change(row, older, history, suite))]
+    except OutputError as error:  # the rows are measured: they are told whatever the database says
+        print(f"idbg: {error.message}", file=sys.stderr)
+    kernels: list[tuple[Subject, Timed | Failed]] = []
+    try:
+        if args.kernels:
+            kernels += _kernels(subjects, args.timeout)
+    finally:
+        _report(rows, changes, kernels, args, notes=history.notes)
+    return 0 if report.passed(rows) else FAILED
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises BadInput for a number or a device that means nothing."""
+    for name, lowest in (("runs", 1), ("batch", 1), ("threads", 0), ("timeout", 0.001)):
+        value = getattr(args, name)
+        if value is not None and not value >= lowest:
+            raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
+    check_device(args.device)
+
+
+def _subjects(args: argparse.Namespace, argv: tuple[str, ...]) -> list[Subject]:
+    cwd = os.getcwd()
+    folder = Path(args.examples) if args.examples else None
+    found = plan.programs(args.programs, args.model, folder, everything=args.all, argv=argv, cwd=cwd)
+    chosen = settings.load(os.environ)
+    rules, _ = rules_for(Target(accelerator=args.accelerator or chosen.accelerator or "mock"))
+    like = Subject(
+        program=Program(""),
+        backend=Backend(""),
+        device=args.device,
+        dtype=args.dtype,
+        batch=args.batch,
+        runs=args.runs,
+        threads=args.threads,
+        rules=rules,
+    )
+    return plan.subjects(found, plan.backends(args.backends), like)
+
+
+def _unfinished(history: History) -> tuple[int, list[Subject], list[Row]]:
+    """The last suite that was interrupted, what of it is left, and its good rows."""
+    suite = next((suite for suite in history.suites() if not suite.done), None)
+    if suite is None:
+        raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
+    good = [row for row in history.rows(suite.id) if row.status == "ok"]
+    done = {(row.file, row.backend, row.program_hash) for row in good}
+    now = [(each, (file_of(each.program), str(each.backend), program_hash(each))) for each in suite.plan]
+    left = [each for each, this in now if this not in done]
+    good = [row for row in good if (row.file, row.backend, row.program_hash) in {this for _, this in now}]
+    return suite.id, left, good
+
+
+def _latest(history: History) -> tuple[int, list[Row]]:
+    suites = [suite for suite in history.suites() if suite.done]
+    if not suites:
+        raise BadInput("nothing was measured yet", hint="measure first: idbg bench FILE.py")
+    last = {row.key: row for row in history.rows(suites[0].id)}  # a resumed suite has rows that failed at first
+    return suites[0].id, list(last.values())
+
+
+def _older(history: History, named: str) -> dict[tuple[object, ...], Row] | None:
+    """The rows of the suite that was named, by what they measure; None for the last of each."""
+    if named == LAST:
+        return None
+    found = next((each for each in history.suites() if named in (each.name, str(each.id))), None)
+    if found is None:
+        raise BadInput(f"there is no suite {named!r}", hint=f"there are: {_suites(history.suites())}")
+    return {row.key: row for row in history.rows(found.id)}
+
+
+def _suites(suites: list[Suite]) -> str:
+    return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:10]) or "none"
+
+
+def _change(row: Row, older: dict[tuple[object, ...], Row] | None, history: History, suite: int) -> Change | None:
+    before = history.before(row, suite) if older is None else older.get(row.key)
+    return change(row, before) if before else None
+
+
+def _measured(subjects: list[Subject], known: list[Row], suite: int, history: History, seconds: float) -> list[Row]:
+    """Each row is in the database before the next begins; an interrupt leaves them there."""
+    found: list[Row] = []
+    with signals_raise():
+        try:
+            for row in measured_rows(subjects, seconds=seconds, told=_progress, known=known):
+                _keep(history, suite, row)
+                found.append(row)
+        except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
+            if len(found) < len(subjects):
+                print(f"idbg: {len(found)} of {len(subjects)} rows are kept; --resume goes on", file=sys.stderr)
+            raise
+    return found
+
+
+def _told(name: str, found: Timed | Failed) -> str:
+    if isinstance(found, Timed):
+        return kernel_report.report(found.times, name)
+    return f"{name}: no kernel was timed: {reason(found)}"
+
+
+def _plain(subject: Subject, found: Timed | Failed) -> dict[str, object]:
+    timed = kernel_report.plain(found.times) if isinstance(found, Timed) else {"reason": reason(found)}
+    return {"program": subject.program.label, "backend": str(subject.backend), **timed}
+
+
+def _progress(subject: Subject, task: Task) -> None:
+    print(f"… {subject.program.label} {subject.backend}: {task}", file=sys.stderr)
+
+
+def _keep(history: History, suite: int, row: Row) -> None:
+    """What the database cannot take is written elsewhere: it took minutes to measure."""
+    try:
+        history.add(suite, row)
+    except OutputError as error:
+        with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
+            file.write(report.to_json([row]))
+        print(f"idbg: {error.message}; the row is in {file.name}", file=sys.stderr)
+
+
+def _kernels(subjects: list[Subject], seconds: float) -> list[tuple[Subject, Timed | Failed]]:
+    """Those of each backend but eager, which has none."""
+    found = []
+    with signals_raise():
+        for subject in subjects:
+            if subject.backend.name != EAGER:
+                _progress(subject, "kernels")
+                found.append((subject, kernel_times(subject, seconds=seconds)))
+    return found
+
+
+def _report(
+    rows: list[Row],
+    changes: list[Change],
+    kernels: list[tuple[Subject, Timed | Failed]],
+    args: argparse.Namespace,
+    notes: list[str],
+) -> None:
+    with printing():
+        if args.json:
+            print(report.to_json(rows, changes, notes, [_plain(*timed) for timed in kernels]))
+        else:
+            for subject, found in kernels:
+                print(_told(f"{subject.program.label} {subject.backend}", found), end="\n\n")
+            print(report.report(rows, changes))
+    if args.csv:
+        try:
+            Path(args.csv).write_text(report.to_csv(rows))
+        except OSError as error:
+            raise OutputError(f"cannot write {args.csv}: {error.strerror}", hint="give another file") from error

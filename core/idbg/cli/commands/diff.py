@@ -1,0 +1,141 @@
+"""Where do a compiled program's numbers go wrong, held against eager or another reference?"""
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+from idbg.accelerators import model
+from idbg.accelerators.watch import rules_for
+from idbg.cli import BAD_USAGE, FAILED, printing
+from idbg.cli.commands.run import status as run_status
+from idbg.cli.one_run import one_run
+from idbg.config import places
+from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.config.arguments import settle
+from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Target
+from idbg.schema.runs import Run
+
+HELP = "compare a program's compiled outputs and gradients with a reference"
+
+EXITS = (
+    "exit status: 0 if the numbers agree; 1 if they do not, a side failed, or nothing was compiled or compared; "
+    "2 for bad usage"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXITS
+    add_program_arguments(parser)
+    # resolve: `--backend` is one side here, and has another default than elsewhere
+    how = parser.add_argument_group("comparison", conflict_handler="resolve")
+    how.add_argument(
+        "--backend",
+        metavar="NAME",
+        default="inductor",
+        help="the side that is tested: inductor, aot, mock, eager, or another package's or torch's by name (inductor)",
+    )
+    how.add_argument(
+        "--against",
+        metavar="REFERENCE",
+        default=EAGER,
+        help="the side it is held against: eager, fp64, a backend's name, or the folder of a session of `idbg diff` "
+        "(eager)",
+    )
+    how.add_argument("--per-kernel", action="store_true", help="also each kernel's error, and the first bad one")
+    how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
+    how.add_argument(
+        "--factor", metavar="K", type=float, default=3.0, help="how many times worse than eager an error may be (3)"
+    )
+    how.add_argument(
+        "--atol",
+        metavar="A",
+        type=float,
+        help="judge by tolerance instead: |d| <= A + R * |reference| (torch.testing's A for the dtype)",
+    )
+    how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
+    how.add_argument(
+        "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
+    )
+    how.add_argument(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=SIDE_SECONDS,
+        help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",
+    )
+    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    comparison = _comparison(args)
+    asked = settle(args, argv, strict=False)
+    _warn_of_numerics(asked.target)
+    output = places.expanded(asked.settings.output)
+    done, folder = one_run(asked.program, asked.target, output, comparison)
+    _report(done, as_json=args.json, folder=folder)
+    return status(done)
+
+
+def _warn_of_numerics(target: Target) -> None:
+    """Raises AcceleratorError or SettingsError where the target's rules cannot be had, as the run itself would."""
+    text, _ = rules_for(target)
+    if target.backend != "mock" and model.parse(text).numerics is not None:
+        print(
+            f"idbg: the [numerics] of {target.accelerator} are not applied by the backend {target.backend}: "
+            "they work with --backend mock only",
+            file=sys.stderr,
+        )
+
+
+def status(run: Run) -> int:
+    """The exit status that says whether the numbers agree."""
+    if run_status(run) == BAD_USAGE:
+        return BAD_USAGE
+    agrees = run.diff is not None and run.diff.passed and (run.diff.outputs or run.diff.gradients)
+    return 0 if agrees and run.failure is None else FAILED
+
+
+def _comparison(args: argparse.Namespace) -> Comparison:
+    """Raises BadInput for a number that means nothing."""
+    for name, lowest in (("atol", 0.0), ("rtol", 0.0), ("factor", 1.0), ("runs", 1), ("timeout", 0.001)):
+        value = getattr(args, name)
+        if value is not None and not lowest <= value < math.inf:
+            raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
+    return Comparison(
+        reference=_reference(args.against),
+        per_kernel=args.per_kernel,
+        backward=args.backward,
+        runs=args.runs,
+        atol=args.atol,
+        rtol=args.rtol,
+        k=args.factor,
+        seconds=args.timeout,
+    )
+
+
+def _reference(named: str) -> str:
+    if named in ("fp64", FLOAT64):
+        return FLOAT64
+    if not Path(named).is_dir():
+        return named
+    if not any(Path(named).glob("repros/outputs-*.safetensors")):
+        raise BadInput(f"the session {named} has no outputs to compare with", hint="give one that `idbg diff` made")
+    return str(Path(named).absolute())
+
+
+def _report(run: Run, *, as_json: bool, folder: Path) -> None:
+    assert run.diff is not None, "a run with a comparison has one, whatever becomes of it"
+    with printing():
+        if as_json:
+            print(run.diff.to_json())
+            return
+        if run.failure is None or run.diff.sides:
+            print(run.diff.summary())
+        else:  # it did not come to its first side
+            from idbg.reports import text
+
+            print(text.render(text.run_report(run)))
+    print(f"session: {folder}", file=sys.stderr)

@@ -1,0 +1,128 @@
+"""Which versions run here, and which files and folders are read and written?"""
+
+import argparse
+import os
+import platform
+import sys
+from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+import idbg
+from idbg import plugins
+from idbg.accelerators import adapter, model
+from idbg.config import places, settings
+from idbg.constraints import broken_kinds
+from idbg.schema.errors import AcceleratorError
+
+HELP = "print versions, and every path that is used"
+
+PACKAGES = ("torch", "triton", "textual", "rich", "plotext", "msgspec", "numpy", "safetensors", "pygments")
+
+
+class Info(msgspec.Struct, frozen=True):
+    """`versions` has None for what is not installed; `missing` names the paths that are not there (yet).
+
+    `backends` are those of other packages; `broken` has the plug-ins that cannot be used ("idbg.backends: name"), and
+    why.
+    """
+
+    versions: dict[str, str | None]
+    paths: dict[str, str]
+    missing: tuple[str, ...]
+    accelerators: tuple[str, ...]
+    backends: tuple[str, ...]
+    broken: dict[str, str]
+    settings: settings.Settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    info = collect()
+    if args.json:
+        print(msgspec.json.format(msgspec.json.encode(info)).decode())
+        return 0
+    for name, number in info.versions.items():
+        print(f"{name:12} {number or 'not installed'}")
+    print()
+    for name, path in info.paths.items():
+        print(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
+    print(f"\naccelerators   {', '.join(info.accelerators)}")
+    if info.backends:
+        print(f"backends       {', '.join(info.backends)} (of other packages)")
+    for plugin, why in info.broken.items():
+        print(f"broken plug-in {plugin}: {why}")
+    return 0
+
+
+def collect() -> Info:
+    """Everything, found without importing torch."""
+    chosen = settings.load(os.environ)
+    paths = _paths(chosen)
+    return Info(
+        versions={
+            "idbg": idbg.__version__,
+            "python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
+            **{name: _version(name) for name in PACKAGES},
+        },
+        paths={name: str(path) for name, path in paths.items()},
+        missing=tuple(name for name, path in paths.items() if not path.exists()),
+        accelerators=tuple(model.names()),
+        backends=plugins.names(adapter.GROUP),
+        broken=_broken(),
+        settings=chosen,
+    )
+
+
+def _broken() -> dict[str, str]:
+    """The plug-ins of each group that cannot be used, imported to find out."""
+    accelerators = {}
+    for name in plugins.names("idbg.accelerators"):
+        try:
+            model.parse(model.find(name)[0])
+        except AcceleratorError as error:
+            accelerators[name] = error.message
+    groups = {
+        "idbg.constraints": broken_kinds(),
+        "idbg.accelerators": accelerators,
+        adapter.GROUP: adapter.broken(),
+    }
+    return {f"{group}: {name}": why for group, found in groups.items() for name, why in found.items()}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _paths(chosen: settings.Settings) -> dict[str, Path]:
+    environ = os.environ
+    found = {
+        "python": Path(sys.executable),
+        "idbg": Path(idbg.__file__).parent,
+        "settings": settings.path(environ),
+        "sessions": places.expanded(chosen.output).absolute(),
+        "presets": model.PRESETS,
+        "inductor cache": places.inductor_cache(environ),
+        "triton cache": places.triton_cache(environ),
+    }
+    themes = _themes()
+    return found | ({"themes": themes} if themes else {})
+
+
+def _themes() -> Path | None:
+    """The themes that the UI shows: beside its package when it is installed, beside the checkout when it is not."""
+    spec = PathFinder.find_spec("idbg_tui")
+    places = spec.submodule_search_locations if spec else None
+    for place in places or ():
+        for folder in (Path(place) / "_themes", Path(place).parent / "themes"):
+            if folder.is_dir():
+                return folder
+    return None

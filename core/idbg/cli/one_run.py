@@ -1,0 +1,71 @@
+"""How does a program run once from a terminal: progress on stderr, and an orderly end when a signal asks for it?"""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from idbg.cli.progress import Progress
+from idbg.schema.diff import Comparison
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
+from idbg.session.session import Session
+
+
+def one_run(program: Program, target: Target, output: Path, comparison: Comparison | None = None) -> tuple[Run, Path]:
+    """The finished run, and its session's folder. Raises SystemExit(128 + N) where signal N ended it."""
+    with signals_raise(), Session(program, target, output=output, alone=True) as session:
+        progress = Progress(sys.stderr)
+        for event in session.events:
+            progress(event)
+        session.subscribe(progress)
+        try:
+            number = session.run(comparison=comparison)
+            session.wait()
+        except Stopped:
+            _stop(session, progress)
+            raise
+        finally:
+            progress.clear()
+        return session.history.runs[number], session.folder
+
+
+class Stopped(BaseException):
+    """A signal asked us to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.status = 128 + number
+
+
+def _stop(session: Session, progress: Progress) -> None:
+    """Let the run end by itself; a second signal leaves that to `close`, which kills."""
+    progress.clear()
+    print("idbg: stopping", file=sys.stderr)
+    try:
+        session.cancel()
+        session.wait()
+    except Stopped:
+        pass
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Ctrl+C, SIGTERM and SIGHUP raise Stopped while this lasts."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    heard = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        heard.append(signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    except Stopped as stopped:
+        raise SystemExit(stopped.status) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,201 @@
+"""Which program, for which target, did the command line ask for? Shared by `idbg` and `idbg-tui`."""
+
+import argparse
+import difflib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from idbg import plugins
+from idbg.accelerators.model import default_for
+from idbg.config import options, settings
+from idbg.config.program_names import top_level_names
+from idbg.config.settings import Settings
+from idbg.schema.errors import BadInput, ProgramError
+from idbg.schema.programs import Program, Target
+
+# torch's own, which `torch.device` takes; a package of the group torch.backends may add another (npu, mlu)
+DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "ipu", "maia", "vulkan", "lazy", "privateuseone")
+
+
+class Asked(NamedTuple):
+    """What the command line, the environment and the settings file come to. `target.rules` is still to be filled."""
+
+    program: Program
+    target: Target
+    settings: Settings
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Our arguments, and the program's own, which stand after the first `--`. As in Python, `-mNAME` is `-m NAME`."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    ours: list[str] = []
+    for text in argv[:at]:
+        ours += ["-m", text[2:]] if re.match(r"-m[^=]", text) else [text]
+    return ours, tuple(argv[at + 1 :])
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The options that say what to compile and for what. `-- ARGS` must be split off first."""
+    parser.add_argument(
+        "program",
+        metavar="FILE.py[:NAME]",
+        nargs=None if required else "?",
+        help="a file whose program() (or NAME) returns a model and its inputs, or a script that calls torch.compile",
+    )
+    parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
+    target = parser.add_argument_group("target")
+    target.add_argument("--backend", help="eager, mock, aot, inductor, or another package's or torch's by name (aot)")
+    target.add_argument(
+        "--accelerator",
+        metavar="A",
+        help="the hardware's rules: a preset's name or a TOML file (mock, or the backend's own)",
+    )
+    target.add_argument("--device", help="cpu, cuda, cuda:1, ...: where to put the program (where it puts itself)")
+    strict = target.add_mutually_exclusive_group()
+    strict.add_argument("--strict", action="store_true", default=None, help="a violation stops the compile")
+    strict.add_argument(
+        "--warn", dest="strict", action="store_false", default=None, help="violations are listed, and it runs"
+    )
+    target.add_argument(
+        "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
+    )
+    target.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an Inductor config option, or one of the backend's own as torch.compile(options=...) takes it, a table's "
+        "with a dot (config.NAME=VALUE); repeat for more",
+    )
+    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
+
+
+def settle(
+    args: argparse.Namespace,
+    argv: tuple[str, ...],
+    *,
+    strict: bool,
+    environ: Mapping[str, str] = os.environ,
+    cwd: str | None = None,
+) -> Asked:
+    """Everything that was asked for; `strict` is the front end's default.
+
+    Raises ProgramError, SettingsError or BadInput (an option without a value) with what to do about it.
+    """
+    cwd = cwd or os.getcwd()
+    named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
+    chosen = settings.load(environ, {name: value for name, value in named.items() if value is not None})
+    _check_utf8([text for text in (*msgspec.structs.astuple(chosen), *args.option) if isinstance(text, str)])
+    check_device(chosen.device)
+    whose = options.family(chosen.backend)
+    given = dict(options.parse(text) for text in args.option)
+    target = Target(
+        backend=chosen.backend,
+        device=chosen.device,
+        strict=strict if chosen.strict is None else chosen.strict,
+        dynamic=chosen.dynamic,
+        accelerator=chosen.accelerator or default_for(chosen.backend),
+        options=given if whose != options.INDUCTOR else {**chosen.options, **given},
+        options_for=whose,
+    )
+    return Asked(parse_program(args.program, module=args.module, argv=argv, cwd=cwd), target, chosen)
+
+
+def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = (), cwd: str) -> Program:
+    """The program that `text` names, relative to `cwd`; raises ProgramError if there is no such thing there."""
+    _check_utf8((text, cwd, *argv))
+    if not text.strip():
+        raise ProgramError("no program is named", hint="name a Python file, or with -m a module")
+    whole_exists = not module and os.path.exists(os.path.join(cwd, text))
+    path, _, name = (text, "", "") if whole_exists else _split_name(text)
+    if module:
+        _check_module(path, cwd)
+    else:
+        _check_file(path, Path(cwd))
+        if name:
+            _check_name(Path(cwd, path), path, name)
+    return Program(path=path, name=name, module=module, argv=argv, cwd=cwd)
+
+
+def check_device(name: str) -> None:
+    """Raises BadInput if torch can have no such device. Whether this machine has it is found by torch."""
+    kind, colon, index = name.partition(":")
+    is_known = not name or kind in DEVICES or plugins.names("torch.backends")
+    if is_known and (not colon or index.isdecimal()):
+        return
+    near = difflib.get_close_matches(kind, DEVICES, 1)
+    hint = f"did you mean {near[0]}?" if near and kind not in DEVICES else "for example cpu, cuda, cuda:1 or xpu"
+    raise BadInput(f"there is no device {name!r}", hint=hint)
+
+
+def _check_utf8(texts: Iterable[str]) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ProgramError(f"the name {text!r} is not UTF-8", hint="rename the file or the folder") from error
+
+
+def _split_name(text: str) -> tuple[str, str, str]:
+    path, colon, name = text.rpartition(":")
+    if not colon:
+        return text, "", ""
+    if not name.isidentifier():
+        raise ProgramError(f"{text}: {name!r} is not the name of a function", hint="write FILE.py:NAME")
+    return path, colon, name
+
+
+def _check_file(text: str, cwd: Path) -> None:
+    path = cwd / text
+    if path.is_dir():
+        raise ProgramError(f"{text} is a folder", hint=_found_in(path) or "name a Python file in it")
+    if not path.exists():
+        raise ProgramError(f"no file {text}", hint=_nearest(path) or f"looked in {cwd}")
+    if not path.is_file():  # a pipe would be waited for
+        raise ProgramError(f"{text} is no regular file", hint="name a Python file, or a module with -m")
+    if path.suffix not in (".py", ".pyw"):
+        raise ProgramError(f"{text} is not a Python file", hint="name a file that ends in .py, or a module with -m")
+    if not os.access(path, os.R_OK):
+        raise ProgramError(f"{text} cannot be read", hint="check its permissions")
+
+
+def _check_name(file: Path, path: str, name: str) -> None:
+    """Refuse a name that the file surely does not define; where it cannot be told, the worker finds out."""
+    defined = top_level_names(file.read_bytes())
+    if defined is None or name in defined:
+        return
+    near = difflib.get_close_matches(name, defined, 1)
+    there = ", ".join([known for known in defined if not known.startswith("_")][:8])
+    hint = f"did you mean {near[0]}?" if near else f"it has {there}" if there else "it defines nothing"
+    raise ProgramError(f"{path} defines no {name!r}", hint=hint)
+
+
+def _check_module(name: str, cwd: str) -> None:
+    if name.endswith(".py") or not re.fullmatch(r"\w+(\.\w+)*", name):
+        raise ProgramError(
+            f"-m {name}: this is not a module's name", hint="write -m package.module, or FILE.py without -m"
+        )
+    top = name.partition(".")[0]
+    if PathFinder.find_spec(top, [cwd, *sys.path]) is None:
+        raise ProgramError(f"-m {name}: there is no module {top}", hint=f"looked in {cwd} and where Python looks")
+
+
+def _found_in(folder: Path) -> str:
+    found = sorted(path.name for path in folder.glob("*.py"))
+    return f"name a Python file in it: {', '.join(found[:5])}" if found else ""
+
+
+def _nearest(path: Path) -> str:
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix == ".py"]
+    except OSError:
+        return f"there is no folder {path.parent}"
+    near = difflib.get_close_matches(path.stem, [name.removesuffix(".py") for name in names], 1)
+    return f"did you mean {near[0]}.py?" if near else ""

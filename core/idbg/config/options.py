@@ -1,0 +1,73 @@
+"""Which options go to which backend, and what does the command line's text mean?
+
+Options mean something to one family of backends and nothing to another: `max_autotune` is Inductor's, `config` is
+OpenVINO's. So a target says for which family its options were given, and another backend is not given them.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import OptionValue
+
+INDUCTOR = "inductor"
+_OURS = ("aot", "inductor", "mock", "eager")  # the last two compile nothing: Inductor's are checked and not used
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+
+
+def family(backend: str) -> str:
+    """Whose options a backend takes: Inductor's, or its own."""
+    return INDUCTOR if backend in _OURS else backend
+
+
+def parse(text: str) -> tuple[str, OptionValue]:
+    """`max_autotune=true` as a name and a typed value; lists, tables and quoted texts are JSON. Raises BadInput."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BadInput(f"--option {text}: an option is NAME=VALUE", hint="for example --option max_autotune=true")
+    if value.lower() in _WORDS:
+        return name, _WORDS[value.lower()]
+    if re.fullmatch(r"[+-]?[0-9]+", value) and len(value) < 20:
+        return name, int(value)
+    if value.startswith(("{", "[", '"')):
+        return name, _json(text, value)
+    try:
+        number = float(value)
+    except ValueError:
+        return name, value
+    return name, number if math.isfinite(number) else value  # JSON has no other
+
+
+def _json(text: str, value: str) -> OptionValue:
+    try:
+        found: OptionValue = msgspec.json.decode(value, type=OptionValue)
+    except msgspec.ValidationError as error:
+        raise BadInput(
+            f"--option {text}: the value is nested too deeply", hint="give a list or a table of plain values"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise BadInput(f"--option {text}: the value is not JSON", hint="quote it for the shell") from error
+    return found
+
+
+def nested(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """Options with a dot in their names as the tables that they stand for: `config.NAME=x` is `config={"NAME": "x"}`.
+
+    So for backends of others, whose options are what torch.compile(options=...) is given. Raises BadInput where a name
+    stands for a table and for a value.
+    """
+    found = {name: value for name, value in options.items() if "." not in name}
+    for name, value in options.items():
+        table, dot, key = name.partition(".")
+        if not dot:
+            continue
+        held = found.get(table, {})
+        if not isinstance(held, dict) or isinstance(value, (dict, list)):
+            raise BadInput(
+                f"the options {table} and {name} cannot both be", hint=f"give {table} as JSON, or each of its names"
+            )
+        found[table] = {**held, key: value}
+    return found

@@ -1,0 +1,81 @@
+"""Which folders of the user's are read and written, also where there is no home?
+
+A user without a home (a uid that no list knows, HOME unset: containers) has a folder of ours in the temporary one.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache as once
+from pathlib import Path
+
+import platformdirs
+
+from idbg.schema.errors import BadInput
+
+
+def config() -> Path:
+    """Settings and themes."""
+    return _at_home(platformdirs.user_config_path, "config")
+
+
+def data() -> Path:
+    """What was measured before."""
+    return _at_home(platformdirs.user_data_path, "data")
+
+
+def cache() -> Path:
+    """What can be made again."""
+    return _at_home(platformdirs.user_cache_path, "cache")
+
+
+def expanded(path: str) -> Path:
+    """A path that the user wrote, with `~` as the home that it stands for. Raises BadInput where there is none."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise BadInput(f"{path}: there is no such home folder", hint="give the path without ~") from error
+
+
+def inductor_cache(environ: Mapping[str, str]) -> Path:
+    """Where torch keeps what Inductor compiled, as torch finds it."""
+    named = environ.get("TORCHINDUCTOR_CACHE_DIR")
+    return Path(named) if named else Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"
+
+
+def triton_cache(environ: Mapping[str, str]) -> Path:
+    """Where Triton keeps its own, outside of Inductor."""
+    named = environ.get("TRITON_CACHE_DIR")
+    return Path(named) if named else Path(os.path.expanduser("~")) / ".triton" / "cache"
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        name = getpass.getuser()
+    except (KeyError, ImportError, OSError):
+        name = f"uid_{os.getuid()}"
+    return re.sub(r'[\\/:*?"<>|]', "_", name)
+
+
+def _at_home(folder: Callable[[str], Path], kind: str) -> Path:
+    try:
+        return folder("idbg")
+    except RuntimeError:
+        return _without_home() / kind
+
+
+@once
+def _without_home() -> Path:
+    """Ours alone: libraries are loaded from it, and others may write to the temporary folder."""
+    folder = Path(tempfile.gettempdir()) / f"idbg-uid-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return folder
+    if folder.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        return Path(tempfile.mkdtemp(prefix="idbg-uid-"))
+    return folder

@@ -1,0 +1,187 @@
+"""How do the compilers that torch starts write, so that what is killed half-way is never met by another?
+
+Torch lets g++ write under the final name in the user's cache, and takes whatever has that name for whole ever after.
+Here each compiler writes into a folder of this process's own, and what is whole is moved to its place in one step.
+`compat_scratch.begin` has this put into torch's modules.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import torch._inductor.codecache as codecache
+import torch._inductor.cpp_builder as cpp_builder
+import torch._inductor.cpu_vec_isa as cpu_vec_isa
+from torch.utils._filelock import FileLock
+
+from idbg.engine.compat.scratch import move, private
+from idbg.engine.failures.torn import is_torn
+
+DRAIN_SECONDS = 1.0  # for what a killed compiler's children still say
+# What g++ says of a precompiled header that was not written to its end
+_BAD_HEADER = (b"precompiled header", b"PCH file", b".gch")
+_Original = Callable[..., Any]
+
+
+def install() -> None:
+    """Compilers of this process write privately from here on."""
+    cast("Any", cpp_builder).subprocess = _Compilers("subprocess")
+    cast("Any", codecache).subprocess = _Compilers("subprocess")
+    cast("Any", codecache)._worker_compile_cpp = _over_whole_files(codecache._worker_compile_cpp)
+    cast("Any", cpu_vec_isa.VecISA).check_build = _checked_whole(cpu_vec_isa.VecISA.check_build)
+
+
+# ------------------------------------------------------------- a compiler writes
+
+
+class _Compilers(ModuleType):
+    """`subprocess` for torch's modules: a command with `-o FILE` writes FILE in one step."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(subprocess, name)
+
+    def run(self, command: Any, **how: Any) -> "subprocess.CompletedProcess[Any]":
+        at = _output_at(command)
+        if at is None or how.get("shell"):
+            return subprocess.run(command, **how)
+        return _built(list(command), at, how)
+
+    def check_call(self, command: Any, **how: Any) -> int:
+        return self.run(command, **how, check=True).returncode
+
+    def check_output(self, command: Any, **how: Any) -> Any:
+        return self.run(command, **how, check=True, stdout=subprocess.PIPE).stdout
+
+
+def _output_at(command: object) -> int | None:
+    """Where the command names the file that it writes, by its whole path."""
+    if not isinstance(command, (list, tuple)) or list(command).count("-o") != 1:
+        return None
+    at = list(command).index("-o") + 1
+    return at if at < len(command) and os.path.isabs(str(command[at])) else None
+
+
+def _built(command: list[str], at: int, how: dict[str, Any]) -> "subprocess.CompletedProcess[Any]":
+    place = Path(command[at])
+    folder = private.new()
+    try:
+        made = folder / "made"
+        made.mkdir()
+        ours = [*command[:at], str(made / place.name), *command[at + 1 :]]
+        check = how.pop("check", False)
+        # g++ keeps its own half-done files (cc*.s) in TMPDIR, and so does each of its children
+        how["env"] = {**(how.get("env") or os.environ), "TMPDIR": str(folder)}
+        done = _run(ours, folder, **how)
+        if done.returncode and (header := _bad_header(command, done.stdout)):
+            header.unlink(missing_ok=True)
+            private.tell(f"a precompiled header in Inductor's cache was not whole, and was removed: {header}")
+            done = _run(ours, folder, **how)
+        for file in sorted(made.iterdir()) if not done.returncode else ():
+            move(file, place.with_name(file.name))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    done.args = command
+    if check and done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+    return done
+
+
+def _run(command: Sequence[str], folder: Path, **how: Any) -> "subprocess.CompletedProcess[Any]":
+    """`subprocess.run`, but of a compiler that is killed it does not wait for the children.
+
+    g++ is a driver: killed, it leaves cc1plus at work for minutes, with the pipe that we read in its hands.
+    """
+    if how.pop("capture_output", False):
+        how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    over = threading.Event()
+    with subprocess.Popen(command, **how) as process:
+        threading.Thread(target=_bury, args=(process.pid, folder, over), daemon=True).start()
+        try:
+            out, err = process.communicate()
+        except BaseException:  # as subprocess.run does: nothing of it runs on, whatever ended us
+            process.kill()
+            _end_children(folder)
+            raise
+        finally:
+            over.set()
+    if process.returncode == -signal.SIGKILL and isinstance(out, bytes):
+        out += f"\n{command[0]} was killed, most often for want of memory (see dmesg): run it again\n".encode()
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _bury(compiler: int, folder: Path, over: threading.Event) -> None:
+    """End the children of a compiler that is killed before it is `over`. It is left for `communicate` to reap."""
+    try:
+        found = os.waitid(os.P_PID, compiler, os.WEXITED | os.WNOWAIT)
+    except (ChildProcessError, AttributeError):  # reaped already, or a system without it
+        return
+    if found is not None and found.si_code != os.CLD_EXITED and not over.wait(DRAIN_SECONDS):
+        _end_children(folder)
+
+
+def _end_children(folder: Path) -> None:
+    """Kill what a compiler left running: it has the folder of this build for TMPDIR. Where /proc tells."""
+    mark = b"TMPDIR=" + os.fsencode(folder)
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in entry.read_bytes().split(b"\0"):
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+        except OSError:
+            continue  # it ended, or is another user's
+
+
+def _bad_header(command: Sequence[str], said: object) -> Path | None:
+    """The precompiled header that the compiler could not read."""
+    if not isinstance(said, bytes) or not any(words in said for words in _BAD_HEADER):
+        return None
+    names = [f"{name}.gch" for word, name in pairwise(command) if word == "-include"]
+    return next((Path(name) for name in names if os.path.exists(name)), None)
+
+
+# ------------------------------------------------------------- what others left torn
+
+
+def _over_whole_files(original: _Original) -> _Original:
+    """`_worker_compile_cpp`, which builds what is not there; what is torn is not there."""
+
+    def compile_cpp(lock_path: str, cpp_builders: Sequence[Any]) -> None:
+        targets = [Path(builder.get_target_file_path()) for builder in cpp_builders]
+        if any(map(is_torn, targets)):
+            with FileLock(lock_path, timeout=codecache.LOCK_TIMEOUT):  # whoever writes one holds the lock
+                for target in targets:
+                    _remove_torn(target)
+        original(lock_path, cpp_builders)
+
+    return compile_cpp
+
+
+def _checked_whole(original: _Original) -> _Original:
+    """`VecISA.check_build`: with a torn library it would find the processor unable, and kernels slow, for ever."""
+
+    def check_build(isa: Any, code: str) -> bool:
+        extra = cpu_vec_isa._get_isa_dry_compile_fingerprint(isa.build_arch_flags())
+        key, source = codecache.write(code, "cpp", extra=extra)
+        target = Path(source).with_name(f"{key}.so")
+        if is_torn(target):
+            lock = os.path.join(codecache.get_lock_dir(), f"{key}.lock")
+            with FileLock(lock, timeout=codecache.LOCK_TIMEOUT):
+                _remove_torn(target)
+        return cast("bool", original(isa, code))
+
+    return check_build
+
+
+def _remove_torn(target: Path) -> None:
+    if is_torn(target):
+        target.unlink(missing_ok=True)
+        private.tell(
+            f"a file in Inductor's cache was not written to its end, by a compile that was killed; it was removed, "
+            f"and is built again: {target}"
+        )

@@ -1,0 +1,197 @@
+"""Where are torch's private names that a comparison stands on? As compat.py, for engine/kerneldiff.
+
+Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU).
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch._inductor.config
+from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from idbg.engine.compat import Compiled, observed, op_name, written
+from idbg.schema.graphs import Part
+
+
+def dense_kernel(op: object) -> Compiled | None:
+    """What runs a higher-order op (cond, flex_attention) on plain tensors; None where torch has nothing."""
+    if not isinstance(op, torch._ops.HigherOrderOperator):
+        return None
+    return op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+
+
+def decomposition(op: object) -> Compiled | None:
+    """What torch computes an op by, in ops that are simpler; None where it has nothing."""
+    from torch._decomp import decomposition_table
+
+    return decomposition_table.get(op) if isinstance(op, torch._ops.OpOverload) else None
+
+
+# Inductor's own data of a graph that it has just compiled (KernelDiff, per kernel)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One buffer of Inductor's: the node whose value it holds ("" where it is a step inside of one), the inputs or
+    buffers that it stands for writing to, and all nodes that went into it.
+    """
+
+    name: str
+    node: str
+    writes: tuple[str, ...]
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class InductorGraph:
+    """`gm` is the post-grad graph, `inputs` its arguments' names in the wrapper, `handles` the nodes of each launch."""
+
+    gm: GraphModule
+    part: Part
+    inputs: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    handles: Mapping[str, list[str]]
+    module: Any
+    is_cpp_wrapper: bool
+
+
+@contextmanager
+def inductor_graphs(told: Callable[[InductorGraph], None]) -> Iterator[None]:
+    """Tell of each graph that Inductor compiles, once its module is loaded and before it is called.
+
+    The caches of whole graphs are off, and so are CUDA graphs, under which no wrapper runs; kernels stay cached.
+    """
+    from torch._inductor import graph as inductor
+
+    lowering: Any = inductor.GraphLowering
+    original = lowering.compile_to_module
+
+    def compile_to_module(graph: Any) -> Any:
+        module = original(graph)
+        told(_inductor_graph(graph, module))
+        return module
+
+    settings = {
+        "fx_graph_cache": False,
+        "fx_graph_remote_cache": False,
+        "graph_partition": False,  # it splits `call` into functions, for CUDA graphs alone
+        "triton.cudagraphs": False,
+        "use_rand4x": False,  # draws other numbers, that depend on how a kernel is tiled
+    }
+    known = torch._inductor.config.get_config_copy()
+    settings = {name: value for name, value in settings.items() if name in known}
+    with observed(), torch._inductor.config.patch(settings):
+        lowering.compile_to_module = compile_to_module
+        try:
+            yield
+        finally:
+            lowering.compile_to_module = original
+
+
+def _inductor_graph(graph: Any, module: Any) -> InductorGraph:
+    from torch._inductor import debug
+
+    part: Part = "backward" if graph.is_backward else "inference" if graph.is_inference else "forward"
+    return InductorGraph(
+        graph.orig_gm,
+        part,
+        tuple(graph.graph_input_names),
+        tuple(_buffer(buffer, graph.removed_buffers | graph.inplaced_to_remove) for buffer in graph.buffers),
+        dict(debug._inductor_triton_kernel_to_post_grad_node_info),
+        module,
+        bool(graph.cpp_wrapper),
+    )
+
+
+def _buffer(buffer: Any, removed: AbstractSet[str]) -> Buffer:
+    """`removed`: buffers that live and die in one kernel. Their memory may have a name in the wrapper all the same."""
+    name, node = buffer.get_name(), buffer.get_origin_node()
+    held = node.name if node and name not in removed else ""
+    return Buffer(name, held, tuple(buffer.get_mutation_names()), tuple(n.name for n in buffer.get_origins()))
+
+
+def uncompiled(model: Any) -> Any:
+    """What torch.compile was given to make it; the model itself where it made none."""
+    if isinstance(model, torch._dynamo.OptimizedModule):
+        return model._orig_mod
+    if getattr(model, "_torchdynamo_disable", False):  # torch.compiler.disable wraps in the same way
+        return model
+    return getattr(model, "_torchdynamo_orig_callable", None) or model
+
+
+@contextmanager
+def random_as_eager() -> Iterator[None]:
+    """Inductor draws random numbers with torch's own generators, as a model does that is not compiled."""
+    with torch._inductor.config.patch(fallback_random=True):
+        yield
+
+
+def is_random(node: Node) -> bool:
+    """Whether a node draws random numbers, or is a part of what one drew. Attention without dropout draws none, but for
+    the generator's state, integers that it may leave unwritten.
+    """
+    target = node.target
+    if target is operator.getitem:
+        source, value = node.args[0], node.meta.get("val")
+        state = isinstance(value, torch.Tensor) and not value.is_floating_point()
+        return isinstance(source, Node) and (is_random(source) or (state and _may_draw(source.target)))
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    dropout = [at for at, argument in enumerate(target._schema.arguments) if argument.name == "dropout_p"]
+    if dropout and not (node.args[dropout[0]] if dropout[0] < len(node.args) else node.kwargs.get("dropout_p", 0.0)):
+        return False
+    drawn = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_seeds")
+    return _may_draw(target) or op_name(target) in drawn
+
+
+def _may_draw(target: object) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+
+
+def changes_arguments(target: object) -> bool:
+    """Whether an op of a post-grad graph writes to what it is given."""
+    return bool(written(target)) or op_name(target) == "triton_kernel_wrapper_mutation"
+
+
+def attribute(gm: GraphModule, target: str) -> object:
+    """What a get_attr node of this (dotted) target holds."""
+    held: object = gm
+    for name in target.split("."):
+        held = getattr(held, name)
+    return held
+
+
+def graphs_compiled() -> int:
+    """How many graphs Dynamo has handed to a backend in this process."""
+    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """What was compiled runs as the Python that it was made from."""
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextmanager
+def inductor_set(options: Mapping[str, object]) -> Iterator[None]:
+    """Inductor's options as asked for, in this thread."""
+    with torch._inductor.config.patch(dict(options)):
+        yield
+
+
+def wraps_others(value: torch.Tensor) -> bool:
+    """Whether it is of a class that tells the tensors which it wraps (DTensor): its own address is 0."""
+    return bool(is_traceable_wrapper_subclass(value))
+
+
+def is_zeros(value: torch.Tensor) -> bool:
+    """Whether it is one of autograd's that are zeros without any memory."""
+    return bool(value._is_zerotensor())

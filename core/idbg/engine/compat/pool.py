@@ -1,0 +1,22 @@
+"""How do the processes of torch's pool learn where compilers write?"""
+
+from typing import Any, cast
+
+from torch._inductor.compile_worker import subproc_pool
+from torch._inductor.utils import python_subprocess_env
+
+from idbg.engine.compat.scratch import begin, private
+
+
+class Pickler(subproc_pool.SubprocPickler):
+    """What the pool makes first in its own process, by this name: there it brings all of ours along."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        begin()
+
+
+def install() -> None:
+    """Pools that this process starts from here on have its folder."""
+    cast("Any", subproc_pool).SubprocPickler = Pickler
+    cast("Any", subproc_pool).python_subprocess_env = lambda: {**python_subprocess_env(), **private.environment()}

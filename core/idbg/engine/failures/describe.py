@@ -1,0 +1,162 @@
+"""Whose is this exception, and what should the user be told?"""
+
+import errno
+import os
+import re
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from msgspec.structs import replace
+
+from idbg.config import places
+from idbg.engine import compat
+from idbg.engine.capture.outcomes import EAGER_HINT
+from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
+from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
+from idbg.schema.programs import Failure, Program
+
+_NO_CUDA = (
+    "Torch not compiled with CUDA enabled",
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "no CUDA-capable device",
+)
+_BY_BACKEND = re.compile(r"^backend='.*?' raised:\s*", re.DOTALL)
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+_KEPT = 20_000  # characters of a traceback: enough for any that a person reads
+
+
+def failure_of(error: BaseException, program: Program, backend: str = "") -> Failure:
+    """The failure, of a run for `backend`, as a record. The traceback of a user's own has none of our frames."""
+    links = chain(error)
+    for link in links:
+        if isinstance(link, (ConstraintViolation, IdbgError)):
+            return link.failure()
+        if refused := _refused_by_cache(link):
+            return refused
+    if isinstance(error, KeyboardInterrupt):
+        return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
+    if isinstance(error, SyntaxError):
+        return _syntax_error(error)
+    if isinstance(error, FileNotFoundError) and error.filename == program.path:
+        return Failure(
+            kind="input", type="FileNotFoundError", message=f"there is no file {program.path}", hint="check the path"
+        )
+    owner = owner_of(error, home_of(backend))
+    if owner.place and owner.whose == "user":
+        return _in_traced_code(owner, links)
+    file, line = _place(error, owner)
+    cause = owner.error if owner.whose == "user" else error
+    message = _BY_BACKEND.sub("", said(cause).strip()) or type(cause).__name__
+    if isinstance(error, SystemExit):
+        message = f"it ended itself with sys.exit({spelled(error.code)})"
+    return Failure(
+        kind=owner.whose,
+        type=type(_named(links, owner)).__name__,
+        message=message,
+        hint=_hint(owner, message, backend),
+        traceback=_traceback(error),
+        file=file,
+        line=line,
+    )
+
+
+def _refused_by_cache(error: BaseException) -> Failure | None:
+    """Inductor's cache cannot be written: nobody's code is at fault, and one sentence says what to do."""
+    if not isinstance(error, OSError) or error.errno not in _REFUSALS or not isinstance(error.filename, str):
+        return None
+    cache = places.inductor_cache(os.environ).absolute()
+    if not Path(error.filename).is_relative_to(cache):
+        return None
+    return Failure(
+        kind="input",
+        type=type(error).__name__,
+        message=f"Inductor's cache {cache} cannot be written: {error.strerror}",
+        hint="give it room and permissions, or name another with TORCHINDUCTOR_CACHE_DIR",
+    )
+
+
+def _named(links: list[BaseException], owner: Owner) -> BaseException:
+    """The exception whose type says most: torch's own of those that torch wrapped it in."""
+    if owner.whose != "torch":
+        return owner.error
+    return next(filter(compat.is_torch_error, links), owner.error)
+
+
+def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
+    """What the program raised, or an op at a line of it, in code that Dynamo traced and Python did not run."""
+    kind, message = told(owner, links)
+    file, line = _place(owner.error, owner)
+    frames = "".join(traceback.format_list([frame for frame in owner.place if not frame.filename.startswith(OURS)]))
+    return Failure(
+        kind="user",
+        type=kind,
+        message=message,
+        hint=_hint(owner, message, ""),
+        traceback=f"Traceback (most recent call last), in code that torch traced:\n{frames}{kind}: {message}\n",
+        file=file,
+        line=line,
+    )
+
+
+def failure_of_frame(error: BaseException, program: Program, backend: str) -> Failure:
+    """Why a frame did not compile, where the program went on: what its own backend raised need not be mended."""
+    found = failure_of(error, program, backend)
+    return replace(found, hint=EAGER_HINT) if found.kind == "user" else found
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether strict mode stopped the compile, below whatever torch wrapped it in."""
+    return any(isinstance(link, ConstraintViolation) for link in chain(error))
+
+
+def _hint(owner: Owner, message: str, backend: str) -> str:
+    if owner.whose == "torch":
+        return "torch.compile raised this: a repro shows it alone, if Dynamo had a graph"
+    if owner.whose == "backend":
+        whose = f"{owner.package}, the package of the backend {backend}"
+        return f"{whose}, raised this: a repro shows it alone, if Dynamo had a graph"
+    if any(text in message for text in _NO_CUDA):
+        return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
+    return "the program itself raised this: mend it, then run it again"
+
+
+def _syntax_error(error: SyntaxError) -> Failure:
+    text = "".join(traceback.format_exception_only(error))
+    place = f"{Path(error.filename or '').name}, line {error.lineno}"
+    return Failure(
+        kind="user",
+        type="SyntaxError",
+        message=f"{error.msg} ({place})",
+        hint="mend the line, then run it again",
+        traceback=text,
+        file=error.filename or "",
+        line=error.lineno or 0,
+    )
+
+
+def _traceback(error: BaseException) -> str:
+    text = "".join(traceback.format_exception(type(error), error, _without_ours(error.__traceback__)))
+    return text if len(text) <= _KEPT else f"{text[: _KEPT // 2]}\n  ...\n{text[-_KEPT // 2 :]}"
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Skip the frames above the program: ours, and those of the machinery that runs it."""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((OURS, "<frozen")):
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
+    """The user's line: the innermost frame in no library, of those that Dynamo traced, else of those that ran."""
+    traced = [frame for frame in owner.place if is_own(frame.filename)]
+    fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # an op's fake of the program's
+    for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place):
+        users = [frame for frame in frames if not frame.filename.startswith(owner.folders)]
+        if users:
+            return users[-1].filename, users[-1].lineno or 0
+    return "", 0

@@ -1,0 +1,197 @@
+"""Whose is this exception: the program's, torch's, or that of the backend that was asked to compile? The stack decides.
+
+What is raised while torch compiles is torch's, but where a frame of the user's or of the backend's package lies below
+the compiler. What Dynamo meets as it runs an op on fake tensors is the program's if the op fails on real ones too.
+"""
+
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from idbg import plugins
+from idbg.accelerators.adapter import GROUP
+from idbg.engine import compat
+from idbg.engine.compat import exceptions
+from idbg.schema.errors import said
+
+OURS = str(Path(__file__).resolve().parents[2])
+LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
+
+_TORCH = str(Path(torch.__file__).parent)
+_SITES = ("/site-packages/", "/dist-packages/")
+# what torch itself compiles with: their frames are torch's
+_OF_TORCH = {"torchgen", "functorch", "sympy", "mpmath", "triton", "networkx", "numpy", "jinja2", "filelock", "fsspec"}
+# frames that are on the stack only while something is compiled
+_COMPILERS = (
+    f"{_TORCH}/_dynamo/convert_frame.py",
+    f"{_TORCH}/_dynamo/output_graph.py",
+    f"{_TORCH}/_inductor/compile_fx.py",
+    f"{OURS}/engine/backends/base.py",
+)
+_INDEX = "out of bounds"  # what a kernel says of an index, which eager refuses as well
+
+Whose = Literal["user", "torch", "backend"]
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose it is; `error` is what to tell of it, and `place` where the program was, as Dynamo had it.
+
+    `package` and `folders` are the backend's; `compiling`: it was raised while something was compiled.
+    """
+
+    whose: Whose
+    error: BaseException
+    place: tuple[traceback.FrameSummary, ...] = ()
+    package: str = ""
+    folders: tuple[str, ...] = ()
+    compiling: bool = False
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a backend that is neither torch's nor ours has its code: its top package; `folders` end in a slash."""
+
+    backend: str = ""
+    folders: tuple[str, ...] = ()
+    package: str = ""
+
+
+def home_of(backend: str) -> Home:
+    """Whose frames are the backend's own; an empty Home for torch's backends and ours."""
+    if backend in plugins.names(GROUP):
+        module = getattr(plugins.load(GROUP).found.get(backend), "__module__", "")
+    elif backend in compat.backend_names():
+        module = exceptions.module_of_backend(backend)
+    else:
+        return Home()
+    root = module.partition(".")[0]
+    if root in ("torch", "idbg"):
+        return Home()
+    # a module that is no package has no folders: the program itself registered it
+    return Home(backend, tuple(f"{folder}/" for folder in getattr(sys.modules.get(root), "__path__", ())), root)
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """The exception, and those that it was raised from, outermost first."""
+    links = [error]
+    while (inner := _inner(links[-1])) is not None and not any(inner is link for link in links):
+        links.append(inner)
+    return links
+
+
+def _inner(error: BaseException) -> BaseException | None:
+    """What it was raised from; an exception may have a truth value, and an equality, of its own."""
+    return error.__cause__ if error.__cause__ is not None else error.__context__
+
+
+def owner_of(error: BaseException, home: Home) -> Owner:
+    """Whose the exception is."""
+    links = chain(error)
+    stack = [frame for link in links for frame in traceback.extract_tb(link.__traceback__)]
+    compiling = [number for number, frame in enumerate(stack) if frame.filename.startswith(_COMPILERS)]
+    return replace(
+        _owner(links, stack, compiling, home), compiling=bool(compiling) or any(map(compat.is_torch_error, links))
+    )
+
+
+def _owner(
+    links: Sequence[BaseException], stack: Sequence[traceback.FrameSummary], compiling: Sequence[int], home: Home
+) -> Owner:
+    error = links[0]
+    if compat.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
+        return found
+    is_torch = any(map(compat.is_torch_error, links))
+    for number, frame in sorted(enumerate(stack), reverse=True):
+        kind, package = _room(frame.filename, home)
+        below = bool(compiling) and number > compiling[0]
+        if kind == "backend" or (kind == "library" and home.backend and below):
+            return Owner("backend", links[-1], package=package, folders=home.folders)
+        if kind == "generated" and not compiling:
+            return Owner("user" if _INDEX in said(links[-1]) else "torch", error)
+        if kind in ("user", "library"):
+            if below:
+                return Owner("user", links[-1])
+            return Owner("torch" if compiling or is_torch else "user", error)
+    return Owner("torch" if compiling or is_torch else "user", error)
+
+
+def _room(file: str, home: Home) -> tuple[Literal["user", "torch", "backend", "library", "generated", "none"], str]:
+    """Whose a source file is, and its package's name."""
+    if file.startswith(home.folders):
+        return "backend", Path(home.folders[0]).name
+    if file.startswith(("<", OURS)):
+        return "none", ""
+    if file.startswith(_TORCH):
+        return "torch", "torch"
+    for site in _SITES:
+        if site in file:
+            package = file.rpartition(site)[2].partition("/")[0].removesuffix(".py")
+            return ("torch" if package in _OF_TORCH else "library"), package
+    if file.startswith(LIBRARIES[-1]):
+        return "none", ""
+    return ("generated" if file.startswith(exceptions.generated_code()) else "user"), ""
+
+
+def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
+    """Type and message of the exception: of the program's own, where torch has a stand-in for it."""
+    if exceptions.is_raised_in_traced_code(owner.error):
+        for link in filter(exceptions.is_unhandled, links):
+            if (found := exceptions.raised_in_traced_code(str(link))) is not None:
+                return found
+    kind = type(owner.error).__name__
+    return kind, said(owner.error).strip() or kind
+
+
+def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
+    """Of an exception that Dynamo met in the code that it traced; None if it met none."""
+    place = next(filter(None, map(exceptions.traced_stack, links)), ())
+    for link in links:
+        if (call := exceptions.traced_call(link)) is not None:
+            users = _fails_eagerly(call, links[-1])
+            return Owner("user", links[-1], place) if users else Owner("torch", links[0], place)
+    if exceptions.is_unhandled(links[0]):
+        raised = next((link for link in links if exceptions.is_raised_in_traced_code(link)), None)
+        return Owner("user", raised, place) if raised is not None else None
+    return None
+
+
+def _fails_eagerly(call: exceptions.TracedCall, error: BaseException) -> bool:
+    """Whether the op that failed on fake tensors fails on real ones. Where that cannot be tried: whether what it
+    raised is what a wrong argument gives.
+    """
+    raised_by = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    if any(_room(file, Home())[0] == "user" for file in raised_by):
+        return True  # the fake of an op of the program's own
+    try:
+        real = exceptions.made_real(call)
+    except (RuntimeError, ValueError, TypeError, NotImplementedError):
+        real = None
+    if real is None:
+        wrong_argument = (RuntimeError, ValueError, TypeError, IndexError)
+        return isinstance(error, wrong_argument) and not isinstance(error, NotImplementedError)
+    try:
+        real()
+    except Exception:  # broad on purpose: any op may be called here, and whatever it raises is the answer
+        return True
+    return False
+
+
+def own_frames(error: BaseException) -> Iterator[traceback.FrameSummary]:
+    """The frames of a traceback that are the program's own, outermost first."""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if is_own(frame.filename):
+            yield frame
+
+
+def is_own(file: str) -> bool:
+    """Whether a source file is the program's own: in no library, and not generated."""
+    if file.startswith((OURS, "<", exceptions.generated_code())):
+        return False
+    return not any(folder in file for folder in LIBRARIES)

@@ -1,0 +1,252 @@
+"""Where does Inductor's wrapper launch kernels, and after which line does each of its buffers hold its value?
+
+The wrapper is one Python function, `call`. A buffer is allocated (`buf0 = empty_strided_cpu(...)`), or takes over the
+memory of another (`buf5 = buf4; del buf4  # reuse`), or is a part of another (`# alias`), and the first launch that
+takes it writes it. Extern calls return theirs (`buf2 = extern_kernels.convolution(...)`, `buf7 = buf6[0]`).
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from idbg.schema.code import KernelCall, OutputCode
+
+ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
+AROUND = "__idbg_around__"  # what `routed` code calls
+
+NO_CALL = "the output code has no Python function `call`"
+_VIEW = re.compile(r"reinterpret_tensor|alloc_from_pool|as_strided")
+_LAUNCH = re.compile(r"(extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|triton_\w+)\b.*|.*\.run")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: its kernel, Inductor's debug handle ("" if it has none), its 1-based line, the post-grad nodes that
+    it computes, and the buffers that it reads.
+    """
+
+    name: str
+    handle: str
+    line: int
+    nodes: tuple[str, ...]
+    takes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A place just after a launch (or after a member of its result is named) where these names hold tensors."""
+
+    launch: int
+    names: tuple[str, ...]
+
+
+@dataclass
+class Wrapper:
+    """`writes`: buffer -> the points at which it is written, in order: it holds its value after the last. `bases`:
+    name -> the one whose memory it is in.
+    """
+
+    function: ast.FunctionDef
+    launches: list[Launch] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    writes: dict[str, list[int]] = field(default_factory=dict)
+    bases: dict[str, str] = field(default_factory=dict)
+
+    def instrumented(self) -> ast.Module:
+        """A module that holds `call`, its lines numbered as they were, with a call of AFTER at each point."""
+        return ast.fix_missing_locations(ast.Module([self.function], []))
+
+
+def read_wrapper(code: OutputCode, tensors: Collection[str], changed: Mapping[str, Collection[str]]) -> Wrapper:
+    """The wrapper's launches and points. `tensors` are the names of the graph's inputs and buffers; `changed` names for
+    each that is written in place the nodes that do it.
+
+    Raises ValueError where the code has no function `call`, as C++ wrappers do not.
+    """
+    functions = (node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef))
+    function = next((found for found in functions if found.name == "call"), None)
+    if function is None:
+        raise ValueError(NO_CALL)
+    reader = _Reader(code, Wrapper(function), frozenset(tensors), changed)
+    argument = ast.Name(function.args.args[-1].arg, ast.Load())
+    function.body = [_hook(ENTER, [argument], function.body[0]), *reader.body(function.body)]
+    return reader.wrapper
+
+
+def routed(code: OutputCode, first: int = 0) -> tuple[ast.Module, list[Launch]]:
+    """The wrapper's functions, those of branches and loops too, with each launch made by way of
+    `AROUND(number, function, *arguments)`; and the launches in the order of their numbers, which begin at `first`. What
+    they read is not found out.
+
+    Raises ValueError where there is no function `call`.
+    """
+    listed = _listed(code)
+    functions = [node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef)]
+    if not any(function.name == "call" for function in functions):
+        raise ValueError(NO_CALL)
+    launches: list[Launch] = []
+    for statement in sorted(_calls(functions), key=lambda statement: statement.lineno):
+        if (launch := _launch(statement, listed)) is not None:
+            value = statement.value
+            value.args = [ast.Constant(first + len(launches)), value.func, *value.args]
+            value.func = ast.Name(AROUND, ast.Load())
+            launches.append(launch)
+    return ast.fix_missing_locations(ast.Module(list[ast.stmt](functions), [])), launches
+
+
+class _CallStatement(Protocol):
+    """A statement that is a call, or names what one returns."""
+
+    lineno: int
+    end_lineno: int | None
+    value: ast.Call
+
+
+def _calls(functions: Iterable[ast.FunctionDef]) -> Iterator[_CallStatement]:
+    for function in functions:
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.Expr)) and isinstance(node.value, ast.Call):
+                yield cast("_CallStatement", node)
+
+
+def _launch(statement: _CallStatement, listed: Mapping[int, tuple[str, KernelCall]]) -> Launch | None:
+    called = _called(statement.value)
+    for line in _lines(statement):
+        if line in listed:
+            name, call = listed[line]
+            return Launch(name, call.handle, line, call.nodes, ())
+    return Launch(called.removesuffix(".run"), "", statement.lineno, (), ()) if _LAUNCH.fullmatch(called) else None
+
+
+class _Reader:
+    """Goes through the statements in order. `fresh`: names that have memory and no value yet; `base`: whose memory a
+    name has; `wholes`: names that are written through names of their parts; `tuples`: the launch that returned what
+    this name holds.
+    """
+
+    def __init__(
+        self, code: OutputCode, wrapper: Wrapper, tensors: frozenset[str], changed: Mapping[str, Collection[str]]
+    ) -> None:
+        self.wrapper = wrapper
+        self.tensors = tensors
+        self.changed = changed
+        self.calls = _listed(code)
+        self.fresh: set[str] = set()
+        self.allocated: set[str] = set()
+        self.base = wrapper.bases
+        self.wholes: set[str] = set()
+        self.tuples: dict[str, int] = {}
+
+    def body(self, statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+        for statement in statements:
+            for block in ("body", "orelse", "finalbody"):
+                if inner := getattr(statement, block, None):
+                    setattr(statement, block, list(self.body(inner)))
+            yield statement
+            if not hasattr(statement, "body"):
+                yield from self.hooks(statement)
+
+    def hooks(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        before = len(self.wrapper.points)
+        self.read(statement)
+        for number in range(before, len(self.wrapper.points)):
+            names: list[ast.expr] = [ast.Name(name, ast.Load()) for name in self.wrapper.points[number].names]
+            yield _hook(AFTER, [ast.Constant(number), *names], statement)
+
+    def read(self, statement: ast.stmt) -> None:
+        assigned = _assigned(statement)
+        value = getattr(statement, "value", None)
+        if isinstance(statement, ast.Delete):
+            self.fresh.difference_update(ast.unparse(target) for target in statement.targets)
+        if not isinstance(statement, (ast.Assign, ast.Expr)) or value is None:
+            return
+        if isinstance(value, ast.Call) and self.is_launch(statement, value):
+            self.launch(statement, value, assigned)
+        elif isinstance(value, ast.Subscript) and (source := _root(value)) in self.tuples:
+            self.member(assigned, self.tuples[source])
+        else:
+            source = next(iter(self.mentioned(value)), "")
+            if source and (isinstance(value, ast.Name) or _VIEW.fullmatch(_called(value).rpartition(".")[2])):
+                self.base.update(dict.fromkeys(assigned, source))
+            elif not isinstance(value, ast.Call):
+                return  # `primals_1, primals_2 = args`, `s27 = primals_1`
+            self.fresh.update(self.tensors.intersection(assigned))
+            self.allocated.update(assigned)
+
+    def is_launch(self, statement: ast.stmt, value: ast.Call) -> bool:
+        if any(line in self.calls for line in _lines(statement)):
+            return True
+        assigned = self.tensors.intersection(_assigned(statement))
+        return bool((assigned or self.mentioned(value)) and _LAUNCH.fullmatch(_called(value)))
+
+    def launch(self, statement: ast.stmt, value: ast.Call, assigned: list[str]) -> None:
+        listed = next((self.calls[line] for line in _lines(statement) if line in self.calls), None)
+        name, handle, nodes = _called(value).removesuffix(".run"), "", frozenset[str]()
+        if listed:
+            name, handle, nodes = listed[0], listed[1].handle, frozenset(listed[1].nodes)
+        mentioned = self.mentioned(value)
+        new = self.fresh - self.wholes
+        written = [*assigned, *(other for other in mentioned if other in new)]
+        takes = [self.base.get(other, "") if other in new else other for other in mentioned]
+        wholes = [self.base[other] for other in written if self.base.get(other) in self.fresh]
+        self.wholes.update(wholes)
+        changed = [
+            other for other in mentioned if other in self.changed and (not listed or nodes & set(self.changed[other]))
+        ]
+        number = len(self.wrapper.launches)
+        ordered = tuple(listed[1].nodes) if listed else ()
+        self.wrapper.launches.append(
+            Launch(name, handle, value.lineno, ordered, tuple(dict.fromkeys(filter(self.has_value, takes))))
+        )
+        self.tuples.update(dict.fromkeys(assigned, number))
+        self.point(number, (*written, *wholes, *changed))
+        self.fresh.difference_update(mentioned)
+
+    def member(self, assigned: list[str], launch: int) -> None:
+        self.tuples.update(dict.fromkeys(assigned, launch))
+        self.point(launch, tuple(assigned))
+
+    def point(self, launch: int, names: tuple[str, ...]) -> None:
+        names = tuple(dict.fromkeys(name for name in names if name in self.tensors))
+        for name in names:
+            self.wrapper.writes.setdefault(name, []).append(len(self.wrapper.points))
+        self.wrapper.points.append(Point(launch, names))
+
+    def has_value(self, name: str) -> bool:
+        return name in self.wrapper.writes or (name in self.tensors and name not in self.allocated)
+
+    def mentioned(self, value: ast.expr) -> list[str]:
+        names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
+        return list(dict.fromkeys(name for name in names if name in self.tensors))
+
+
+def _listed(code: OutputCode) -> dict[int, tuple[str, KernelCall]]:
+    """Line -> the kernel's name and the call, of the calls that Inductor comments."""
+    return {call.line: (kernel.name, call) for kernel in code.kernels for call in kernel.calls}
+
+
+def _assigned(statement: ast.stmt) -> list[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+
+def _root(value: ast.expr) -> str:
+    """The name at the start of `buf6[0][1]`."""
+    while isinstance(value, ast.Subscript):
+        value = value.value
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _called(value: ast.expr) -> str:
+    return ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+
+
+def _lines(statement: ast.stmt | _CallStatement) -> range:
+    return range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+
+
+def _hook(name: str, arguments: list[ast.expr], near: ast.stmt) -> ast.stmt:
+    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), arguments, []))
+    return ast.fix_missing_locations(ast.copy_location(call, near))

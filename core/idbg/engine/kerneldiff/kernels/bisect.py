@@ -1,0 +1,125 @@
+"""From which node of a graph on is the compiled result wrong, where the kernels cannot be seen one by one?
+
+For backends that print no wrapper. Prefixes of the graph are compiled, each returning all that the rest would need, and
+compared with the same values in float64 and op by op. The first prefix that is wrong is searched for by halves, so that
+the one before it is known to be right.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import tree_leaves
+
+from idbg.engine.capture.fx import user_line
+from idbg.engine.kerneldiff.kernels.judge import Judged, K, judged
+from idbg.engine.kerneldiff.kernels.references import Both, copied
+from idbg.engine.kerneldiff.sides.float64 import Float64, usual_dtype, widened
+from idbg.engine.program.environment import state_restored
+
+Backend = str | Callable[..., Callable[..., object]]
+
+
+@dataclass(frozen=True)
+class BisectResult:
+    """`node` is the first with which the compiled result is wrong, "" if it never is; `error`, `input_error` and
+    `eager_error` are relative RMSEs of its value and of what it is computed from. `compiles`: how many it took.
+    """
+
+    node: str = ""
+    file: str = ""
+    line: int = 0
+    error: float | None = None
+    input_error: float | None = None
+    eager_error: float | None = None
+    compiles: int = 0
+
+
+def first_bad_node(
+    gm: GraphModule, inputs: Sequence[object], compile: Backend, *, k: float = K, dynamic: bool | None = None
+) -> BisectResult:
+    """Bisect a Dynamo or ATen graph. `compile` is what torch.compile takes for a backend.
+
+    Neither the inputs nor random generators are changed. Raises what the backend raises on a part of the graph.
+    """
+    cuts = [place for place, node in enumerate(gm.graph.nodes) if _may_be_tensor(node)]
+    tried: dict[int, dict[str, Judged]] = {}
+
+    def is_bad(cut: int) -> bool:
+        tried[cut] = _compared(_prefix(gm, cuts[cut]), inputs, compile, k, dynamic)
+        return any(found.excess > 1 for found in tried[cut].values())
+
+    good, bad = -1, len(cuts) - 1
+    if bad < 0 or not is_bad(bad):
+        return BisectResult(compiles=len(tried))
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if is_bad(middle):
+            bad = middle
+        else:
+            good = middle
+    node = list(gm.graph.nodes)[cuts[bad]]
+    file, line, _ = user_line(node.meta.get("stack_trace") or "")
+    worst = max(tried[bad].values(), key=lambda found: found.excess)
+    mine = tried[bad].get(node.name, worst)
+    before = [tried[good][source.name] for source in node.all_input_nodes if source.name in tried.get(good, {})]
+    return BisectResult(
+        node.name,
+        file,
+        line,
+        error=mine.error.rmse if mine.excess > 1 else worst.error.rmse,
+        input_error=max((found.error.rmse for found in before), default=0.0),
+        eager_error=mine.eager.rmse if mine.excess > 1 else worst.eager.rmse,
+        compiles=len(tried),
+    )
+
+
+def _may_be_tensor(node: Node) -> bool:
+    value = node.meta.get("example_value", node.meta.get("val"))
+    return node.op.startswith("call") and (value is None or isinstance(value, Tensor))
+
+
+def _prefix(gm: GraphModule, last: int) -> GraphModule:
+    """The graph up to this node, returning it and what the rest reads of the nodes before it."""
+    nodes = list(gm.graph.nodes)
+    graph, kept = Graph(), nodes[: last + 1]
+    copies: dict[Node, Node] = {}
+    for node in kept:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+    rest = set(nodes[last + 1 :])
+    returned = [node for node in kept if node.op.startswith("call") and (node is kept[-1] or rest & set(node.users))]
+    graph.output(tuple(copies[node] for node in returned))
+    prefix = GraphModule(gm, graph)
+    prefix.meta["idbg_returned"] = [node.name for node in returned]
+    return prefix
+
+
+def _compared(
+    prefix: GraphModule, inputs: Sequence[object], compile: Backend, k: float, dynamic: bool | None
+) -> dict[str, Judged]:
+    """What was found of each tensor that the prefix returns; of a tuple of them, of the worst."""
+    held = [*prefix.parameters(), *prefix.buffers()]
+    tensors = [*held, *(value for value in inputs if isinstance(value, Tensor))]
+    torch._dynamo.reset()
+    first, second, third = (copied(inputs) for _ in range(3))
+    with torch.no_grad():
+        own = _run(prefix, first)
+        test = _run(torch.compile(prefix, backend=compile, dynamic=dynamic), second)
+        with widened(held), Float64(usual_dtype(tensors)):
+            exact = _run(prefix, third)
+    found: dict[str, Judged] = {}
+    for name, *values in zip(prefix.meta["idbg_returned"], exact, own, test, strict=True):
+        for leaves in zip(*map(tree_leaves, values), strict=True):
+            if all(isinstance(leaf, Tensor) for leaf in leaves):
+                result = judged(leaves[2], Both(leaves[0], leaves[1]), [], k=k, steps=True)
+                found[name] = max(found.get(name, result), result, key=lambda one: one.excess)
+    return found
+
+
+def _run(function: Callable[..., object], inputs: Sequence[object]) -> Sequence[object]:
+    with state_restored():
+        results = function(*inputs)
+    assert isinstance(results, (tuple, list))
+    return results

@@ -1,0 +1,166 @@
+"""Is what a buffer holds wrong, or only rounded?
+
+A value's error is its RMSE over the RMS of the reference; of integers and booleans, the root of the share of elements
+that differ (what it is for 0 and 1). The largest error of one element, over the same RMS, is judged by the same rule:
+so one wrong element of many shows.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from idbg.engine.kerneldiff.kernels.references import Both
+
+K = 10.0
+_MAX_EXCUSED = 1e-4  # of the elements
+
+
+class Size(NamedTuple):
+    """How large an error is: over all elements, and of the worst one."""
+
+    rmse: float = 0.0
+    maximum: float = 0.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`excess` is how far the error is above what is allowed: above 1 is bad."""
+
+    error: Size
+    eager: Size
+    excess: float
+
+
+def judged(
+    value: Tensor,
+    reference: Both,
+    inputs: Iterable[Size],
+    *,
+    k: float = K,
+    steps: bool = False,
+    rounding: float = 0.0,
+) -> Judged:
+    """`inputs` are the errors of what the value was computed from; `steps` says that there were comparisons or
+    roundings on the way, which turn the smallest error of a few elements into a large one. `rounding` is the RMS of
+    what rounding may do to a value whose terms cancel (rounding.py), which its own size does not tell.
+    """
+    exact, own, dtype = reference.exact, reference.own, reference.own.dtype
+    # what is exactly zero has the size of its rounding errors
+    scale = _rms(exact) or _rms(own) or rounding
+    eager = measured(exact, own, scale)
+    if math.isinf(eager.rmse):
+        own, value = _where_eager_is_like_float64(exact, own, value)
+        eager = measured(exact, own, scale)
+    error = measured(exact, value, scale)
+    worst = [eager, *inputs, _everywhere(rounding, exact, scale)]
+    allowed = _allowed(exact, dtype, Size(max(e.rmse for e in worst), max(e.maximum for e in worst)), scale, k)
+    excess = _excess(error, allowed)
+    if excess > 1 and steps and exact.dtype.is_floating_point:
+        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, _epsilon(dtype)))
+        excess = min(excess, _excess(_without_worst(exact, value, int(share * exact.numel()), scale), allowed))
+    return Judged(error, eager, excess)
+
+
+def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Eager's value and the kernel's without the places at which eager has overflowed, and is no truth.
+
+    A kernel that keeps more digits on the way is finite there, and held against float64; one that overflows as eager
+    does is as wrong as eager, and one that gives a number where float64 has none cannot be judged.
+    """
+    wide, given = own.to(exact.dtype), value.to(exact.dtype)
+    same = (wide == exact) | (wide.isnan() & exact.isnan())
+    lost = ~same & ~(wide.isfinite() & exact.isfinite())
+    unjudged = lost & ~(exact.isfinite() & given.isfinite())
+    return torch.where(lost, exact, wide), torch.where(unjudged, exact, given)
+
+
+def _everywhere(rounding: float, exact: Tensor, scale: float) -> Size:
+    """An error that is as large, for its size, in the largest element."""
+    if not rounding or not scale:
+        return Size()
+    return Size(rounding / scale, rounding / scale * max(1.0, _largest(exact) / scale))
+
+
+def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Size:
+    """The error of a value over `scale`, or the reference's RMS; infinite where one is finite (or of its sign) and the
+    other is not.
+    """
+    if reference.numel() == 0:
+        return Size()
+    if not (reference.dtype.is_floating_point or reference.dtype.is_complex):
+        differing = int((reference != value).sum())
+        return Size(math.sqrt(differing / reference.numel()), float(differing > 0))
+    wide = value.to(reference.dtype)
+    difference = (wide - reference).abs()
+    same = (wide == reference) | (wide.isnan() & reference.isnan())
+    difference = difference.masked_fill_(same, 0)
+    scale = _rms(reference) if scale is None else scale
+    figures = torch.stack([difference.square().mean().sqrt(), difference.max()]).tolist()
+    return Size(
+        *(0.0 if figure == 0 else math.inf if not figure < math.inf else _over(figure, scale) for figure in figures)
+    )
+
+
+def _rms(tensor: Tensor) -> float:
+    size = tensor.to(torch.float64, copy=False).abs() if not tensor.dtype.is_complex else tensor.abs()
+    finite = size.isfinite()
+    count = int(finite.sum())
+    return math.sqrt(float(size.masked_fill(~finite, 0).square().sum()) / count) if count else 0.0
+
+
+def _over(figure: float, scale: float) -> float:
+    return figure / scale if scale > 0 else math.inf
+
+
+def _allowed(exact: Tensor, dtype: torch.dtype, worst: Size, scale: float, k: float) -> Size:
+    """k times the worst error of the inputs and of eager, and not less than rounding alone may give.
+
+    Few elements say little: of one, eager's error may be zero by luck, so k is larger for them.
+    """
+    count = max(1, exact.numel())
+    factor = k * max(1.0, 8 / math.sqrt(count))
+    if not (dtype.is_floating_point or dtype.is_complex):
+        # an error e of what is compared turns over about a share e of the results, and seldom one by itself
+        flips = math.sqrt(k * worst.rmse + (4 / count if count >= 64 else 0))
+        return Size(max(factor * worst.rmse, flips), math.inf)
+    epsilon = _epsilon(dtype)
+    largest = _largest(exact)
+    return Size(
+        factor * max(worst.rmse, epsilon / 2),
+        factor * max(worst.maximum, epsilon / 2 * (largest / scale if scale else 1.0)),
+    )
+
+
+def _largest(exact: Tensor) -> float:
+    return float(exact.abs().nan_to_num(0, 0, 0).max()) if exact.numel() else 0.0
+
+
+def _epsilon(dtype: torch.dtype) -> float:
+    """An ulp of 1.0. Of float64 it is that of sums of thousands of numbers, as the reference is no better itself."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return torch.finfo(torch.float32).eps
+    return max(torch.finfo(dtype).eps, 1e-13)
+
+
+def _excess(error: Size, allowed: Size) -> float:
+    return max(_ratio(error.rmse, allowed.rmse), _ratio(error.maximum, allowed.maximum))
+
+
+def _ratio(error: float, allowed: float) -> float:
+    if error == 0 or math.isinf(allowed):
+        return 0.0
+    return error / allowed if allowed else math.inf
+
+
+def _without_worst(exact: Tensor, value: Tensor, count: int, scale: float) -> Size:
+    """The error without this many of the worst elements."""
+    if count == 0:
+        return measured(exact, value, scale)
+    difference = (value.to(exact.dtype) - exact).abs().flatten().nan_to_num(math.inf)
+    worst = difference.topk(count).indices
+    left = value.to(exact.dtype).flatten().index_copy(0, worst, exact.flatten()[worst])
+    return measured(exact.flatten(), left, scale)

@@ -1,0 +1,108 @@
+"""Which of Inductor's kernels computes something else than the nodes that it stands for?
+
+The program is compiled anew, as it always is, and runs once, each wrapper watched (watch.py): fusion, kernels and their
+order are what they are without us.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.kernels.judge import K
+from idbg.engine.kerneldiff.kernels.watch import Watch
+from idbg.schema.diff import KernelError
+from idbg.schema.errors import BadInput
+
+
+class Observation:
+    """The graphs that were compiled since it began, each watched for its first call. `problem` says why one is not."""
+
+    def __init__(self, k: float = K) -> None:
+        self.k = k
+        self.problem = ""
+        self.watches: list[Watch] = []
+
+    @property
+    def kernels(self) -> tuple[KernelError, ...]:
+        """Every launch, in the order of the graphs' first calls; of graphs that were not called last."""
+        called = sorted(self.watches, key=lambda watch: watch.called or len(self.watches) + 1)
+        return tuple(error for watch in called for error in watch.errors())
+
+    def compiled(self, graph: comparing.InductorGraph) -> None:
+        if graph.is_cpp_wrapper:
+            self.problem = "kernels cannot be observed under a C++ wrapper (Inductor's option cpp_wrapper)"
+            return
+        try:
+            watch = Watch(graph, self.k, self._count)
+        except ValueError as error:
+            self.problem = f"a wrapper of Inductor's could not be read: {error}"
+            return
+        if watch.function not in [other.function for other in self.watches]:
+            self.watches.append(watch)
+            watch.start()
+
+    def _count(self) -> int:
+        return 1 + sum(watch.called > 0 for watch in self.watches)
+
+
+@contextmanager
+def observing(k: float = K) -> Iterator[Observation]:
+    """While it lasts, whatever Inductor compiles is compiled anew, and its first call is observed."""
+    observation = Observation(k)
+    with comparing.inductor_graphs(observation.compiled):
+        try:
+            yield observation
+        finally:
+            for watch in observation.watches:
+                watch.stop()
+
+
+def observe(run: Callable[[], object], *, k: float = K) -> tuple[KernelError, ...]:
+    """Every kernel launch of what `run` compiles with Inductor and calls, in order. Raises BadInput if
+    there are none.
+
+    Of a graph that is called more than once the first call is observed.
+    """
+    with observing(k) as observation:
+        run()
+    if not observation.watches:
+        raise BadInput(
+            observation.problem or "Inductor compiled nothing in this run, so there are no kernels to observe",
+            hint="bisect the graph instead (kerneldiff.bisect)"
+            if observation.problem
+            else "reset what was compiled before (torch._dynamo.reset()), and use a backend that lowers by Inductor",
+        )
+    return observation.kernels
+
+
+def first_bad(kernels: tuple[KernelError, ...]) -> int | None:
+    """The place of the first kernel whose error exceeds its inputs'."""
+    return next((place for place, kernel in enumerate(kernels) if kernel.bad), None)
+
+
+def observe_model(
+    model: Callable[..., object],
+    args: tuple[object, ...] = (),
+    kwargs: Mapping[str, object] | None = None,
+    *,
+    loss: Callable[..., torch.Tensor] | None = None,
+    options: dict[str, Any] | None = None,
+    dynamic: bool | None = None,
+    k: float = K,
+) -> tuple[KernelError, ...]:
+    """`observe` for one call of the model, and its backward if there is a loss; the caller restores its state.
+
+    `options` are Inductor's.
+    """
+    torch._dynamo.reset()
+
+    def run() -> None:
+        with torch.set_grad_enabled(loss is not None):
+            output = torch.compile(model, dynamic=dynamic, options=dict(options or {}))(*args, **(kwargs or {}))
+            if loss is not None:
+                loss(output).backward()  # type: ignore[no-untyped-call]
+
+    return observe(run, k=k)

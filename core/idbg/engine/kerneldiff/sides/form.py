@@ -1,0 +1,127 @@
+"""What must two sides' outputs have in common beside their numbers: memory, layout, strides, gradients?
+
+It is looked at before outputs are copied for the comparison, on the side's own tensors.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+
+from idbg.engine import compat
+from idbg.engine.kerneldiff.tensors.tree import Leaves
+from idbg.schema.diff import FailedBy, FormDiff, TensorDiff
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an output is beside its numbers: the input, parameter or buffer in whose memory it lies (`of_state`), or the
+    output before it (`of_output`), "" for none. Strides of dims of one element are 0.
+    """
+
+    layout: str
+    stride: tuple[int, ...]
+    requires_grad: bool
+    of_state: str = ""
+    of_output: str = ""
+
+
+@dataclass(frozen=True)
+class _Owner:
+    name: str
+    is_output: bool
+
+
+Forms = Mapping[str, Form]
+_FAILS: dict[str, FailedBy] = {"layout": "layout", "alias": "alias", "requires_grad": "requires_grad"}
+
+
+def forms(outputs: Leaves, state: Mapping[str, Tensor]) -> dict[str, Form]:
+    """The form of each tensor among the outputs; `state` are inputs, parameters and buffers, by name."""
+    owners = {memory: _Owner(name, False) for name, tensor in state.items() if (memory := _memory(tensor)) is not None}
+    found: dict[str, Form] = {}
+    for name, value in outputs.items():
+        if not isinstance(value, Tensor):
+            continue
+        memory = _memory(value)
+        owner = owners.get(memory) if memory is not None else None
+        found[name] = Form(
+            layout=str(value.layout).removeprefix("torch."),
+            stride=_stride(value),
+            requires_grad=value.requires_grad,
+            of_state=owner.name if owner and not owner.is_output else "",
+            of_output=owner.name if owner and owner.is_output else "",
+        )
+        if memory is not None:
+            owners.setdefault(memory, _Owner(name, True))
+    return found
+
+
+def with_forms(diffs: Iterable[TensorDiff], reference: Forms, test: Forms, name: str) -> tuple[TensorDiff, ...]:
+    """The diffs with what differs between the two sides' forms; `name` is the reference's."""
+    return tuple(_with_form(diff, reference.get(diff.name), test.get(diff.name), name) for diff in diffs)
+
+
+def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name: str) -> TensorDiff:
+    if reference is None or test is None or diff.reference is None or diff.test is None:
+        return diff
+    found = tuple(_differences(reference, test, name))
+    if not found:
+        return diff
+    failed = tuple(_FAILS[each.kind] for each in found if each.failed)
+    return replace(
+        diff,
+        passed=diff.passed and not failed,
+        failed_by=(*diff.failed_by, *failed),
+        form=found,
+        note="; ".join(filter(None, (*(each.said for each in found), diff.note))),
+    )
+
+
+def _differences(reference: Form, test: Form, name: str) -> Iterator[FormDiff]:
+    """What changes what the program means fails; what a compiler may choose is only said."""
+    if reference.layout != test.layout:
+        yield FormDiff("layout", f"its layout is {test.layout}, in {name} {reference.layout}", failed=True)
+    elif reference.stride != test.stride:
+        yield FormDiff("stride", f"its strides are {list(test.stride)}, in {name} {list(reference.stride)}")
+    if reference.requires_grad and not test.requires_grad:
+        lost = f"it requires no gradient, in {name} it does: what trains through it stays as it is"
+        yield FormDiff("requires_grad", lost, failed=True)
+    elif test.requires_grad and not reference.requires_grad:
+        yield FormDiff("requires_grad", f"it requires a gradient, in {name} it does not")
+    if reference.of_state != test.of_state:
+        yield _alias(reference, test, name)
+    elif reference.of_output != test.of_output:
+        yield FormDiff("alias", _other_output(reference.of_output, test.of_output, name))
+
+
+def _alias(reference: Form, test: Form, name: str) -> FormDiff:
+    if not test.of_state:
+        said = f"it is a copy, in {name} a view of {reference.of_state}: what is written to the one is not in the other"
+    elif not reference.of_state:
+        said = f"it lies in the memory of {test.of_state}, in {name} in its own: what is written to it changes that"
+    else:
+        said = f"it lies in the memory of {test.of_state}, in {name} in that of {reference.of_state}"
+    return FormDiff("alias", said, failed=True)
+
+
+def _other_output(reference: str, test: str, name: str) -> str:
+    if not test:
+        return f"it is a copy, in {name} it shares memory with {reference}"
+    return f"it shares memory with {test}, in {name} with {reference or 'no other output'}"
+
+
+def _memory(tensor: Tensor) -> int | None:
+    """One number for all tensors that share memory; None where nothing is there to be shared."""
+    if tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
+        return None
+    return compat.storage_of(tensor)[0]
+
+
+def _stride(tensor: Tensor) -> tuple[int, ...]:
+    """The strides that matter: of a dim of one element any is right."""
+    if tensor.layout != torch.strided or not tensor.numel():
+        return ()
+    return tuple(stride if size > 1 else 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -1,0 +1,254 @@
+"""What does each side of the comparison give, when all of them start from the same state?"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idbg.engine import compat
+from idbg.engine.compat import comparing
+from idbg.engine.failures import fallbacks
+from idbg.engine.failures.describe import failure_of
+from idbg.engine.kerneldiff.kernels.observe import Observation, observing
+from idbg.engine.kerneldiff.sides.draws import Draws, recorded_draws
+from idbg.engine.kerneldiff.sides.float64 import Float64, usual_dtype, widened
+from idbg.engine.kerneldiff.sides.form import Forms, forms
+from idbg.engine.kerneldiff.sides.otherwise import OtherRoundings
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, leaves, snapshot
+from idbg.engine.kerneldiff.tensors.wrapped import parts
+from idbg.schema.diff import KernelError, SideResult, Variance
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program
+
+Call = Callable[..., Any]
+
+_PRIME = 2_654_435_761  # Knuth's multiplier: neighbours get unlike numbers
+ROUNDED = "eager, rounded otherwise"
+_NO_PROGRAM = Program("")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one run gave: the leaves of its output, its loss, the tensors that it wrote to (`x (after)`); gradients."""
+
+    outputs: Leaves
+    gradients: Leaves
+    forms: Forms = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Side:
+    """`given` is None where it failed: `error` is what it raised. `draws`: what random numbers were drawn (only float64
+    knows). `graphs`: how many graphs the side's backend was given (only a compiled side knows).
+    """
+
+    result: SideResult
+    given: Given | None = None
+    error: BaseException | None = None
+    variance: tuple[Variance, ...] = ()
+    draws: Draws = ()
+    graphs: int | None = None
+
+    @property
+    def outputs(self) -> Leaves | None:
+        return self.given.outputs if self.given else None
+
+    @property
+    def gradients(self) -> Leaves | None:
+        return self.given.gradients if self.given else None
+
+    @property
+    def forms(self) -> Forms:
+        return self.given.forms if self.given else {}
+
+
+def run_eager(subject: Subject, *, backward: bool = False) -> Side:
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.nothing_compiled())
+        return subject.model
+
+    return _side("eager", subject, around, backward)
+
+
+def run_rounded(subject: Subject, seed: int, *, backward: bool = False) -> Side:
+    """Eager, with its ops rounding otherwise."""
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(OtherRoundings(seed))
+        return subject.model
+
+    return _side(ROUNDED, subject, around, backward)
+
+
+def run_compiled(
+    name: str, subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, runs: int = 1
+) -> Side:
+    """The model as `compile(model)` makes it, from its first call on; run so many times."""
+    torch._dynamo.reset()  # no code that an earlier compile left behind
+    before = comparing.graphs_compiled()
+    compiled: list[Call] = []
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.random_as_eager())
+        compiled[:] = compiled or [compile(subject.model)]
+        return compiled[0]
+
+    with fallbacks.heard(name) as told:
+        side = _side(name, subject, around, backward, runs, backend=name)
+    if told and side.given is not None:
+        return Side(SideResult(name, side.result.seconds, fallbacks.failure(name, told[0])))
+    return replace(side, graphs=comparing.graphs_compiled() - before)
+
+
+def run_observed(
+    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False
+) -> tuple[Side, tuple[KernelError, ...]]:
+    """The compiled model once more, with every kernel of Inductor's observed."""
+    torch._dynamo.reset()
+    observed = Observation()
+
+    def around(stack: ExitStack) -> Call:
+        nonlocal observed
+        stack.enter_context(comparing.random_as_eager())
+        observed = stack.enter_context(observing())
+        return compile(subject.model)
+
+    return _side("kernels", subject, around, backward), observed.kernels
+
+
+def run_float64(subject: Subject, *, backward: bool = False) -> Side:
+    """The model run op by op, with floating arithmetic in float64."""
+    tensors = list(subject.tensors.values())
+    mode = Float64(usual_dtype(tensors))
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(widened(subject.lent()))
+        stack.enter_context(mode)
+        return subject.model
+
+    side = _side("float64", subject, around, backward)
+    given = side.given and replace(side.given, forms={})  # nothing lies where the program has it
+    return replace(side, given=given, draws=tuple(mode.draws))
+
+
+def eagers_draws(subject: Subject, *, backward: bool = False) -> Draws | None:
+    """What random numbers the program draws in eager; None where it fails."""
+    with recorded_draws() as draws:
+        side = run_eager(subject, backward=backward)
+    return tuple(draws) if side.given is not None else None
+
+
+def _side(
+    name: str,
+    subject: Subject,
+    around: Callable[[ExitStack], Call],
+    backward: bool,
+    runs: int = 1,
+    *,
+    backend: str = "",
+) -> Side:
+    began = time.perf_counter()
+    given: Given | None = None
+    spread: _Spread | None = None
+    try:
+        for _ in range(runs):
+            with subject.restored(), ExitStack() as stack:
+                again = _run(subject, around(stack), backward)
+            if given is None:
+                given = again
+                spread = _Spread(again) if runs > 1 else None
+            elif spread is not None:
+                spread.add(again)
+    # Broad on purpose: whatever a side raises, the user's code or a compiler, is that side's result, told as data.
+    except (Exception, SystemExit) as error:
+        result = SideResult(name, time.perf_counter() - began, failure_of(error, _NO_PROGRAM, backend))
+        return Side(result, error=error)
+    return Side(SideResult(name, time.perf_counter() - began), given, variance=spread.told(runs) if spread else ())
+
+
+def _run(subject: Subject, call: Call, backward: bool) -> Given:
+    # one thread: torch 2.11 crashed on an Inductor backward in a second one, and what is in force here holds there
+    with torch.set_grad_enabled(backward or subject.grad), torch.autograd.set_multithreading_enabled(False):
+        output = call(*subject.args, **subject.kwargs)
+        found = leaves(output)
+        given_as = forms(found, subject.tensors)
+        if subject.loss is not None:
+            found["loss"] = subject.loss(output)
+        if backward:
+            _differentiate(found)
+    after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
+    wanted = subject.wanting_gradients() if backward else {}
+    gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
+    given = Given(snapshot(found | after), snapshot(gradients), given_as)
+    if compat.cuda_in_use():
+        torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
+    return given
+
+
+def _differentiate(found: Mapping[str, object]) -> None:
+    """Backward from the loss, or else from all outputs at once."""
+    if isinstance(loss := found.get("loss"), Tensor):
+        loss.backward()  # type: ignore[no-untyped-call]
+        return
+    roots = _differentiable(found)
+    if not roots:
+        raise BadInput(
+            "there is nothing to differentiate: no output requires a gradient", hint="leave the backward pass out"
+        )
+    torch.autograd.backward(roots, [_cotangent(each) for each in roots])
+
+
+def _differentiable(found: Leaves) -> list[Tensor]:
+    tensors = {id(each): each for each in found.values() if isinstance(each, Tensor)}
+    return [each for each in tensors.values() if each.requires_grad]
+
+
+def _cotangent(output: Tensor) -> Tensor:
+    """The gradient that an output is given where there is no loss: the same numbers on every side.
+
+    Sixteenths from -8/8 to 8/8, which every floating dtype holds exactly, drawn without any generator.
+    """
+    if parts(output):  # its gradient is of its own class
+        ones = torch.ones_like(output.detach())
+        for held in parts(ones).values():
+            held.copy_(_cotangent(held))
+        return ones
+    steps = torch.arange(output.numel(), device=output.device) * _PRIME
+    return (((steps >> 7) % 17 - 8) / 8).reshape(output.shape).to(output.dtype)
+
+
+class _Spread:
+    """How the runs of one side differ, by the first of them."""
+
+    def __init__(self, first: Given) -> None:
+        self.first = _tensors(first)
+        self.differing: dict[str, Tensor] = {}
+        self.max_abs = dict.fromkeys(self.first, 0.0)
+
+    def add(self, given: Given) -> None:
+        for name, again in _tensors(given).items():
+            first = self.first.get(name)
+            if first is None or first.shape != again.shape:
+                continue
+            unlike = (first != again) & ~((first != first) & (again != again))  # NaN twice is no difference
+            self.differing[name] = unlike | self.differing.get(name, torch.zeros_like(unlike))
+            if unlike.any():
+                apart = first[unlike].to(torch.float64) - again[unlike].to(torch.float64)
+                self.max_abs[name] = max(self.max_abs[name], float(apart.abs().max()))
+
+    def told(self, runs: int) -> tuple[Variance, ...]:
+        return tuple(
+            Variance(name, runs, self.max_abs[name], int(unlike.sum())) for name, unlike in self.differing.items()
+        )
+
+
+def _tensors(given: Given) -> dict[str, Tensor]:
+    both = {**given.outputs, **given.gradients}
+    return {name: value for name, value in both.items() if isinstance(value, Tensor)}

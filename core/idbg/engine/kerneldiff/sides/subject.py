@@ -1,0 +1,253 @@
+"""What state do a model, its inputs and its loss carry from one run to the next, and how is it put back?"""
+
+import inspect
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy, deepcopy
+from functools import cached_property, partial
+from itertools import chain
+from operator import is_not
+from types import FunctionType, MethodType
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.optim import Optimizer
+
+from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
+from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
+from idbg.engine.program.environment import state_restored
+from idbg.engine.program.load import Model, Workload
+
+T = TypeVar("T")
+Container = dict[Any, Any] | list[Any] | deque[Any] | set[Any]
+_CONTAINERS = (dict, OrderedDict, defaultdict, list, deque, set)
+
+
+class Subject:
+    """A workload, with everything that it holds.
+
+    `input_gradients`: floating inputs require gradients while it runs, also those that the program has without.
+    """
+
+    def __init__(self, workload: Workload, *, input_gradients: bool = False) -> None:
+        self.model: Model = comparing.uncompiled(workload.model)
+        self.args = cast("tuple[object, ...]", mapped(workload.args, _as_leaf))
+        self.kwargs = cast("dict[str, object]", mapped(dict(workload.kwargs), _as_leaf))
+        self.loss = workload.loss
+        self.grad = workload.grad
+        self.input_gradients = input_gradients
+        self._before: dict[int, Tensor] = {}
+
+    @cached_property
+    def inputs(self) -> dict[str, Tensor]:
+        return _distinct(_tensors(leaves(self.args, "args") | leaves(self.kwargs, "kwargs")))
+
+    @cached_property
+    def parameters(self) -> dict[str, Tensor]:
+        """Those of every module, the tensors that the model and the loss close over, and what optimizers change."""
+        found = [
+            (_joined(prefix, name), parameter)
+            for prefix, module in self._modules.items()
+            for name, parameter in module.named_parameters()
+        ]
+        optimized = {
+            _joined(prefix, f"params[{at}]"): parameter
+            for prefix, optimizer in self._optimizers.items()
+            for at, parameter in enumerate(chain.from_iterable(group["params"] for group in optimizer.param_groups))
+        }
+        return _distinct(dict(found) | _tensors(self._held) | _tensors(optimized))
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a run may write to: parameters, buffers, tensors that modules have as attributes, inputs."""
+        found = dict(self.parameters)
+        for prefix, module in self._modules.items():
+            found |= {_joined(prefix, name): buffer for name, buffer in module.named_buffers()}
+            for path, inner in module.named_modules():
+                at = _joined(prefix, path)
+                found |= {_joined(at, name): value for name, value in _tensors(vars(inner)).items()}
+        return _distinct(found | self.inputs)
+
+    def lent(self) -> list[Tensor]:
+        """All that the run in hand computes with: also gradients that it found, and the state of optimizers."""
+        gradients = [tensor.grad for tensor in self.tensors.values() if tensor.is_leaf and tensor.grad is not None]
+        states = [state for optimizer in self._optimizers.values() for state in optimizer.state.values()]
+        moments = [value for state in states for value in state.values() if isinstance(value, Tensor)]
+        return [*self.tensors.values(), *gradients, *moments]
+
+    def wanting_gradients(self) -> dict[str, Tensor]:
+        both = self.parameters | self.inputs
+        return {name: leaf for name, leaf in both.items() if leaf.requires_grad and leaf.is_leaf}
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Whatever runs here finds the same state, and no gradients but those that an optimizer of its own may be there
+        to use; after it all is as it was.
+        """
+        flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
+        containers = [(each, copy(each)) for each in self._containers()]
+        optimizers = [(each, deepcopy(each.state_dict())) for each in self._optimizers.values()]
+        uses = bool(optimizers) and self.loss is None and not self.input_gradients
+        self._keep()
+        try:
+            with state_restored():
+                for tensor, _, gradient in flags:
+                    tensor.grad = gradient.clone() if uses and gradient is not None else None
+                for tensor in self.inputs.values() if self.input_gradients else ():
+                    if tensor.is_leaf and (tensor.is_floating_point() or tensor.is_complex()):
+                        tensor.requires_grad_(True)
+                yield
+        finally:
+            self._put_back()
+            for container, before in containers:
+                _put_back(container, before)
+            for optimizer, state in optimizers:
+                optimizer.load_state_dict(state)
+            for tensor, required, gradient in flags:
+                tensor.grad = gradient
+                tensor.requires_grad_(required)
+
+    def changed(self) -> dict[str, Tensor]:
+        """The tensors that the run in hand has written to, by name."""
+        return {name: each for name, each in self.tensors.items() if self._is_changed(each)}
+
+    def initial(self, name: str) -> Tensor | None:
+        """The value that the tensor of this name, or this part of one that wraps others, had before any run."""
+        if name in self.tensors:
+            return self._before.get(id(self.tensors[name]))
+        held = {own: self._before.get(id(tensor)) for own, tensor in self.tensors.items() if name.startswith(own + ".")}
+        found = [parts(before).get(name.removeprefix(own)) for own, before in held.items() if before is not None]
+        return next((part for part in found if part is not None), None)
+
+    def _keep(self) -> None:
+        for tensor in self.tensors.values():
+            if id(tensor) not in self._before and _can_be_written(tensor):
+                self._before[id(tensor)] = tensor.detach().clone()
+
+    def _is_changed(self, tensor: Tensor) -> bool:
+        before = self._before.get(id(tensor))
+        if before is None:
+            return False
+        # eager's batch norm writes its statistics without counting versions, and so does whoever writes by `.data`;
+        # a compiled program counts what it writes: only the values tell the same on every side
+        return tensor.shape != before.shape or not equal(tensor.detach(), before.to(tensor.dtype))
+
+    def _put_back(self) -> None:
+        """Values go back to the memory that they came from: views of it, and whoever else holds it, see them."""
+        for tensor in self.tensors.values():
+            before = self._before.get(id(tensor))
+            if before is None:
+                continue
+            if tensor.shape == before.shape and tensor.dtype == before.dtype:
+                tensor.data.copy_(before)
+            else:  # it was resized, or given other data
+                tensor.data = before.clone()
+
+    @cached_property
+    def _held(self) -> dict[str, object]:
+        return _closed_over(self.model) | (_closed_over(self.loss) if self.loss else {})
+
+    @cached_property
+    def _modules(self) -> dict[str, Module]:
+        return {name: value for name, value in self._held.items() if isinstance(value, Module)}
+
+    @cached_property
+    def _optimizers(self) -> dict[str, Optimizer]:
+        return {name: value for name, value in self._held.items() if isinstance(value, Optimizer)}
+
+    def _containers(self) -> Iterator[Container]:
+        """Where modules keep flags, counters, parameters and buffers, and what functions and modules append to."""
+        inner = chain.from_iterable(module.modules() for module in self._modules.values())
+        modules = {id(each): each for each in inner}.values()
+        yield from (vars(module) for module in modules)
+        values = chain(self._held.values(), *(vars(module).values() for module in modules))
+        yield from {id(each): each for each in values if type(each) in _CONTAINERS}.values()
+
+
+def _as_leaf(tensor: Tensor) -> Tensor:
+    """An input that was computed from others: the graph behind it can be walked once, and there are several sides."""
+    return tensor if tensor.is_leaf else tensor.detach().clone().requires_grad_(True)
+
+
+def _tensors(found: Mapping[str, object]) -> dict[str, Tensor]:
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+
+def _distinct(found: Mapping[str, T]) -> dict[str, T]:
+    """Each object once, under its first name."""
+    first = {id(value): name for name, value in reversed(list(found.items()))}
+    return {name: value for name, value in found.items() if first[id(value)] == name}
+
+
+def _joined(*names: str) -> str:
+    return ".".join(name for name in names if name).replace(".[", "[")
+
+
+def _can_be_written(tensor: Tensor) -> bool:
+    """Not where several elements are one place in memory: torch refuses to write there."""
+    if tensor.layout != torch.strided or tensor.is_meta:
+        return False
+    return all(stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _put_back(container: Container, before: Container) -> None:
+    """Only where it was changed: Dynamo's guards look at these."""
+    now, then = _members(container), _members(before)
+    if len(now) == len(then) and not any(map(is_not, now, then)):
+        return
+    container.clear()
+    if isinstance(container, (list, deque)):
+        container.extend(before)
+    else:
+        container.update(before)
+
+
+def _members(container: Container) -> list[object]:
+    return [*container, *container.values()] if isinstance(container, dict) else list(container)
+
+
+# What a function holds
+
+_TOLD = (Module, Tensor, Optimizer)
+
+
+def _closed_over(function: object) -> dict[str, object]:
+    """What a callable is, is bound to or closes over that a run may change, by name; "" for itself: modules, tensors,
+    optimizers, containers.
+    """
+    found: dict[str, object] = {}
+    seen: set[int] = set()
+    waiting: list[tuple[str, object]] = [("", function)]
+    while waiting:
+        name, value = waiting.pop()
+        value = comparing.uncompiled(value)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, (*_TOLD, *_CONTAINERS)):
+            found[name] = value
+        if not isinstance(value, (Module, Tensor)):
+            waiting += [(_joined(name, step), held) for step, held in _holds(value, function)]
+    return found
+
+
+def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
+    if isinstance(value, partial):
+        return [("", value.func), *((f"[{at}]", each) for at, each in enumerate(value.args)), *value.keywords.items()]
+    if isinstance(value, MethodType):
+        return [("", value.__self__), ("", value.__func__)]
+    if isinstance(value, FunctionType):
+        if (value.__module__ or "").partition(".")[0] == "torch":
+            return []
+        names = inspect.getclosurevars(value)
+        return [*names.nonlocals.items(), *names.globals.items()]
+    if isinstance(value, (list, tuple)):
+        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, _TOLD)]
+    if isinstance(value, dict):
+        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, _TOLD)]
+    own = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
+    return [("__dict__", own), *own.items()]

@@ -1,0 +1,55 @@
+"""What does an op compute in float64 for which torch has no float64 kernel?
+
+Some are written out here, by what their documentation says that they compute; of others torch has a decomposition.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idbg.engine import compat
+from idbg.engine.compat import comparing
+
+
+def in_float64(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The op of float64 arguments. Raises what it raises where there is no other way to compute it."""
+    try:
+        return func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        instead = _INSTEAD.get(compat.op_name(func)) or comparing.decomposition(func)
+        if instead is None:
+            raise
+        try:
+            return instead(*args, **kwargs)
+        except (RuntimeError, NotImplementedError, ValueError, TypeError):
+            raise error from None
+
+
+def _grouped_mm(
+    one: Tensor, other: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    """Each group's product: of rows of `one`, of columns of `other`, or, where both are matrices, of what is summed."""
+    if offs is None:
+        return one @ other
+    ends = offs.tolist()
+    starts = [0, *ends[:-1]]
+    groups = list(zip(range(len(ends)), starts, ends, strict=True))
+    if one.dim() == 2 and other.dim() == 2:
+        return torch.stack([one[:, start:end] @ other[start:end] for _, start, end in groups])
+    if one.dim() == 2:
+        rows = [one[start:end] @ other[at] for at, start, end in groups]
+        return _filled(torch.cat(rows), (one.shape[0], other.shape[-1]))
+    columns = [one[at] @ other[:, start:end] for at, start, end in groups]
+    return _filled(torch.cat(columns, dim=1), (one.shape[1], other.shape[1]))
+
+
+def _filled(product: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """What lies behind the last group is in no product: torch leaves it as it was allocated, here it is 0."""
+    result = product.new_zeros(shape)
+    result[: product.shape[0], : product.shape[1]] = product
+    return result
+
+
+_INSTEAD: dict[str, Callable[..., Any]] = {"_grouped_mm": _grouped_mm}

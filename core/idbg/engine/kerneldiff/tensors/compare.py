@@ -1,0 +1,364 @@
+"""How does one tensor differ from its counterpart, and is that too much?
+
+`compare_tensors` judges by tolerance; `compare_sides` judges by float64: the test may be as wrong as eager is. Both
+read the data once, in chunks, by the compiled kernel where it is ready and by torch where it is not.
+"""
+
+import importlib
+from functools import cache, lru_cache
+from math import inf, isfinite, sqrt
+from types import ModuleType
+
+import msgspec
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+
+from idbg.engine.kerneldiff.tensors import figures as at
+from idbg.engine.kerneldiff.tensors import native, nonfinite, sums
+from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Rule, grid_of
+from idbg.engine.kerneldiff.tensors.nonfinite import Specials
+from idbg.engine.kerneldiff.tensors.pair import Pair, dense, pair, unreadable
+from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, is_exact, pieces
+from idbg.engine.kerneldiff.tensors.verdict import SMALL, ZEROS, Allowance, Judged, judge, worst_blocks
+from idbg.schema.diff import Block, Criterion, FailedBy, TensorDiff, Term, Value, Worst
+from idbg.schema.errors import BadInput
+
+# torch.testing's: dtype -> (rtol, atol); what is not here is compared exactly
+TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex32: (1e-3, 1e-5),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
+_EXACT = (0.0, 0.0)
+_SQUARES_LEAVE = (torch.float64, torch.complex128)
+
+
+Sides = tuple[Matrix, Matrix, Matrix | None]
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One pass over a pair, or over three, and over what it met that is not finite."""
+
+    sides: Sides
+    figures: Figures
+    specials: Specials
+
+    def __getitem__(self, place: int) -> float:
+        return self.figures.header[place]
+
+    def size(self, block: Block) -> float:
+        """The RMS of float64 over a block, where it and the test are finite."""
+        grid = grid_of(block.rows[1] - block.rows[0], block.columns[1] - block.columns[0])
+        test, exact = (_cut(side, block, grid) for side in self.sides[1:] if side is not None)
+        squares, count = 0.0, 0
+        for piece in pieces(grid):
+            values = exact.at(piece)
+            finite = values.isfinite() & test.at(piece).to(values.dtype).isfinite()
+            squares += float(values.where(finite, 0).abs().square_().sum())
+            count += int(finite.sum())
+        return sqrt(squares / max(count, 1))
+
+
+def _cut(side: Matrix, block: Block, grid: Grid) -> Matrix:
+    """A block of a side, as a matrix of its own; copied only where its rows lie at no single stride."""
+    (top, bottom), (left, right) = block.rows, block.columns
+    if side.view is None:
+        found = side.at(Piece(top, bottom - top, left, right - left))
+    else:
+        found = side.view[top:bottom, left:right]
+    return Matrix(found, grid, side.dtype, side.device)
+
+
+def compare_tensors(
+    reference: Tensor,
+    test: Tensor,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    equal_nan: bool = True,
+    allowed_mismatch_percent: float = 0.0,
+    full: bool = True,
+    name: str = "",
+) -> TensorDiff:
+    """Passes if shapes and dtypes are equal and |test - reference| > atol + rtol * |reference| in no more than
+    `allowed_mismatch_percent` of the places.
+
+    Tolerances not given are torch.testing's for the dtypes (0 for integers). NaN on one side and infinities on one side
+    are mismatches; NaN on both is one without `equal_nan`. Without `full` only the figures of the verdict are measured.
+    Nothing is raised for tensors that cannot be compared: the result says so. Raises BadInput for what is no tensor,
+    tolerance or percentage.
+    """
+    if not (isinstance(reference, Tensor) and isinstance(test, Tensor)):
+        given = test if isinstance(reference, Tensor) else reference
+        hint = "compare tensors one by one; KernelDiff compares what models return"
+        raise BadInput(f"a {type(given).__name__} is not a tensor", hint=hint)
+    if not 0 <= allowed_mismatch_percent <= 100:
+        hint = "it is a percentage, from 0 to 100"
+        raise BadInput(f"allowed_mismatch_percent is {allowed_mismatch_percent}", hint=hint)
+    two = pair(reference, test)
+    rule = _rule(two.reference.dtype, two.test.dtype, atol, rtol)
+    if not two.readable or two.test.numel() == 0:
+        return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
+    done = _pass(two, None, rule, full, equal_nan)
+    beyond = _beyond(two, done, rule, two.test.numel() * allowed_mismatch_percent / 100)
+    failed = two.failed_by
+    if beyond.exceeded:
+        failed += _odd(done) + ((beyond.by,) if done[at.MISMATCHES] else ())
+    return _described(two, done, rule, failed, name, (beyond,))
+
+
+def compare_sides(
+    eager: Tensor,
+    test: Tensor,
+    float64: Tensor,
+    *,
+    k: float = 3.0,
+    full: bool = True,
+    name: str = "",
+    gradient: bool = False,
+    samples: int = 1,
+) -> TensorDiff:
+    """Fails where the test is worse than eager by more than verdict.py allows, both held against `float64`.
+
+    NaN and infinities fail where the test has neither what eager nor what float64 has there. Integers must be eager's,
+    but for `k` times as many as eager itself has wrong. Tensors in float64 are judged by tolerance: float64 knows no
+    better than eager. So are those that eager itself has far from float64, but for a `gradient`, which may be noise,
+    and where `eager` is the worst of several `samples`, which say how much is noise.
+    `baseline` and `blocks` are against float64, all else is against eager.
+    """
+    two = pair(eager, test)
+    if float64.shape != test.shape or unreadable(float64):
+        found = compare_tensors(eager, test, full=full, name=name)
+        return replace(found, note="judged by tolerance: float64 has no such tensor")
+    rule = _rule(two.reference.dtype, two.test.dtype, None, None)
+    if not two.readable or two.test.numel() == 0:
+        return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
+    third = dense(float64)
+    done = _pass(two, third, rule, full, equal_nan=True)
+    odd, allowance = done.specials, _allowance(two.dtype, k, gradient, samples)
+    judged = judge(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
+    failed, criteria = two.failed_by + _odd(done), judged.criteria
+    if is_exact(two.dtype):
+        criteria = (_judged_exact(two, third, k),)
+        failed += tuple(each.by for each in criteria if each.exceeded)
+    elif why_not := judged.far or _no_judge(two.dtype):
+        plain = compare_tensors(eager, test, full=False)
+        by_eager = (*plain.criteria, *_as_eager(two, plain, judged.far))
+        criteria = (*by_eager, *(replace(each, why_not=why_not) for each in criteria))
+        failed += plain.failed_by + tuple(each.by for each in by_eager[1:] if each.exceeded)
+    else:
+        failed += judged.failed_by
+        if full:
+            criteria += (replace(_beyond(two, done, rule), why_not="float64 decides"),)
+    found = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
+    note = ", ".join(filter(None, (found.note, judged.far))) if not is_exact(two.dtype) else found.note
+    return replace(found, note=note) if note != found.note else found
+
+
+def relative_rmse(reference: Tensor, test: Tensor) -> float:
+    """RMSE of the elements finite on both sides over the RMS of the reference there: 0.0 for equal tensors, inf where
+    NaN or infinities are not at the same places, or shapes differ. `reference` may be float64 and `test` not.
+    """
+    two = pair(reference, test)
+    if not two.readable:
+        return inf
+    if two.test.numel() == 0:
+        return 0.0
+    done = _pass(two, None, Rule(inf, 0.0), full=False, equal_nan=True)
+    errors, total = done[at.SUM_SQUARES], done[at.REFERENCE_SQUARES]
+    if done.specials.differing or (errors and not total):
+        return inf
+    scales = done.figures.scales
+    return sqrt(errors / total) * (scales.reference / scales.error) if errors else 0.0
+
+
+def _no_judge(dtype: torch.dtype) -> str:
+    return "float64 is no more exact than this dtype" if dtype.itemsize >= (16 if dtype.is_complex else 8) else ""
+
+
+def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
+    """Where eager is the judge and no float64: a tolerance of 1e-5 says nothing of values below it, that are lost."""
+    if not far or not plain.rmse or not (relative := relative_rmse(two.reference, two.test)):
+        return ()
+    size = plain.rmse / relative
+    allowed = ZEROS * (1 + SMALL / two.grid.elements) ** 2
+    return (Criterion("rmse", plain.rmse, allowed * size, (Term("values", allowed * size, allowed),)),)
+
+
+def _beyond(two: Pair, done: Pass, rule: Rule, allowed: float = 0.0) -> Criterion:
+    """In how many places the test is beyond the tolerances, or has what is not finite on one side only."""
+    how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
+    return Criterion(how, done[at.MISMATCHES] + done.specials.differing, allowed)
+
+
+def _judged_exact(two: Pair, float64: Tensor, k: float) -> Criterion:
+    """Of integers: the test may differ from eager in `k` times as many places as eager does from float64."""
+    wrong = _pass(two, None, Rule(*_EXACT), False, True)[at.MISMATCHES]
+    if not wrong:
+        return Criterion("exact", 0.0, 0.0)
+    own = _pass(pair(float64, two.reference), None, Rule(*_EXACT), False, True)[at.MISMATCHES]
+    return Criterion("exact", wrong, k * own, (Term("eager", k * own, k),))
+
+
+@lru_cache(maxsize=64)
+def _rule(one: torch.dtype, other: torch.dtype, atol: float | None, rtol: float | None) -> Rule:
+    """The loosest of the two dtypes' tolerances where none are given."""
+    of = TOLERANCES.get(one, _EXACT), TOLERANCES.get(other, _EXACT)
+    return Rule(
+        max(default[1] for default in of) if atol is None else tolerance("atol", atol),
+        max(default[0] for default in of) if rtol is None else tolerance("rtol", rtol),
+    )
+
+
+def tolerance(name: str, value: float) -> float:
+    """The value, if it can be a tolerance. Raises BadInput: a NaN would pass everything."""
+    if not value >= 0:
+        raise BadInput(f"{name} is {value}", hint="a tolerance is 0 or more, or infinite")
+    return value
+
+
+def _allowance(dtype: torch.dtype, k: float, gradient: bool, samples: int) -> Allowance:
+    info = torch.finfo(torch.float64 if is_exact(dtype) else dtype)
+    return Allowance(k, info.eps, info.tiny, gradient, samples)
+
+
+def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> Pass:
+    grid, device, dtype = two.grid, two.test.device, two.dtype
+    third = None
+    if float64 is not None:
+        third = Matrix(float64, grid, torch.complex128 if dtype.is_complex else torch.float64, device)
+    sides = Matrix(two.reference, grid, dtype, device), Matrix(two.test, grid, dtype, device), third
+    figures = _figures(two, rule, sides, full)
+    if dtype in _SQUARES_LEAVE and figures.is_beyond:
+        figures = sums.rescaled(figures, rule, sides)
+    met = figures.header[at.SPECIALS] > 0
+    return Pass(
+        sides, figures, nonfinite.find(grid, sides, equal_nan, rule) if met else Specials(grid.elements, grid.elements)
+    )
+
+
+def _figures(two: Pair, rule: Rule, sides: Sides, full: bool) -> Figures:
+    """By the fastest of the three ways that there is for them."""
+    if two.test.is_cuda and (cuda := _cuda()) is not None and cuda.can_read(sides):
+        figures: Figures = cuda.measure(two.grid, rule, sides, full=full)
+        return figures
+    if two.test.is_cpu and two.dtype in native.KINDS and (kernel := native.ready()) is not None:
+        return native.measure(kernel, two.grid, rule, sides, full=full)
+    return sums.measure(two.grid, rule, sides, full=full)
+
+
+@cache
+def _cuda() -> ModuleType | None:
+    """The Triton kernel, imported when the first CUDA tensor comes; None where there is no Triton."""
+    try:
+        return importlib.import_module("idbg.engine.kerneldiff.tensors.cuda")
+    except ImportError:
+        return None
+
+
+def _odd(done: Pass) -> tuple[FailedBy, ...]:
+    """By which of NaN and infinities the test fails."""
+    nan: tuple[FailedBy, ...] = ("nan",) if done.specials.nans else ()
+    return (*nan, "inf") if done.specials.infs else nan
+
+
+def _described(
+    two: Pair,
+    done: Pass,
+    rule: Rule,
+    failed: tuple[FailedBy, ...],
+    name: str,
+    criteria: tuple[Criterion, ...],
+    judged: Judged | None = None,
+) -> TensorDiff:
+    """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
+    odd, figures, header = done.specials, done.figures, done.figures.header
+    full, count, elements = figures.full, odd.finite or 1, two.grid.elements
+    if judged is not None:
+        blocks = judged.blocks
+    else:
+        blocks = worst_blocks(figures, odd.left_out) if full else ()
+    found = TensorDiff(
+        name=name,
+        passed=not failed,
+        failed_by=failed,
+        reference=two.metas[0],
+        test=two.metas[1],
+        elements=elements,
+        nan=odd.nan,
+        posinf=odd.posinf,
+        neginf=odd.neginf,
+        blocks=blocks,
+        atol=rule.atol,
+        rtol=rule.rtol,
+        baseline=None if judged is None else judged.baseline,
+        criteria=criteria,
+        note=two.note,
+    )
+    if full or not figures.three:
+        mismatches = int(header[at.MISMATCHES]) + odd.differing
+        found = replace(
+            found,
+            max_abs=_unless(odd, header[at.MAX_ABS]),
+            rmse=sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error,
+            mismatches=mismatches,
+            mismatch_percent=100 * mismatches / elements,
+            worst=_worst(two, done),
+        )
+    if not full:
+        return found
+    return replace(
+        found,
+        mean_abs=header[at.SUM_ABS] / count,
+        max_rel=_unless(odd, header[at.MAX_REL]),
+        mean_rel=header[at.SUM_REL] / count,
+        max_scaled=_unless(odd, header[at.MAX_SCALED]),
+        cosine=_cosine(header),
+        max_ulp=int(header[at.MAX_ULP]) if two.is_floating else None,
+        histogram=_histogram(header, odd.differing),
+    )
+
+
+def _unless(odd: Specials, largest: float) -> float:
+    return inf if odd.differing else largest
+
+
+def _cosine(header: list[float]) -> float | None:
+    norms = sqrt(header[at.REFERENCE_SQUARES]) * sqrt(header[at.TEST_SQUARES])
+    return max(-1.0, min(1.0, header[at.PRODUCTS] / norms)) if norms and isfinite(norms) else None
+
+
+def _histogram(header: list[float], differing: int) -> tuple[int, ...]:
+    histogram = tuple(map(int, header[at.HISTOGRAM :]))
+    if not differing:
+        return histogram
+    # The pass took what is not finite for equal
+    return (histogram[0] - differing, *histogram[1:-1], histogram[-1] + differing)
+
+
+def _worst(two: Pair, done: Pass) -> Worst | None:
+    place = done.specials.first
+    if place is None:
+        if not done.figures.header[at.MAX_ABS]:
+            return None
+        place = int(done.figures.header[at.ARG_MAX])
+    index = []
+    for size in reversed(two.test.shape):
+        place, here = divmod(place, size)
+        index.append(here)
+    where = tuple(reversed(index))
+    if done.figures.worst is not None and done.specials.first is None:
+        return Worst(where, *done.figures.worst)
+    return Worst(where, _value(two.reference, where), _value(two.test, where))
+
+
+def _value(tensor: Tensor, where: tuple[int, ...]) -> Value:
+    found: bool | int | float | complex = tensor[where].item()
+    if isinstance(found, complex) or (isinstance(found, float) and not isfinite(found)):
+        return str(found)
+    return found

@@ -1,0 +1,184 @@
+"""Is the pass over the data compiled for this machine yet, and what does it say?
+
+native.cpp is compiled once, in the background, at low priority, into the user's cache folder. Until it is there, or
+where there is no C++ compiler, torch does the work (sums.py): nothing ever waits for a compiler.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from threading import Thread
+from typing import cast
+
+import torch
+
+from idbg.config import places
+from idbg.engine.compat.scratch import move, private
+from idbg.engine.kerneldiff.tensors.figures import HEADER, Figures, Grid, Rule
+from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, pieces
+from idbg.schema.diff import DECADES
+
+SOURCE = Path(__file__).with_name("native.cpp")
+# No -ffast-math: it would take NaN for impossible
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-Wno-psabi", "-fPIC", "-shared", "-pthread")
+KINDS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
+THREADS = 8  # each has sums of its own, of 1.2 MB at most
+SHARE = 1 << 18  # elements that are worth a thread
+_BOUNDS = (ctypes.c_double * len(DECADES))(*(10.0**exponent for exponent in DECADES))
+
+enabled = os.environ.get("IDBG_NATIVE") != "0"
+Kernel = Callable[..., None]
+
+
+class Build:
+    """The one attempt of this process; `problem` says why there is no kernel."""
+
+    def __init__(self) -> None:
+        self.kernel: Kernel | None = None
+        self.problem = ""
+        self.thread = Thread(target=self._run, name="idbg-native", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            compiler = _compiler()
+            path = _place(compiler)
+            library = _load(path)
+            if library is None:
+                _compile(compiler, path)
+                library = _load(path)
+            if library is None:
+                self.problem = f"{path} cannot be loaded"
+            else:
+                self.kernel = _kernel(library)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.problem = str(error)
+
+
+@cache
+def _build() -> Build:
+    return Build()
+
+
+def ready() -> Kernel | None:
+    """The compiled kernel, or None as long as there is none; the first call starts the compiler and does not wait."""
+    return _build().kernel if enabled else None
+
+
+def wait(seconds: float | None = None) -> bool:
+    """Waits for the compiler; whether there is a kernel then."""
+    _build().thread.join(seconds)
+    return _build().kernel is not None
+
+
+def problem() -> str:
+    """Why there is no kernel; "" while nothing went wrong."""
+    return _build().problem
+
+
+def _compiler() -> str:
+    """The one that Inductor takes as well."""
+    names = (os.environ.get("CXX"), "g++", "clang++", "c++")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if found is None:
+        raise OSError("there is no C++ compiler: set CXX, or install g++")
+    return found
+
+
+def _place(compiler: str) -> Path:
+    """The file of this source, compiler and processor."""
+    status = Path(compiler).resolve().stat()
+    key = hashlib.sha256(SOURCE.read_bytes())
+    key.update(repr((compiler, status.st_size, status.st_mtime_ns, FLAGS, platform.machine(), _processor())).encode())
+    return places.cache() / "native" / f"{key.hexdigest()[:24]}.so"
+
+
+def _processor() -> str:
+    """What -march=native depends on: a home folder may be shared by machines that differ."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return " ".join(sorted({line for line in lines if line.startswith(("flags", "model name", "Features"))}))
+
+
+def _compile(compiler: str, path: Path) -> None:
+    """Written under another name first, with its digest at the end: a file that is there is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nice = [found, "-n", "10"] if (found := shutil.which("nice")) else []
+    with tempfile.TemporaryDirectory(dir=private.folder or path.parent) as folder:
+        made = Path(folder, "native.so")
+        command = [*nice, compiler, *FLAGS, str(SOURCE), "-o", str(made)]
+        environ = {**os.environ, "TMPDIR": folder}
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=300, env=environ)
+        code = made.read_bytes()
+        made.write_bytes(code + hashlib.sha256(code).digest())
+        move(made, path)
+
+
+def _load(path: Path) -> ctypes.CDLL | None:
+    """None where there is no such file, or it is not what was written: loading a broken one can kill the process."""
+    if not path.exists():
+        return None
+    content = path.read_bytes()
+    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+        return None
+    library = ctypes.CDLL(str(path))
+    return library if library.idbg_header() == HEADER else None
+
+
+def _kernel(library: ctypes.CDLL) -> Kernel:
+    kernel = library.idbg_measure
+    kernel.restype = None
+    kernel.argtypes = [ctypes.c_void_p] * 6
+    return cast("Kernel", kernel)
+
+
+class _Plan(ctypes.Structure):
+    """`Plan` of native.cpp."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("kind", "full", "threads", "length", "rows", "columns", "row", "column")),
+        ("grid", ctypes.c_int64 * 6),
+        *((name, ctypes.c_double) for name in ("atol", "rtol", "tiny")),
+    )
+
+
+def _plan(grid: Grid, rule: Rule, dtype: torch.dtype, full: bool, length: int, threads: int, piece: Piece) -> _Plan:
+    steps = grid.rows, grid.columns, grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns
+    place = piece.rows, piece.columns, piece.row, piece.column
+    tiny = torch.finfo(dtype).tiny
+    return _Plan(KINDS[dtype], full, threads, length, *place, (ctypes.c_int64 * 6)(*steps), rule.atol, rule.rtol, tiny)
+
+
+@lru_cache(maxsize=64)
+def _whole(grid: Grid, rule: Rule, dtype: torch.dtype, full: bool, length: int, threads: int) -> _Plan:
+    return _plan(grid, rule, dtype, full, length, threads, Piece(0, grid.rows, 0, grid.columns))
+
+
+def measure(
+    kernel: Kernel, grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], *, full: bool
+) -> Figures:
+    """One pass over sides of a dtype in KINDS, in memory: in one call where they lie there row after row."""
+    reference, test, float64 = sides
+    figures = Figures.empty(grid, three=float64 is not None, full=full)
+    values = figures.values
+    address, length = values.__array_interface__["data"][0], len(values)
+    if reference.is_whole and test.is_whole and (float64 is None or float64.is_whole):
+        threads = min(THREADS, torch.get_num_threads(), 1 + grid.elements // SHARE)
+        plan = _whole(grid, rule, test.dtype, full, length, threads)
+        exact = None if float64 is None else float64.tensor.data_ptr()
+        kernel(ctypes.byref(plan), _BOUNDS, reference.tensor.data_ptr(), test.tensor.data_ptr(), exact, address)
+        return figures
+    for piece in pieces(grid):
+        plan = _plan(grid, rule, test.dtype, full, length, 1, piece)
+        laid = [None if side is None else side.at(piece) for side in sides]
+        kernel(ctypes.byref(plan), _BOUNDS, *(None if side is None else side.data_ptr() for side in laid), address)
+    return figures

@@ -1,0 +1,131 @@
+"""Where are NaN and infinities, on which side, and is the test to blame?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from idbg.engine.kerneldiff.tensors.figures import Grid, Rule, Vector
+from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, pieces
+from idbg.engine.kerneldiff.tensors.sums import add_blocks
+from idbg.schema.diff import Counts
+
+NAN, POSITIVE, NEGATIVE = 1, 2, 3
+NONE = Counts()
+
+
+@dataclass
+class Specials:
+    """What the pass left out. Finite on both sides are `finite` elements, in the test and in float64 `finite_float64`.
+
+    `differing` are of different kinds on the two sides; those of them that the test is to be blamed for are `nans` and
+    `infs` (with float64: not where the test has what float64 has). `first` is the flat index of the first one to blame,
+    else of the first that differs.
+    """
+
+    finite: int
+    finite_float64: int
+    nan: Counts = NONE
+    posinf: Counts = NONE
+    neginf: Counts = NONE
+    differing: int = 0
+    nans: int = 0
+    infs: int = 0
+    first: int | None = None
+    left_out: Vector | None = None  # of every block, how many elements are in no sum
+
+
+def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> Specials:
+    """Looks at every element once more: slower than the sums, and only done where they met something not finite.
+
+    `rule` is for the finite part of a complex number whose other part is infinite.
+    """
+    elements = grid.elements
+    found = Specials(elements, elements, left_out=np.zeros(grid.blocks))
+    for piece in pieces(grid):
+        reference, test = (side.at(piece) for side in sides[:2])
+        exact = None if sides[2] is None else sides[2].at(piece).to(sides[1].dtype)
+        differing, blamed = _differing(reference, test, exact, equal_nan, rule)
+        third = None if exact is None else _kinds(exact)
+        _add(found, grid, piece, _kinds(reference), _kinds(test), third, differing, blamed)
+    return found
+
+
+def _kinds(value: Tensor) -> Tensor:
+    """0 for what is finite, else NAN, POSITIVE or NEGATIVE; a complex number has no sign."""
+    value = value.float() if value.element_size() == 1 else value
+    infinite = value.isinf() if value.is_complex() else value.isposinf()
+    kinds = torch.where(infinite, POSITIVE, 0)
+    if not value.is_complex():
+        kinds = torch.where(value.isneginf(), NEGATIVE, kinds)
+    return torch.where(value.isnan(), NAN, kinds).to(torch.int8)
+
+
+def _differing(
+    reference: Tensor, test: Tensor, exact: Tensor | None, equal_nan: bool, rule: Rule
+) -> tuple[Tensor, Tensor]:
+    """Where the test is infinite or NaN otherwise than the reference is, and where it is to be blamed for that."""
+    differing = _unlike(reference, test, rule)
+    if not equal_nan:
+        differing |= reference.isnan()
+    return differing, differing if exact is None else differing & _unlike(exact, test, rule)
+
+
+def _unlike(one: Tensor, other: Tensor, rule: Rule) -> Tensor:
+    """Of complex numbers both parts count: infinite to the left is not infinite to the right, nor inf+1j inf+5j."""
+    unlike = _kinds(one) != _kinds(other)
+    if not one.is_complex():
+        return unlike
+    far = torch.zeros_like(unlike)
+    for left, right in zip(_parts(one), _parts(other), strict=True):
+        finite = left.isfinite() & right.isfinite()
+        far |= torch.where(finite, (left - right).abs() > rule.atol + rule.rtol * left.abs(), left != right)
+    return unlike | (one.isinf() & other.isinf() & ~one.isnan() & ~other.isnan() & far)
+
+
+def _parts(value: Tensor) -> tuple[Tensor, Tensor]:
+    wide = value.to(torch.complex128)
+    return wide.real, wide.imag
+
+
+def _add(
+    found: Specials,
+    grid: Grid,
+    piece: Piece,
+    reference: Tensor,
+    test: Tensor,
+    exact: Tensor | None,
+    differing: Tensor,
+    blamed: Tensor,
+) -> None:
+    left_out = (reference | test) != 0
+    if exact is not None:
+        found.finite -= int(left_out.sum())
+        left_out = (test | exact) != 0
+        found.finite_float64 -= int(left_out.sum())
+    else:
+        found.finite -= int(left_out.sum())
+    assert found.left_out is not None
+    add_blocks(grid, torch.from_numpy(found.left_out), piece, left_out.double())
+    found.nan = _counted(found.nan, reference == NAN, test == NAN)
+    found.posinf = _counted(found.posinf, reference == POSITIVE, test == POSITIVE)
+    found.neginf = _counted(found.neginf, reference == NEGATIVE, test == NEGATIVE)
+    if not differing.any():
+        return
+    found.differing += int(differing.sum())
+    nans = blamed & ((reference == NAN) | (test == NAN))
+    blame_before = found.nans + found.infs
+    found.nans += int(nans.sum())
+    found.infs += int((blamed & ~nans).sum())
+    if found.first is None or (blame_before == 0 and bool(blamed.any())):
+        row, column = divmod(int((blamed if blamed.any() else differing).int().argmax()), piece.columns)
+        found.first = (piece.row + row) * grid.columns + piece.column + column
+
+
+def _counted(counts: Counts, reference: Tensor, test: Tensor) -> Counts:
+    return Counts(
+        counts.reference + int(reference.sum()),
+        counts.test + int(test.sum()),
+        counts.disagree + int((reference != test).sum()),
+    )

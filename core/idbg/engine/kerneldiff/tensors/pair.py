@@ -1,0 +1,121 @@
+"""Can two tensors be compared at all, and as what?"""
+
+from functools import cached_property, lru_cache
+
+import msgspec
+import torch
+from torch import Tensor
+
+from idbg.engine.kerneldiff.tensors.figures import Grid, grid_of
+from idbg.engine.kerneldiff.tensors.wrapped import address, no_memory, unwrapped
+from idbg.schema.diff import FailedBy, TensorDiff
+from idbg.schema.graphs import TensorMeta
+
+
+class Pair(msgspec.Struct, frozen=True, dict=True):
+    """Two tensors, made readable; `dtype` holds the values of both. Where `readable` is false, `note` says why."""
+
+    reference: Tensor
+    test: Tensor
+    dtype: torch.dtype
+    failed_by: tuple[FailedBy, ...]
+    metas: tuple[TensorMeta, TensorMeta]
+    note: str = ""
+    readable: bool = True
+
+    @cached_property
+    def grid(self) -> Grid:
+        columns = self.test.shape[-1] if self.test.dim() else 1
+        return grid_of(self.test.numel() // columns, columns)
+
+    @property
+    def is_floating(self) -> bool:
+        return self.reference.dtype.is_floating_point and self.test.dtype.is_floating_point
+
+    def unread(self, name: str) -> TensorDiff:
+        """All that there is to say without reading an element."""
+        return TensorDiff(
+            name=name,
+            passed=not self.failed_by,
+            failed_by=self.failed_by,
+            reference=self.metas[0],
+            test=self.metas[1],
+            elements=0 if self.test.is_nested else self.test.numel(),
+            note=self.note,
+        )
+
+
+def pair(reference: Tensor, test: Tensor) -> Pair:
+    metas = meta(reference), meta(test)
+    if problem := unreadable(reference) or unreadable(test):
+        return Pair(reference, test, test.dtype, ("type",), metas, problem, readable=False)
+    if reference.shape != test.shape:
+        return Pair(reference, test, test.dtype, ("shape",), metas, readable=False)
+    differ = reference.dtype != test.dtype
+    reference, test = dense(reference), dense(test)
+    dtype = _promoted(reference.dtype, test.dtype) if differ else test.dtype
+    note = "" if metas[0].device == metas[1].device else f"compared on {metas[1].device}"
+    return Pair(reference, test, dtype, ("dtype",) if differ else (), metas, note)
+
+
+def meta(value: Tensor) -> TensorMeta:
+    if value.is_nested:  # it has no shape
+        return _meta(value.dtype, (), (), value.device)
+    strided = value.layout == torch.strided
+    return _meta(value.dtype, value.shape, value.stride() if strided else (), value.device)
+
+
+@lru_cache(maxsize=256)
+def _meta(dtype: torch.dtype, shape: tuple[int, ...], stride: tuple[int, ...], device: torch.device) -> TensorMeta:
+    return TensorMeta(str(dtype).removeprefix("torch."), tuple(shape), stride, str(device))
+
+
+def unreadable(value: Tensor) -> str:
+    """Why a tensor's elements cannot be read; "" if they can."""
+    if value.is_meta:
+        return "a tensor on the meta device has no values"
+    if value.is_nested:
+        return "nested tensors are not compared: compare their values()"
+    if value.layout == torch.strided and (problem := no_memory(value)):
+        return problem
+    if value.dtype.is_floating_point or value.dtype.is_complex:
+        return f"torch cannot read single elements of {value.dtype}" if value.dtype in _PACKED else ""
+    return "" if value.dtype in _INTEGERS or value.is_quantized else f"torch cannot compute with {value.dtype}"
+
+
+_PACKED = {getattr(torch, "float4_e2m1fn_x2", None), getattr(torch, "bcomplex32", None)}
+_INTEGERS = {torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64} | {
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+}
+
+
+def dense(value: Tensor) -> Tensor:
+    """Strided and not quantized, with its numbers in memory as they are: a view that torch negates or conjugates when
+    it is read is copied, and so is what is neither, or is zeros without memory.
+    """
+    if value.requires_grad:
+        value = value.detach()
+    if type(value) is not Tensor:
+        value = unwrapped(value)
+    if value.is_quantized:
+        return value.dequantize()
+    value = value if value.layout == torch.strided else value.to_dense()
+    if value.is_neg():
+        value = value.resolve_neg()
+    if not address(value) and value.numel():
+        value = value.clone()
+    return value.resolve_conj() if value.is_complex() else value
+
+
+def _promoted(one: torch.dtype, other: torch.dtype) -> torch.dtype:
+    """One that holds the values of both: torch's own type for float16 and int64 is float16, which ends at 65504."""
+    floats = [each for each in (one, other) if each.is_floating_point or each.is_complex]
+    if len(floats) == 1 and torch.bool not in (one, other):
+        return torch.complex128 if floats[0].is_complex else torch.float64
+    try:
+        return torch.promote_types(one, other)
+    except RuntimeError:  # small floats and unsigned integers have no common type in torch
+        return torch.float64

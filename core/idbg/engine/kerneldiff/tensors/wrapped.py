@@ -1,0 +1,77 @@
+"""What is in a tensor that has no memory of its own: of a class that wraps others, fake, or freed?
+
+Its elements must not be read at its address, which is 0.
+"""
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.masked import MaskedTensor
+
+from idbg.engine.compat import comparing
+
+
+def parts(value: Tensor) -> dict[str, Tensor]:
+    """The step to each tensor that a wrapper holds -> that tensor, down to those that wrap nothing; of any other tensor
+    none. Of a masked tensor, what lies under its mask is nothing: zeros.
+    """
+    if not _wraps(value):
+        return {}
+    found: dict[str, Tensor] = {}
+    for step, held in _held(value.detach()).items():
+        below = parts(held)
+        found |= {step + further: tensor for further, tensor in below.items()} or {step: held}
+    return found
+
+
+def _wraps(value: Tensor) -> bool:
+    if type(value) is Tensor or value.is_nested:
+        return False
+    return comparing.wraps_others(value) or isinstance(value, MaskedTensor)
+
+
+def _held(value: Tensor) -> dict[str, Tensor]:
+    if isinstance(value, MaskedTensor):
+        return {".to_tensor(0)": value.to_tensor(0), ".get_mask()": value.get_mask()}  # type: ignore[no-untyped-call]
+    names, _ = value.__tensor_flatten__()  # type: ignore[attr-defined]
+    held = {f".{name}": getattr(value, name) for name in names}  # a DTensor's mesh is among them
+    return {step: each for step, each in held.items() if isinstance(each, Tensor)}
+
+
+def equal(one: Tensor, other: Tensor) -> bool:
+    """Whether all of their values are the same; wrappers know no such question, or ask other ranks."""
+    ours, theirs = (parts(each) or {"": each} for each in (one, other))
+    return ours.keys() == theirs.keys() and all(torch.equal(each, theirs[step]) for step, each in ours.items())
+
+
+def unwrapped(value: Tensor) -> Tensor:
+    """The one tensor of the same shape that a wrapper holds (of a DTensor on one rank: its local one), or itself."""
+    held = parts(value) if type(value) is not Tensor else {}
+    if len(held) != 1:
+        return value
+    (only,) = held.values()
+    return only if only.shape == value.shape and only.dtype == value.dtype else value
+
+
+def no_memory(value: Tensor) -> str:
+    """Why there is nothing at a strided tensor's address; "" where its elements are."""
+    if address(value) or value.numel() == 0 or comparing.is_zeros(value):
+        return ""
+    if type(value) is Tensor:
+        return "its memory was freed, or it is inside of one of torch.func's transforms"
+    kind, held = type(value).__name__, parts(value)
+    if not held:
+        return f"a {kind} has no values in memory"
+    if (inside := unwrapped(value)) is not value:
+        return no_memory(inside)
+    return f"a {kind} is not one tensor but {' and '.join(step[1:] for step in held)}: compare those"
+
+
+def address(value: Tensor) -> int:
+    """0 where there is nothing to be read."""
+    if isinstance(value, FakeTensor):  # it warns, and later torches raise
+        return 0
+    try:
+        return value.data_ptr()
+    except RuntimeError:  # torch.func's have no storage
+        return 0

@@ -1,0 +1,298 @@
+"""How is the user's program loaded and run?
+
+A program is a file or module with a function `program()`, or any script that calls torch.compile.
+"""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from idbg.engine import compat
+from idbg.engine.capture.run import RunCapture, phase
+from idbg.engine.program.environment import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
+from idbg.engine.program.script import run_script, status_of
+from idbg.engine.program.training_step import differentiates, failed_to_differentiate
+from idbg.schema.errors import ProgramError, spelled
+from idbg.schema.programs import Program, Target
+
+Model = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What `program()` returned: a callable, its arguments, and a loss if there is a backward to compile.
+
+    `grad`: it runs with gradients recorded also where none are asked for.
+    """
+
+    model: Model
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    loss: Model | None = None
+    grad: bool = False
+
+
+Compare = Callable[[Workload, str], None]
+"""Holds a workload against a reference; with the name of the compiled function where the program has its own."""
+
+
+class Programs:
+    """Runs one program, and holds a `program()`'s model and inputs for as long as none of its files changes.
+
+    What a program does to its process (imports, registrations, torch's settings) cannot be undone: anything but the
+    program that is held needs a fresh one (`is_spent`).
+    """
+
+    def __init__(self, given: Mapping[str, object] | None = None) -> None:
+        """`given` are arguments for a `program()` that takes any of them."""
+        self._given = dict(given or {})
+        self._program: Program | None = None
+        self._device = ""
+        self._workload: Workload | None = None
+        self._files: dict[str, int] = {}
+
+    def is_spent(self, program: Program, device: str) -> bool:
+        """Whether this process has run something that this program must not meet."""
+        return self._program is not None and not self._holds(program, device)
+
+    def run(self, program: Program, target: Target, capture: RunCapture, compare: Compare | None = None) -> int:
+        """Run the program once for the target, or have it compared, and give a script's exit status. Raises what the
+        program raises, or ProgramError.
+
+        In a script, what it compiled is compared at its first call, with the arguments of that call.
+        """
+        calls = Calls()
+        code: object = None
+        first = _before_first(compare) if compare and not _defines_function(program) else None
+        with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
+            torch._dynamo.reset()
+            if _defines_function(program):
+                with phase(capture, "program"):
+                    workload = self._load(program, target.device)
+                with phase(capture, "run"):
+                    compare(workload, "") if compare else _run(workload, target)
+            else:
+                self._program, self._workload = program, None
+                code = run_script(program, capture)
+        status = status_of(code)
+        if status and (compare is not None or not capture.frames):
+            raise _ended_itself("the program", code)
+        if not capture.frames:
+            raise _compiled_nothing(program, calls.count)
+        return status
+
+    def _holds(self, program: Program, device: str) -> bool:
+        same = (program, device) == (self._program, self._device)
+        return self._workload is not None and same and self._files == _stamps(self._files)
+
+    def _load(self, program: Program, device: str) -> Workload:
+        if self._workload is not None and self._holds(program, device):
+            return self._workload
+        self._program, self._device = program, device
+        before = set(sys.modules)
+        with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
+            workload = _workload(program, self._given)
+        new = {getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
+        self._files = _stamps({str(_file_of(program) or ""), *new})
+        self._workload = workload = _on_device(workload, device)
+        return workload
+
+
+def _stamps(files: Iterable[str]) -> dict[str, int]:
+    """When each file was last changed, in nanoseconds; 0 for one that is gone."""
+    return {file: os.stat(file).st_mtime_ns if os.path.exists(file) else 0 for file in files}
+
+
+# A file with a program() function
+
+
+def _defines_function(program: Program) -> bool:
+    if program.name:
+        return True
+    path = _file_of(program)
+    if path is None:
+        return False
+    tree = ast.parse(path.read_bytes(), filename=str(path))
+    return any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
+
+
+def _file_of(program: Program) -> Path | None:
+    if not program.module:
+        return Path(program.path)
+    try:
+        spec = importlib.util.find_spec(program.path)
+    except (ModuleNotFoundError, ValueError) as error:
+        raise _no_module(program.path, f": {error}") from error
+    if spec is None or spec.origin is None:
+        raise _no_module(program.path)
+    return Path(spec.origin) if spec.origin.endswith(".py") else None
+
+
+def registers(program: Program, backend: str) -> bool:
+    """Whether the program's file may make a backend of this name known to torch: it registers one, and has the word."""
+    path = _file_of(program)
+    text = path.read_text(errors="replace") if path is not None and path.is_file() else ""
+    return "register_backend" in text and re.search(rf"\b{re.escape(backend)}\b", text) is not None
+
+
+def _no_module(name: str, why: str = "") -> ProgramError:
+    return ProgramError(f"there is no module {name}{why}", hint="run from the folder that holds the package")
+
+
+def _workload(program: Program, given: Mapping[str, object]) -> Workload:
+    """Import the program and call its function, with those of the arguments that it takes."""
+    name, file = program.name or "program", Path(program.path).name
+    module = _imported(program)
+    function = getattr(module, name, None)
+    if not callable(function):
+        there = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        raise ProgramError(f"{file} defines no function {name!r}", hint=f"it has {', '.join(there) or 'none'}")
+    try:
+        returned = function(**{name: value for name, value in given.items() if name in _parameters(function)})
+    except SystemExit as error:
+        raise _ended_itself(f"{name}() of {file}", error.code) from error
+    return _checked(returned, f"{name}() of {file}")
+
+
+def _parameters(function: Callable[..., object]) -> Iterable[str]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a callable that tells no signature
+        return ()
+
+
+def _imported(program: Program) -> ModuleType:
+    if program.module:
+        return importlib.import_module(program.path)
+    path = Path(program.path).resolve()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ProgramError(f"{path} is not a Python file", hint="give a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except SystemExit as error:
+        raise _ended_itself(path.name, error.code) from error
+    finally:
+        if before is not None:
+            sys.modules[path.stem] = before
+    return module
+
+
+def _checked(returned: object, where: str) -> Workload:
+    """Raises ProgramError unless it is (model, args[, kwargs][, loss])."""
+    hint = "return model, args | model, args, kwargs | model, args, kwargs, loss; args is a tuple of the model's inputs"
+    if not isinstance(returned, tuple) or not 1 <= len(returned) <= 4:
+        raise ProgramError(f"{where} returned {_described(returned)}, not a model and its inputs", hint=hint)
+    model, *rest = returned
+    if not callable(model):
+        raise ProgramError(
+            f"{where} returned {_described(model)} where the model belongs, which cannot be called", hint=hint
+        )
+    loss = rest.pop() if rest and callable(rest[-1]) and not isinstance(rest[-1], torch.Tensor) else None
+    args = rest[0] if rest else ()
+    kwargs = rest[1] if len(rest) > 1 else {}
+    if isinstance(args, dict) and len(rest) == 1:
+        args, kwargs = (), args
+    if not isinstance(args, (tuple, list)):
+        args = (args,)
+    if not isinstance(kwargs, dict) or len(rest) > 2:
+        raise ProgramError(
+            f"{where} returned {_described(rest[-1])} where keyword arguments or a loss belong", hint=hint
+        )
+    return Workload(model, tuple(args), kwargs, loss, grad=loss is None and differentiates(model))
+
+
+def _described(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _on_device(workload: Workload, device: str) -> Workload:
+    if not device:
+        return workload
+
+    def moved(value: object) -> object:
+        return value.to(device) if isinstance(value, torch.Tensor) else value
+
+    model = workload.model.to(device) if isinstance(workload.model, torch.nn.Module) else workload.model
+    args, kwargs = tree_map(moved, workload.args), tree_map(moved, dict(workload.kwargs))
+    return Workload(model, args, kwargs, workload.loss, workload.grad)
+
+
+def _run(workload: Workload, target: Target) -> None:
+    """One step: forward without gradients, or forward, loss and backward where there is a loss, or what the program
+    itself calls a step.
+    """
+    compiled = workload.model
+    if not compat.is_compiled(compiled):
+        compiled = torch.compile(compiled, dynamic=target.dynamic)
+    leaves = [leaf for leaf in tree_leaves((workload.args, workload.kwargs)) if isinstance(leaf, torch.Tensor)]
+    if isinstance(workload.model, torch.nn.Module):
+        leaves += workload.model.parameters()
+    # the program is held: a second run must not add to the first's gradients
+    before = [(leaf, leaf.grad) for leaf in leaves if leaf.is_leaf]
+    with torch.set_grad_enabled(workload.loss is not None or workload.grad):
+        try:
+            output = _called(compiled, workload)
+            if workload.loss is not None:
+                workload.loss(output).backward()
+        finally:
+            for leaf, gradient in before:
+                leaf.grad = gradient
+
+
+def _called(compiled: Model, workload: Workload) -> object:
+    try:
+        return compiled(*workload.args, **workload.kwargs)
+    except RuntimeError as error:
+        if torch.is_grad_enabled() or not failed_to_differentiate(error):
+            raise
+    torch._dynamo.reset()
+    with torch.enable_grad():
+        return compiled(*workload.args, **workload.kwargs)
+
+
+# A script
+
+
+def _before_first(compare: Compare) -> BeforeFirst:
+    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
+        workload = Workload(model, args, kwargs, grad=torch.is_grad_enabled())
+        compare(workload, getattr(model, "__name__", type(model).__name__))
+
+    return hold
+
+
+def _ended_itself(what: str, code: object) -> ProgramError:
+    return ProgramError(
+        f"{what} ended itself with sys.exit({spelled(code)})",
+        hint="see what it printed; arguments for it go after --",
+    )
+
+
+def _compiled_nothing(program: Program, calls: int) -> ProgramError:
+    name = Path(program.path).name
+    if calls:
+        return ProgramError(
+            f"{name} ran to its end, but nothing that it gave to torch.compile was ever called or could be compiled",
+            hint="call the compiled function once with real inputs; the log shows graph breaks",
+        )
+    return ProgramError(
+        f"{name} ran to its end, but never called torch.compile",
+        hint="define program() that returns a model and its inputs, or call torch.compile in it",
+    )

@@ -1,0 +1,88 @@
+"""Is this a value that Inductor's option can have?"""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin
+
+from idbg.engine import compat
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import OptionValue
+
+_NO = object()  # the value is none of the kind
+
+
+def checked(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """The options, each with a value of its kind. Raises BadInput for a name or a value that Inductor does not have."""
+    return {name: _checked(name, value) for name, value in options.items()}
+
+
+def _checked(name: str, value: OptionValue) -> OptionValue:
+    known = compat.inductor_options()
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "torch._inductor.list_options() names them all"
+        raise BadInput(f"Inductor has no option {name!r}", hint=hint)
+    kind = compat.inductor_option_type(name)
+    fitted = _fitted(value, kind)
+    if fitted is _NO:
+        raise BadInput(f"Inductor's option {name} cannot be {value!r}", hint=f"it is {_words(kind)}")
+    return cast("OptionValue", fitted)
+
+
+def _fitted(value: OptionValue, kind: Any) -> object:
+    """The value as one of this kind, `_NO` if it is none; as it is where the kind says nothing of it."""
+    if kind in _PLAIN:
+        return _PLAIN[kind](value)
+    origin = get_origin(kind)
+    if origin is Literal:
+        return next((each for each in get_args(kind) if _same(each, value)), _NO)
+    if origin in (Union, UnionType):
+        kinds = [None if each is NoneType else each for each in get_args(kind)]
+        found = (_fitted(value, each) for each in sorted(kinds, key=lambda each: each is None))
+        return next((each for each in found if each is not _NO), _NO)
+    if kind is None:
+        return None if value is None or str(value).lower() == "none" else _NO
+    if (origin or kind) in (list, dict):
+        return value if isinstance(value, origin or kind) else _NO
+    return value
+
+
+def _same(choice: object, value: OptionValue) -> bool:
+    """Whether the value is this choice: `"2"` is written as 2 too."""
+    return str(choice) == str(value) and (isinstance(choice, str) or type(choice) is type(value))
+
+
+def _boolean(value: OptionValue) -> object:
+    return bool(value) if value in (0, 1) and isinstance(value, (bool, int)) else _NO
+
+
+def _integer(value: OptionValue) -> object:
+    return value if isinstance(value, int) and not isinstance(value, bool) else _NO
+
+
+def _float(value: OptionValue) -> object:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _NO
+
+
+def _text(value: OptionValue) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (str, int, float)) else _NO
+
+
+_PLAIN: dict[object, Callable[[OptionValue], object]] = {bool: _boolean, int: _integer, float: _float, str: _text}
+
+
+def _words(kind: Any) -> str:
+    """A kind as a sentence's end: "true or false", "a number", "one of a, b"."""
+    if kind in _PLAIN:
+        return {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[kind]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin in (Union, UnionType):
+        return " or ".join(_words(each) for each in inner)
+    if kind is NoneType:
+        return "none"
+    return {list: "a JSON list", dict: "a JSON table"}.get(origin or kind, "what torch._inductor.config says")

@@ -1,0 +1,149 @@
+"""How does a script run as with `python FILE`, and end as it would: its threads, its exit handlers, its status?"""
+
+import atexit
+import builtins
+import concurrent.futures.thread
+import gc
+import io
+import os
+import runpy
+import sys
+import sysconfig
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import Any
+
+from idbg.engine.capture.run import RunCapture, phase
+from idbg.schema.errors import spelled
+from idbg.schema.programs import Program
+
+_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
+_Handler = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
+
+
+def run_script(program: Program, capture: RunCapture) -> object:
+    """Run it to its end; give what it gave to sys.exit, if it did. Raises what else the script raises."""
+    with phase(capture, "run"), _globals_let_go(), _exit_handlers_run(), _threads_joined():
+        try:
+            if program.module:
+                runpy.run_module(program.path, run_name="__main__", alter_sys=True)
+            else:
+                _run_file(program.path)
+        except SystemExit as error:
+            if error.code is not None and not isinstance(error.code, int):
+                print(_words(error.code), file=sys.stderr)  # as Python does
+            return error.code
+    return None
+
+
+def _run_file(path: str) -> None:
+    """As `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
+    full = os.path.abspath(path)
+    with io.open_code(full) as file:
+        code = compile(file.read(), full, "exec")
+    main = ModuleType("__main__")
+    main.__dict__.update(
+        __file__=full,
+        __builtins__=builtins,
+        __loader__=SourceFileLoader("__main__", full),
+        __cached__=None,
+        __package__=None,
+        __annotations__={},
+    )
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+
+
+@contextmanager
+def _globals_let_go() -> Iterator[None]:
+    """On leaving, let go of the globals that have something to say when they go (`__del__`), as Python does at its end
+    unless torch holds them; of nothing else, for repros may need the rest.
+    """
+    try:
+        yield
+    finally:
+        names = sys.modules["__main__"].__dict__
+        for name in [name for name, value in names.items() if hasattr(type(value), "__del__")]:
+            del names[name]
+        gc.collect()
+
+
+def status_of(code: object) -> int:
+    """The exit status that Python makes of sys.exit's argument."""
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _words(code: object) -> str:
+    return code if isinstance(code, str) else spelled(code)
+
+
+@contextmanager
+def _threads_joined() -> Iterator[None]:
+    """On leaving, wait for the threads that were started meanwhile, as Python does at its end. Those of executors wait
+    for work until the process ends.
+    """
+    before = set(threading.enumerate())
+    try:
+        yield
+    finally:
+        executors = concurrent.futures.thread._threads_queues
+        for thread in set(threading.enumerate()) - before:
+            if not thread.daemon and thread not in executors and thread is not threading.current_thread():
+                thread.join()
+
+
+@contextmanager
+def _exit_handlers_run() -> Iterator[None]:
+    """Run on leaving what the program gave to `atexit.register`, last first; what libraries give it is for the end of
+    the process.
+    """
+    handlers: list[_Handler] = []
+    register, unregister = atexit.register, atexit.unregister
+
+    def register_here(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> Callable[..., object]:
+        caller = sys._getframe(1).f_code.co_filename
+        if any(folder in caller for folder in _LIBRARIES) or caller.startswith("<"):
+            return register(function, *args, **kwargs)
+        handlers.append((function, args, kwargs))
+        return function
+
+    def unregister_here(function: Callable[..., object], /) -> None:
+        handlers[:] = [handler for handler in handlers if handler[0] != function]
+        unregister(function)
+
+    atexit.register, atexit.unregister = register_here, unregister_here  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        while handlers:
+            function, args, kwargs = handlers.pop()
+            try:
+                function(*args, **kwargs)
+            except SystemExit:
+                pass
+            except Exception:  # as Python does at its end: told, and the next one runs
+                traceback.print_exc()
+        atexit.register, atexit.unregister = register, unregister
+
+
+@contextmanager
+def process_end_told(tell: Callable[[int], None]) -> Iterator[None]:
+    """While it lasts, `tell` is told the status with which this process, and none that it forks, ends by os._exit."""
+    real, process = os._exit, os.getpid()
+
+    def told(status: int) -> None:
+        if os.getpid() == process:
+            tell(status)
+        real(status)
+
+    os._exit = told  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = real

@@ -1,0 +1,174 @@
+"""What is asked of a benchmark, and what was measured, as data? A figure that was not measured is None."""
+
+import os
+from collections.abc import Sequence
+from statistics import fmean, median, quantiles, stdev
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.diff import Outcome
+from idbg.schema.kernel_times import KernelTimes, Pass
+from idbg.schema.programs import Failure, OptionValue, Program
+
+RUNS = 100
+SECONDS = 600.0
+"""For each of a row's processes."""
+
+EAGER = "eager"
+Status = Literal["ok", "failed"]
+Task = Literal["cold", "warm", "check", "kernels"]
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """A backend by name, with torch.compile's `mode`: written NAME or NAME:MODE."""
+
+    name: str
+    mode: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.mode}" if self.mode else self.name
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One row's question. `dtype` and `batch` change the program's own; `threads` 0 leaves torch's number.
+
+    `rules` (TOML) are those that the check counts violations of.
+    """
+
+    program: Program
+    backend: Backend
+    device: str = ""
+    dtype: str = ""
+    batch: int | None = None
+    runs: int = RUNS
+    threads: int = 0
+    rules: str = ""
+    options: dict[str, OptionValue] = {}
+    options_for: str = "inductor"
+    dynamic: bool | None = None
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Milliseconds a call. Each of the samples is the mean of `block` calls in a row; `warmup` calls went before.
+
+    `settled`: the warm-up ended because the times stood still, not because its time was up.
+    """
+
+    median: float
+    p95: float
+    mean: float
+    std: float
+    samples: tuple[float, ...]
+    block: int = 1
+    warmup: int = 0
+    settled: bool = True
+
+    @classmethod
+    def of(cls, samples: Sequence[float], block: int, warmup: int, settled: bool) -> "Latency":
+        spread = quantiles(samples, n=20, method="inclusive")[-1] if len(samples) > 1 else samples[0]
+        std = stdev(samples) if len(samples) > 1 else 0.0
+        return cls(median(samples), spread, fmean(samples), std, tuple(samples), block, warmup, settled)
+
+    @property
+    def noise(self) -> float:
+        """The middle half of the samples, as a part of the median."""
+        if len(self.samples) < 4 or not self.median:
+            return 0.0
+        low, _, high = quantiles(self.samples, n=4, method="inclusive")
+        return (high - low) / self.median
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """Where and with what it was measured. `others` is the part of the processors that other processes used by then."""
+
+    host: str = ""
+    device: str = ""
+    threads: int = 0
+    processors: int = 0
+    others: float | None = None
+    torch: str = ""
+    python: str = ""
+    idbg: str = ""
+    commit: str = ""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="measured"):
+    """What a cold or a warm process measured. `compile_s`: to the first result, None in eager."""
+
+    compile_s: float | None = None
+    latency: Latency | None = None
+    forward: Latency | None = None  # of a program that trains: the forward alone
+    kind: Pass = "forward"
+    items: int | None = None  # of a batch
+    size: str = ""  # weights and inputs, in words
+    peak_bytes: int | None = None
+    resolution_ms: float = 0.0
+    machine: Machine = Machine()
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="checked"):
+    """What the check counted, and its KernelDiff's verdict with what it says of it."""
+
+    graphs: int
+    breaks: int
+    violations: int | None  # None where the backend checks no rules
+    diff: Outcome
+    diff_note: str = ""
+
+
+class Timed(msgspec.Struct, frozen=True, tag_field="type", tag="timed"):
+    times: KernelTimes
+
+
+class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="failed"):
+    failure: Failure
+
+
+Answer = Measured | Checked | Timed | Failed
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One program on one backend. `status` "failed" has a `reason`; what was measured by then is there.
+
+    `peak_bytes`: on a GPU what the allocator held at most, on a CPU what the process grew by from before the program
+    was loaded. `items_per_s` counts the batch. `marks` say what makes a figure doubtful.
+    """
+
+    program: str  # as it was named; `file` is the same wherever one stands
+    backend: str
+    file: str = ""
+    status: Status = "ok"
+    reason: str = ""
+    kind: Pass = "forward"
+    device: str = ""
+    dtype: str = ""
+    batch: int | None = None
+    size: str = ""
+    cold_compile_s: float | None = None
+    warm_compile_s: float | None = None
+    latency_ms: Latency | None = None
+    forward_ms: Latency | None = None
+    speedup: float | None = None
+    items_per_s: float | None = None
+    peak_bytes: int | None = None
+    graphs: int | None = None
+    breaks: int | None = None
+    violations: int | None = None
+    diff: Outcome | None = None
+    diff_note: str = ""
+    marks: tuple[str, ...] = ()
+    program_hash: str = ""
+    machine: Machine | None = None
+    at: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int | None]:
+        """What makes two rows measurements of the same."""
+        return self.file, self.backend, self.device, self.dtype, self.batch
+
+
+def file_of(program: Program) -> str:
+    """What names the program wherever one stands, with its arguments."""
+    path = program.label if program.module else os.path.abspath(os.path.join(program.cwd, program.label))
+    return " ".join((path, *program.argv))

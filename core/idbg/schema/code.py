@@ -1,0 +1,71 @@
+"""What did Inductor write, and what did the compilers below it make of that?"""
+
+import msgspec
+
+from idbg.schema.graphs import Part
+
+
+class KernelCall(msgspec.Struct, frozen=True):
+    """One launch in the wrapper: Inductor's debug handle, the 1-based wrapper line, the post-grad nodes it computes."""
+
+    handle: str
+    line: int
+    nodes: tuple[str, ...] = ()
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """One generated kernel or one extern op.
+
+    `part` is the graph it was generated for; `line` is its 1-based place in the wrapper. An extern kernel has no
+    source of its own: `source` is empty.
+    """
+
+    frame: str
+    part: Part
+    name: str
+    language: str
+    source: str = ""
+    line: int = 0
+    calls: tuple[KernelCall, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Post-grad nodes it computes, over all its calls, in order of first mention."""
+        return tuple(dict.fromkeys(name for call in self.calls for name in call.nodes))
+
+
+class LoweredText(msgspec.Struct, frozen=True):
+    """A kernel as one of the compilers below Inductor has it: "TTIR", "PTX", "SASS", "assembly"."""
+
+    name: str
+    language: str
+    text: str
+
+
+class Resources(msgspec.Struct, frozen=True):
+    """What a Triton kernel takes of a GPU: registers and spills of a thread, shared memory of a block.
+
+    `occupancy` is the part of a multiprocessor's threads that can run at once.
+    """
+
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    warps: int | None = None
+    occupancy: float | None = None
+
+
+class Lowered(msgspec.Struct, frozen=True):
+    """What a kernel was lowered to, from the highest to the lowest; `resources` is None of a kernel on a CPU."""
+
+    texts: tuple[LoweredText, ...]
+    resources: Resources | None = None
+
+
+class OutputCode(msgspec.Struct, frozen=True):
+    """Inductor's output for one graph: the wrapper's text and the kernels found in it."""
+
+    frame: str
+    part: Part
+    text: str
+    kernels: tuple[Kernel, ...] = ()

@@ -1,0 +1,329 @@
+"""What does a numerical comparison of a run with a reference say, as data?
+
+Errors are `test - reference`. A figure that was not measured is None. Nothing here imports torch.
+"""
+
+import sys
+from collections.abc import Iterable
+from math import inf, isfinite
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.graphs import GraphId, Part, TensorMeta
+from idbg.schema.programs import Failure
+
+Value = bool | int | float | str
+"""One element; what JSON has no number for is text: "nan", "inf", "-inf", "(1+2j)"."""
+
+FailedBy = Literal[
+    "missing",  # the test side has no such output
+    "extra",  # the reference has no such output
+    "type",  # a tensor on one side and something else on the other, or unequal non-tensors
+    "shape",
+    "dtype",
+    "nan",  # NaN on one side only
+    "inf",  # an infinity on one side only, or of the other sign
+    "exact",  # integers and booleans that differ
+    "tolerance",  # |d| > atol + rtol * |reference| (in more places than are allowed)
+    "rmse",  # the four below: worse than eager, both held against float64
+    "maximum",
+    "row",
+    "column",
+    "tile",
+    "layout",  # strided on one side, sparse on the other
+    "alias",  # a view of an input or of state on one side, a copy on the other
+    "requires_grad",  # the reference's output can be differentiated, the test's cannot
+    "unsteady",  # eager itself gives something else each time
+]
+Mode = Literal["float64", "tolerance"]
+Outcome = Literal["passed", "failed", "error", "empty", "waiting"]
+
+DECADES = tuple(range(-20, 11))
+"""Exponents of the histogram: bin 0 counts equal elements, bin 1 those below 1e-20, bin i+2 |d| in [10**DECADES[i],
+10**DECADES[i+1]), and the last one those at or above 1e10, finite or not (NaN on one side included)."""
+
+
+LARGEST = sys.float_info.max
+"""Stands for an error that no float can say: JSON has no infinity."""
+
+EAGER, FLOAT64 = "eager", "float64"
+SIDE_SECONDS = 600.0
+
+
+class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run is to be held against, and how.
+
+    `reference` is "eager", "float64", a backend's name, or the folder of a session whose outputs were kept. With `atol`
+    or `rtol` the verdict is by tolerance, else by float64 with factor `k`. `backward` compares gradients also where the
+    program has no loss. `runs` above 1 measures how the test side varies. A side that takes longer than `seconds` is
+    stopped.
+    """
+
+    reference: str = EAGER
+    per_kernel: bool = False
+    backward: bool = False
+    runs: int = 1
+    atol: float | None = None
+    rtol: float | None = None
+    k: float = 3.0
+    seconds: float = SIDE_SECONDS
+
+    @property
+    def by_tolerance(self) -> bool:
+        return self.atol is not None or self.rtol is not None
+
+
+class Worst(msgspec.Struct, frozen=True):
+    """The element with the largest absolute error (of a one-sided NaN or infinity first, if there is one)."""
+
+    index: tuple[int, ...]
+    reference: Value
+    test: Value
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Of NaN, +Inf or -Inf: how many on each side, and in how many places only one side has it."""
+
+    reference: int = 0
+    test: int = 0
+    disagree: int = 0
+
+
+class Block(msgspec.Struct, frozen=True):
+    """The worst block of its kind, over the tensor seen as a matrix (leading dims flattened, last dim = columns).
+
+    Ends are exclusive. `ratio` is its RMSE over what was allowed: above 1 fails; None where nothing was (no float64).
+    """
+
+    kind: Literal["row", "column", "tile"]
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    rmse: float
+    ratio: float | None = None
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """Both sides held against float64: the test's and eager's RMSE and largest absolute error."""
+
+    rmse: float
+    max_abs: float
+    eager_rmse: float
+    eager_max_abs: float
+
+
+class Term(msgspec.Struct, frozen=True):
+    """One part of what a criterion allows. `factor`: of eager's own error, or of the size of the values, how much."""
+
+    what: Literal["eager", "few", "rounding", "values"]
+    amount: float
+    factor: float | None = None
+
+
+class Criterion(msgspec.Struct, frozen=True):
+    """One rule that a tensor was held to, and the sum that it allows: `measured` above `allowed` fails by it.
+
+    Of "tolerance" and "exact" both are numbers of elements, else errors. One that does not decide says `why_not`.
+    """
+
+    by: FailedBy
+    measured: float
+    allowed: float
+    terms: tuple[Term, ...] = ()
+    why_not: str = ""
+
+    @property
+    def exceeded(self) -> bool:
+        return not self.measured <= self.allowed  # what is no number is not within anything
+
+    @property
+    def share(self) -> float:
+        """What was measured over what is allowed."""
+        if self.measured == 0:
+            return 0.0
+        return self.measured / self.allowed if self.allowed else inf
+
+
+class FormDiff(msgspec.Struct, frozen=True):
+    """One thing in which the sides' forms differ, as a sentence of the test's; whether the output fails by it."""
+
+    kind: Literal["layout", "stride", "requires_grad", "alias"]
+    said: str
+    failed: bool = False
+
+
+class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """One tensor of the test side held against its counterpart.
+
+    `max_rel`, `mean_rel`: |d| / max(|reference|, floor), floor = the dtype's smallest normal number. `max_scaled` is
+    the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `cosine` is of both tensors as vectors, None
+    where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers. Means, RMSE, cosine
+    and blocks are over the elements that are finite on both sides. `blocks` holds the worst row, column and tile block.
+    What is not `judged` has neither passed nor failed: the other side gave nothing (yet), or float64 has not run yet.
+    `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide. `form`
+    is what differs beside the numbers; `note` says it too.
+    """
+
+    name: str = ""
+    passed: bool = True
+    judged: bool = True
+    failed_by: tuple[FailedBy, ...] = ()
+    reference: TensorMeta | None = None
+    test: TensorMeta | None = None
+    elements: int = 0
+    max_abs: float | None = None
+    mean_abs: float | None = None
+    max_rel: float | None = None
+    mean_rel: float | None = None
+    max_scaled: float | None = None
+    rmse: float | None = None
+    cosine: float | None = None
+    mismatches: int | None = None
+    mismatch_percent: float | None = None
+    worst: Worst | None = None
+    nan: Counts | None = None
+    posinf: Counts | None = None
+    neginf: Counts | None = None
+    max_ulp: int | None = None
+    histogram: tuple[int, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    atol: float | None = None
+    rtol: float | None = None
+    baseline: Baseline | None = None
+    criteria: tuple[Criterion, ...] = ()
+    form: tuple[FormDiff, ...] = ()
+    note: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is known to be wrong."""
+        return self.judged and not self.passed
+
+
+class KernelError(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a kernel: the relative RMSE (RMSE / RMS of the reference) of its worst output, in float64's eyes.
+
+    `input_error` is the worst of its inputs', `eager_error` that of the same nodes computed op by op in the program's
+    own dtype. `graph` is the post-grad graph that `nodes` are of; `file` and `line` are the user's, `wrapper_line` is
+    1-based in the output code of (`frame`, `part`). Where it was not observed, `reason` says why. A `harmless` one is
+    worse than what it was given, in a run whose outputs agree all the same: it is not accused.
+    """
+
+    frame: str
+    part: Part
+    name: str
+    handle: str = ""
+    wrapper_line: int = 0
+    graph: GraphId | None = None
+    nodes: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+    observed: bool = False
+    reason: str = ""
+    error: float | None = None
+    input_error: float | None = None
+    eager_error: float | None = None
+    bad: bool = False
+    harmless: bool = False
+    buffer: str = ""  # the worst output's name in the wrapper
+    node: str = ""  # and the post-grad node that it holds
+    diff: TensorDiff | None = None  # of the worst output
+
+    @property
+    def by_halves(self) -> bool:
+        """Whether it is a node, found by halves: that search looks at Dynamo's graphs, which have no kernels."""
+        return self.graph is not None and self.graph.stage == "dynamo"
+
+
+def launch_name(one: KernelError, among: Iterable[KernelError]) -> str:
+    """The kernel's name; where others of these launches have it too, with Inductor's handle of this one."""
+    return one.handle or one.name if sum(other.name == one.name for other in among) > 1 else one.name
+
+
+class SideResult(msgspec.Struct, frozen=True):
+    """One side of the comparison: how it went, in seconds of wall time (with compiling)."""
+
+    name: str  # "inductor", "eager", "float64"
+    seconds: float | None = None
+    failure: Failure | None = None
+
+
+class Variance(msgspec.Struct, frozen=True):
+    """How one output of the test side differs between runs with the same inputs and state."""
+
+    name: str
+    runs: int
+    max_abs: float
+    differing: int  # elements that were not the same in every run
+
+    @property
+    def deterministic(self) -> bool:
+        return self.differing == 0
+
+
+class ErrorMap(msgspec.Struct, frozen=True):
+    """The error over one slice of an output: its last two dims, with `index` in the dims before.
+
+    Each of `cells`, rows of columns, is the largest |d| of a block of the slice's `shape`; LARGEST where NaN or an
+    infinity is on one side only. A tensor of one dim is one row.
+    """
+
+    name: str
+    index: tuple[int, ...]
+    shape: tuple[int, int]
+    cells: tuple[tuple[float, ...], ...]
+
+
+class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A run held against a reference. `float64` is "" where there was a float64 side, else says why there was none.
+
+    `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
+    numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled.
+    `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it had compared by
+    then stands.
+    """
+
+    test: str
+    reference: str
+    verdict: Outcome
+    mode: Mode
+    float64: str = ""
+    outputs: tuple[TensorDiff, ...] = ()
+    gradients: tuple[TensorDiff, ...] = ()
+    kernels: tuple[KernelError, ...] = ()
+    first_bad_kernel: int | None = None
+    sides: tuple[SideResult, ...] = ()
+    variance: tuple[Variance, ...] = ()
+    notes: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "passed"
+
+    def summary(self) -> str:
+        """The verdict for a person: what failed, by which rule, and the first bad kernel."""
+        from idbg.reports import diff  # it reads these records: not at the top
+
+        return diff.summary(self)
+
+    def to_json(self) -> str:
+        """Strict JSON, as docs/json-schema.md has it."""
+        from idbg.reports import diff
+
+        return diff.to_json(self)
+
+
+def sayable(report: DiffReport) -> DiffReport:
+    """The report with every infinity as LARGEST, as it goes through JSON."""
+    return msgspec.convert(_sayable(msgspec.to_builtins(report)), DiffReport)
+
+
+def _sayable(value: object) -> object:
+    if isinstance(value, float) and not isfinite(value):
+        return LARGEST
+    if isinstance(value, dict):
+        return {key: _sayable(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(held) for held in value]
+    return value

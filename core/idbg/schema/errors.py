@@ -1,0 +1,98 @@
+"""What can go wrong, and what should the user do about it?
+
+IdbgError                    every error of ours; has a message (what is wrong, where) and a hint (what to do)
+├── BadInput                 what the user gave us cannot be used
+│   ├── ProgramError         the program: not found, no torch.compile in it, returns the wrong thing
+│   ├── AcceleratorError     the accelerator file: unknown name, wrong key or type; has a line
+│   ├── SettingsError        the settings file or an environment variable
+│   └── OutputError          the output folder, a session folder
+├── ConstraintViolation      strict mode: the program breaks the accelerator's rules; has every violation
+└── WorkerError              the worker could not start or died
+"""
+
+from collections.abc import Sequence
+
+from idbg.schema.programs import Failure
+from idbg.schema.violations import Violation
+
+
+class IdbgError(Exception):
+    """Something that we can explain: one sentence, and a hint that says what to do next."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+    def failure(self) -> Failure:
+        return Failure(kind="idbg", type=type(self).__name__, message=self.message, hint=self.hint)
+
+
+class BadInput(IdbgError):
+    def failure(self) -> Failure:
+        return Failure(kind="input", type=type(self).__name__, message=self.message, hint=self.hint)
+
+
+class ProgramError(BadInput):
+    pass
+
+
+class AcceleratorError(BadInput):
+    """`line` is 1-based in the accelerator file, 0 if it is not known."""
+
+    def __init__(self, message: str, *, hint: str, line: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.line = line
+
+
+class SettingsError(BadInput):
+    pass
+
+
+class OutputError(BadInput):
+    pass
+
+
+class WorkerError(IdbgError):
+    def failure(self) -> Failure:
+        return Failure(kind="worker", type=type(self).__name__, message=self.message, hint=self.hint)
+
+
+class ConstraintViolation(IdbgError):
+    """Strict mode stopped a compile. The message names every violation; `repro` is a path once one was written."""
+
+    def __init__(self, violations: Sequence[Violation], *, accelerator: str, repro: str = "") -> None:
+        self.violations = tuple(violations)
+        self.repro = repro
+        count = len(self.violations)
+        lines = [f"{count} violation{'' if count == 1 else 's'} of the rules of {accelerator}:"]
+        lines += [f"  {violation}" for violation in self.violations]
+        if repro:
+            lines.append(f"repro: {repro}")
+        super().__init__(
+            "\n".join(lines), hint="relax the rule, change the line, or compile anyway: --warn, s on the screen"
+        )
+
+    def failure(self) -> Failure:
+        return Failure(
+            kind="constraints", type=type(self).__name__, message=self.message, hint=self.hint, repro=self.repro
+        )
+
+
+def said(error: BaseException) -> str:
+    """The exception's own words. They come from the program's code, which may raise, or give what is no text."""
+    try:
+        return str(error)
+    except Exception as other:  # the program's own __str__: whatever it raises is no failure of ours
+        return f"{type(error).__name__}, whose own __str__ raised {type(other).__name__}"
+
+
+def spelled(value: object) -> str:
+    """`repr` of a value of the program's, which may raise as well."""
+    try:
+        return repr(value)
+    except Exception:  # as in `said`
+        return f"a {type(value).__name__}"

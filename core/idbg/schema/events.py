@@ -1,0 +1,373 @@
+"""What happened in a session, in order, and how is it written down?
+
+A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it. An
+event log is one JSON object a line; `type` names the event. Readers skip types they do not know, so that old
+programs open new logs.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.bench import Row, Task
+from idbg.schema.code import Lowered, OutputCode
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
+from idbg.schema.graphs import Frame, Graph, GraphBreak, Links, NodeId, Part
+from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.violations import Violation
+
+FORMAT = 1
+"""Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str):
+    """Anything that happened; `at` is seconds since the epoch."""
+
+    at: float = msgspec.field(default_factory=time.time)
+
+
+class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
+    version: str
+    program: Program
+    folder: str
+    format: int = FORMAT
+
+
+class KnownBackend(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A backend of another package; with an `error` it cannot be used."""
+
+    name: str
+    about: str = ""
+    error: str = ""
+
+
+class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
+    """The worker has imported torch and waits for work. `devices` are torch's names: "cpu", "cuda:0 NVIDIA H200".
+
+    `backends` are those of other packages.
+    """
+
+    pid: int
+    torch: str
+    python: str
+    devices: tuple[str, ...]
+    seconds: float
+    backends: tuple[KnownBackend, ...] = ()
+
+
+class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):
+    """The worker ended unasked: `cause` in words ("killed by SIGSEGV"), and the last lines that it printed."""
+
+    cause: str
+    last_output: str = ""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    run: int
+    program: Program
+    target: Target
+    comparison: Comparison | None = None
+
+
+class PhaseChanged(Event, frozen=True, kw_only=True, tag="phase_changed"):
+    """A compile phase began (`seconds` is None) or ended; phases nest and interleave."""
+
+    run: int
+    phase: str
+    seconds: float | None = None
+    frame: str = ""
+
+
+class OutputWritten(Event, frozen=True, kw_only=True, tag="output_written"):
+    """Text that the program, torch or a compiler it called wrote to a stream; `run` 0 means between runs."""
+
+    run: int
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class FrameStarted(Event, frozen=True, kw_only=True, tag="frame_started"):
+    run: int
+    frame: Frame
+
+
+class GraphCaptured(Event, frozen=True, kw_only=True, tag="graph_captured"):
+    run: int
+    graph: Graph
+
+
+class CodeCaptured(Event, frozen=True, kw_only=True, tag="code_captured"):
+    run: int
+    code: OutputCode
+
+
+class LinksCaptured(Event, frozen=True, kw_only=True, tag="links_captured"):
+    run: int
+    links: Links
+
+
+class GraphBroke(Event, frozen=True, kw_only=True, tag="graph_broke"):
+    run: int
+    graph_break: GraphBreak
+
+
+class Recompiled(Event, frozen=True, kw_only=True, tag="recompiled"):
+    run: int
+    frame: str
+    reason: str
+
+
+class FrameFailed(Event, frozen=True, kw_only=True, tag="frame_failed"):
+    """A frame that did not compile, although the program went on: it caught the error, or torch ran the frame eagerly.
+
+    `frame` is the compile id, "" where torch gave none.
+    """
+
+    run: int
+    frame: str
+    failure: Failure
+
+
+class ViolationsFound(Event, frozen=True, kw_only=True, tag="violations_found"):
+    """What the backend found in one graph while compiling, under the rules of the run's target."""
+
+    run: int
+    violations: tuple[Violation, ...]
+
+
+class BackwardsIdle(Event, frozen=True, kw_only=True, tag="backwards_idle"):
+    """The backward graphs of these frames were compiled, because their provenance is lost when torch does it later, and
+    the program never called them: torch alone would not have compiled them.
+    """
+
+    run: int
+    frames: tuple[str, ...]
+
+
+class SideStarted(Event, frozen=True, kw_only=True, tag="side_started"):
+    """A side of the run's comparison ("eager", "float64", the backend's name, "kernels") begins."""
+
+    run: int
+    side: str
+
+
+class SideEnded(Event, frozen=True, kw_only=True, tag="side_ended"):
+    run: int
+    side: SideResult
+
+
+class Compared(Event, frozen=True, kw_only=True, tag="compared"):
+    """What is known so far of how the run and its reference differ; the last one before the run's end has all of it."""
+
+    run: int
+    report: DiffReport
+
+
+class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
+    """The run is over. `checked`: its backend holds graphs against the rules.
+
+    `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit).
+    """
+
+    run: int
+    verdict: Verdict
+    seconds: float
+    failure: Failure | None = None
+    checked: bool = True
+    exit_status: int = 0
+    took_process: bool = False
+
+
+class RulesEdited(Event, frozen=True, kw_only=True, tag="rules_edited"):
+    """The rules in force are now `text` (TOML); `origin` is a path, a preset's name, or "editor"."""
+
+    text: str
+    origin: str
+
+
+class RulesRefused(Event, frozen=True, kw_only=True, tag="rules_refused"):
+    """`text` is not a valid accelerator; the last good rules stay in force. `line` is 1-based, 0 if it is not known."""
+
+    text: str
+    origin: str
+    message: str
+    line: int = 0
+
+
+class ReproStarted(Event, frozen=True, kw_only=True, tag="repro_started"):
+    run: int
+    node: NodeId | None = None
+    rule: str = ""
+
+
+class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
+    """A repro was written to `path` ("" if it could not be) and run once in a fresh process.
+
+    `reproduced` is None where it was not run; `status` is that process's exit status and `output` what it printed.
+    """
+
+    run: int
+    path: str
+    reproduced: bool | None = None
+    status: int | None = None
+    output: str = ""
+    seconds: float = 0.0
+    failure: Failure | None = None
+
+
+class ErrorsMapped(Event, frozen=True, kw_only=True, tag="errors_mapped"):
+    """The error over one slice of an output of a run; `map` is None where it could not be had."""
+
+    run: int
+    map: ErrorMap | None = None
+    failure: Failure | None = None
+
+
+class KernelLowered(Event, frozen=True, kw_only=True, tag="kernel_lowered"):
+    """What a kernel of a run was lowered to; `lowered` is None where that could not be had."""
+
+    run: int
+    frame: str
+    part: Part
+    name: str
+    lowered: Lowered | None = None
+    failure: Failure | None = None
+
+
+class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
+    """So many rows will be measured, in processes of their own."""
+
+    subjects: int
+
+
+class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started"):
+    program: str
+    backend: str
+    task: Task
+
+
+class BenchStepStarted(Event, frozen=True, kw_only=True, tag="bench_step_started"):
+    """Step `step` of `of` of the task that is measured has begun."""
+
+    step: int
+    of: int
+    words: str
+
+
+class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
+    row: Row
+
+
+class KernelsTimed(Event, frozen=True, kw_only=True, tag="kernels_timed"):
+    """How long each kernel of the program takes on a backend; or why that is not known."""
+
+    program: str
+    backend: str
+    times: KernelTimes | None = None
+    failure: Failure | None = None
+
+
+class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
+    """With a failure it was cancelled, or the database could not be written."""
+
+    failure: Failure | None = None
+
+
+class Noted(Event, frozen=True, kw_only=True, tag="noted"):
+    """A sentence for the user that changes no state."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+SessionEvent = (
+    SessionOpened
+    | WorkerStarted
+    | WorkerDied
+    | RunStarted
+    | PhaseChanged
+    | OutputWritten
+    | FrameStarted
+    | GraphCaptured
+    | CodeCaptured
+    | LinksCaptured
+    | GraphBroke
+    | Recompiled
+    | FrameFailed
+    | ViolationsFound
+    | BackwardsIdle
+    | SideStarted
+    | SideEnded
+    | Compared
+    | RunEnded
+    | RulesEdited
+    | RulesRefused
+    | ReproStarted
+    | ReproEnded
+    | ErrorsMapped
+    | KernelLowered
+    | BenchStarted
+    | BenchTaskStarted
+    | BenchStepStarted
+    | RowMeasured
+    | KernelsTimed
+    | BenchEnded
+    | Noted
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[SessionEvent] = msgspec.json.Decoder(SessionEvent)
+
+
+class _Tag(msgspec.Struct):
+    type: str
+
+
+_TAGS = frozenset(event.__struct_config__.tag for event in SessionEvent.__args__)
+
+
+def encode(event: SessionEvent) -> bytes:
+    """One event as one line of JSON, without the newline. What UTF-8 cannot say of a program's text is escaped."""
+    try:
+        return _encoder.encode(event)
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(msgspec.to_builtins(event)))
+
+
+def _encodable(value: object) -> object:
+    """The value with each lone surrogate in its texts spelled: \\udcff."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(held) for held in value]
+    return value
+
+
+def decode(line: bytes) -> SessionEvent | None:
+    """The event on this line, or None if its type is one that this version does not know.
+
+    Raises msgspec.DecodeError if the line is not an event at all.
+    """
+    if msgspec.json.decode(line, type=_Tag).type not in _TAGS:
+        return None
+    return _decoder.decode(line)
+
+
+def decode_all(lines: Iterator[bytes]) -> Iterator[SessionEvent]:
+    """Every event that this version knows; a torn last line (the writer was killed) ends the log without an error."""
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            event = decode(line)
+        except msgspec.DecodeError:
+            if line.endswith(b"\n"):
+                raise
+            return
+        if event is not None:
+            yield event

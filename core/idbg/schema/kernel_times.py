@@ -1,0 +1,182 @@
+"""What does each kernel of a compiled program cost, and what bounds it, as data? What was not measured is None."""
+
+from collections.abc import Sequence
+from statistics import median, quantiles
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.graphs import Part
+
+Pass = Literal["forward", "training"]
+"""A training step is forward, loss and backward: where the program has a loss."""
+
+Bound = Literal["memory", "compute", "launch", "unknown"]
+
+LAUNCHES = 3.0  # up to so many empty launches' time a kernel is launch-bound
+BEYOND = 1.05  # of a copy's bandwidth: no memory gives so much
+LITTLE = 0.05  # of either peak: a kernel that is further from both waits for something else
+MUCH = 0.5  # of a copy's bandwidth: less says nothing of a kernel whose arithmetic is not counted
+
+
+class Peaks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine was measured to do: a copy (bytes read and written), a square matmul by dtype ("float32"), and
+    launches with next to no work by the kind of kernel. `threads` is 0 on a GPU. `others` is the part of the processors
+    that other processes used meanwhile.
+    """
+
+    device: str
+    torch: str
+    threads: int = 0
+    precision: str = ""  # of float32 products, as torch.set_float32_matmul_precision has it
+    copy_bytes_per_s: float | None = None
+    matmul_flops_per_s: dict[str, float] = {}
+    launch_us: dict[str, float] = {}
+    others: float | None = None
+
+
+class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
+    """One place in a wrapper that launches a kernel. `handle` is that of its `KernelCall`; "" where Inductor gave none.
+
+    `samples_us`: of each run the mean of its `launches`. `share`: of the program's time. `bytes` and `flops` of one
+    launch: `bytes` are those of all tensors that it is given or returns, also where it reads only a part of one;
+    `flops` are counted of products, convolutions and attention in kernels that do nothing else of weight. The peaks
+    are the machine's for a copy, for a matmul of its dtype, and for an empty launch of its kind.
+    """
+
+    frame: str
+    part: Part
+    name: str
+    kind: str  # "cpp", "triton", "extern"
+    handle: str = ""
+    line: int = 0
+    nodes: tuple[str, ...] = ()
+    device: str = ""
+    dtype: str = ""
+    launches: float = 1.0  # a run
+    samples_us: tuple[float, ...]
+    share: float
+    bytes: int | None = None
+    flops: int | None = None
+    peak_bytes_per_s: float | None = None
+    peak_flops_per_s: float | None = None
+    empty_us: float | None = None
+
+    @property
+    def median_us(self) -> float:
+        return median(self.samples_us)
+
+    @property
+    def p95_us(self) -> float:
+        return quantiles(self.samples_us, n=20, method="inclusive")[-1] if len(self.samples_us) > 1 else self.median_us
+
+    @property
+    def run_us(self) -> float:
+        """All of its launches in a run."""
+        return self.median_us * self.launches
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        return _over(self.bytes, self.median_us / 1e6)
+
+    @property
+    def flops_per_s(self) -> float | None:
+        return _over(self.flops, self.median_us / 1e6)
+
+    @property
+    def of_memory(self) -> float | None:
+        """Its bandwidth as a part of a copy's: above 1 in the caches, or where it reads a part of what it is given."""
+        return _over(self.bytes_per_s, self.peak_bytes_per_s)
+
+    @property
+    def of_compute(self) -> float | None:
+        """Its FLOP/s as a part of a matmul's."""
+        return _over(self.flops_per_s, self.peak_flops_per_s)
+
+    @property
+    def of_empty(self) -> float | None:
+        """How many empty launches' time it takes."""
+        return _over(self.median_us, self.empty_us)
+
+    @property
+    def bound(self) -> Bound:
+        """By the roofline: what the kernel would take longest for at the machine's peaks."""
+        memory, compute = self.of_memory, self.of_compute
+        if self.of_empty is not None and self.of_empty <= LAUNCHES:
+            return "launch"
+        if memory is not None and compute is not None:
+            return "unknown" if max(memory, compute) < LITTLE else "memory" if memory >= compute else "compute"
+        return "memory" if memory is not None and memory >= MUCH and self.flops is None else "unknown"
+
+    @property
+    def words(self) -> str:
+        """ "memory-bound: 82 % of a copy's bandwidth"."""
+        memory = f"{100 * (self.of_memory or 0):.0f} % of a copy's bandwidth"
+        match self.bound:
+            case "launch":
+                return f"launch-bound: {self.of_empty:.1f} x an empty launch"
+            case "memory":
+                beyond = ", from a cache or not all read" if (self.of_memory or 0) > BEYOND else ""
+                return f"memory-bound: {memory}{beyond}"
+            case "compute":
+                return f"compute-bound: {100 * (self.of_compute or 0):.0f} % of a matmul's FLOP/s"
+            case "unknown" if self.of_memory and self.of_compute:
+                return f"not known: far below both peaks, {memory}, {100 * self.of_compute:.1f} % of a matmul's FLOP/s"
+            case "unknown":
+                return f"not known: {memory}, and its arithmetic is not counted" if self.of_memory else "not known"
+
+
+class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The kernels of one call of a program, in the order of their first launches; `kind` says what a call is.
+
+    Runs with and without the timing of kernels alternated: `hooked_samples_us` and `samples_us` are whole calls.
+    `untimed`: launches ("name:3") that were compiled and did not run. `problem`: why those of a graph were not found.
+    """
+
+    kernels: tuple[KernelTime, ...]
+    samples_us: tuple[float, ...]
+    hooked_samples_us: tuple[float, ...]
+    peaks: Peaks
+    kind: Pass = "forward"
+    untimed: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def runs(self) -> int:
+        return len(self.samples_us)
+
+    @property
+    def by_time(self) -> Sequence[KernelTime]:
+        """The longest first."""
+        return sorted(self.kernels, key=lambda kernel: kernel.run_us, reverse=True)
+
+    @property
+    def total_us(self) -> float:
+        """A call without the timing of its kernels."""
+        return median(self.samples_us)
+
+    @property
+    def hooked_total_us(self) -> float:
+        return median(self.hooked_samples_us)
+
+    @property
+    def sum_us(self) -> float:
+        """Of all launches in one run: the median of the runs' own sums, as noise strikes not all at once."""
+        taken = [[sample * kernel.launches for sample in kernel.samples_us] for kernel in self.kernels]
+        return median(sum(run) for run in zip(*taken, strict=False)) if taken else 0.0
+
+    @property
+    def missed_us(self) -> float:
+        """What a call takes beyond its kernels: Python, allocations, guards, gaps. Below 0 where timing the kernels
+        took longer than all that.
+        """
+        return self.total_us - self.sum_us
+
+    @property
+    def perturbation(self) -> float:
+        """How much longer a call takes while its kernels are timed, as a part of it."""
+        return self.hooked_total_us / self.total_us - 1
+
+
+def _over(value: float | None, by: float | None) -> float | None:
+    return None if value is None or not by else value / by

@@ -1,0 +1,59 @@
+"""What does the user want compiled, for what, and why did it not work?"""
+
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["clean", "violations", "empty", "wrong", "failed", "waiting"]
+"""What came of a run. "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not known (yet)."""
+
+Plain = bool | int | float | str | None
+OptionValue = Plain | list[Plain] | dict[str, Plain]
+
+
+class Program(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the user wants compiled: a file, or a module with `module`; `name` is a function in it ("" = find out)."""
+
+    path: str
+    name: str = ""
+    module: bool = False
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+
+    @property
+    def label(self) -> str:
+        return ("-m " if self.module else "") + self.path + (f":{self.name}" if self.name else "")
+
+
+OUR_BACKENDS = ("aot", "mock", "inductor", "eager")
+"""Names that no other package's backend can take."""
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
+    `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend
+    `options_for` takes (`idbg.config.options.family`)."""
+
+    backend: str = "aot"
+    device: str = ""
+    strict: bool = False
+    dynamic: bool | None = None
+    accelerator: str = "mock"
+    rules: str = ""
+    options: dict[str, OptionValue] = {}
+    options_for: str = "inductor"
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
+    torch's; `repro` is the path of a script that was written to show it again.
+    """
+
+    kind: Literal["user", "torch", "backend", "constraints", "worker", "cancelled", "input", "idbg"]
+    message: str
+    hint: str = ""
+    type: str = ""
+    traceback: str = ""
+    file: str = ""
+    line: int = 0
+    repro: str = ""

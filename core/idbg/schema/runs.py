@@ -1,0 +1,181 @@
+"""What is known about each run so far?
+
+A fold of the session's events, shared by the screen, the reports and the CLI.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from idbg.schema import events, verdict
+from idbg.schema.bench import Row
+from idbg.schema.code import Kernel, Lowered, OutputCode
+from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
+from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Part, Stage
+from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.violations import Violation
+
+
+@dataclass
+class Run:
+    """One compilation of a program for a target, as far as it has come.
+
+    `ended` is what the worker said of it at its end, None before; `verdict` is what to show. `checked`: its backend
+    holds graphs against the rules.
+    """
+
+    number: int
+    program: Program
+    target: Target
+    started: float
+    comparison: Comparison | None = None
+    frames: dict[str, Frame] = field(default_factory=dict)
+    graphs: dict[GraphId, Graph] = field(default_factory=dict)
+    codes: dict[tuple[str, Part], OutputCode] = field(default_factory=dict)
+    links: list[Links] = field(default_factory=list)
+    breaks: list[GraphBreak] = field(default_factory=list)
+    recompiles: list[events.Recompiled] = field(default_factory=list)
+    frame_failures: list[events.FrameFailed] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    backwards_idle: tuple[str, ...] = ()  # frames whose backward was compiled, and never called by the program
+    output: list[events.OutputWritten] = field(default_factory=list)
+    sides: list[SideResult] = field(default_factory=list)
+    side: str = ""  # the one that goes on
+    diff: DiffReport | None = None
+    maps: dict[str, ErrorMap] = field(default_factory=dict)  # the last of each output
+    lowered: dict[tuple[str, Part, str], Lowered] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    phase: str = ""
+    seconds: float = 0.0
+    ended: Verdict | None = None
+    checked: bool = True
+    failure: Failure | None = None
+    exit_status: int = 0  # a script's own
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of its worst stage; "waiting" while that is not known."""
+        return verdict.of(self)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [kernel for code in self.codes.values() for kernel in code.kernels]
+
+    def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
+        return self.graphs.get(GraphId(frame, stage, part))
+
+    def apply(self, event: SessionEvent) -> None:
+        """Take in one event of this run; events of other kinds change nothing."""
+        match event:
+            case events.PhaseChanged(seconds=None):
+                self.phase = event.phase
+            case events.PhaseChanged():
+                self.phases[event.phase] = self.phases.get(event.phase, 0.0) + (event.seconds or 0.0)
+            case events.OutputWritten():
+                self.output.append(event)
+            case events.FrameStarted():
+                if event.frame.id in self.frames:
+                    self._forget(event.frame.id)
+                self.frames[event.frame.id] = event.frame
+            case events.GraphCaptured():
+                self.graphs[event.graph.id] = event.graph
+            case events.CodeCaptured():
+                self.codes[event.code.frame, event.code.part] = event.code
+            case events.LinksCaptured():
+                self.links.append(event.links)
+            case events.GraphBroke():
+                self.breaks.append(event.graph_break)
+            case events.Recompiled():
+                self.recompiles.append(event)
+            case events.FrameFailed():
+                self.frame_failures.append(event)
+            case events.ViolationsFound():
+                self.violations.extend(event.violations)
+            case events.BackwardsIdle():
+                self.backwards_idle = event.frames
+            case events.SideStarted():
+                self.side = event.side
+            case events.SideEnded():
+                self.side = ""
+                self.sides.append(event.side)
+            case events.Compared():
+                self.diff = event.report
+            case events.ErrorsMapped(map=ErrorMap() as found):
+                self.maps[found.name] = found
+            case events.KernelLowered(lowered=Lowered() as lowered):
+                self.lowered[event.frame, event.part, event.name] = lowered
+            case events.RunEnded():
+                self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
+                self.checked = event.checked
+                self.exit_status = event.exit_status
+            case _:
+                pass
+
+    def _forget(self, frame: str) -> None:
+        """torch traces the frame anew: the graphs that it had are none that run."""
+        self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
+        self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
+        self.links = [links for links in self.links if links.above.frame != frame]
+        self.violations = [found for found in self.violations if found.node.graph.frame != frame]
+
+
+BENCH = (
+    events.BenchStarted
+    | events.BenchTaskStarted
+    | events.BenchStepStarted
+    | events.RowMeasured
+    | events.KernelsTimed
+    | events.BenchEnded
+)
+
+
+@dataclass
+class History:
+    """Every run of a session, and the worker that made them; the benchmark rows, and what is measured now."""
+
+    runs: dict[int, Run] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    measuring_since: float = 0.0
+    task: events.BenchTaskStarted | None = None
+    step: events.BenchStepStarted | None = None  # of the task
+    rows_left: int = 0
+    kernels: events.KernelsTimed | None = None  # the last
+    worker: events.WorkerStarted | None = None
+
+    @property
+    def last(self) -> Run | None:
+        return self.runs[max(self.runs)] if self.runs else None
+
+    def apply(self, event: SessionEvent) -> None:
+        if isinstance(event, events.RunStarted):
+            self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
+        elif isinstance(event, events.WorkerStarted):
+            self.worker = event
+        elif isinstance(event, BENCH):
+            self._apply_bench(event)
+        elif (run := self.runs.get(getattr(event, "run", 0))) is not None:
+            run.apply(event)
+
+    def _apply_bench(self, event: SessionEvent) -> None:
+        match event:
+            case events.BenchStarted():
+                self.rows_left, self.measuring_since = event.subjects, event.at
+            case events.BenchTaskStarted():
+                self.task, self.step = event, None
+            case events.BenchStepStarted():
+                self.step = event
+            case events.KernelsTimed():
+                self.kernels = event
+            case events.RowMeasured():
+                self.rows.append(event.row)
+                self.rows_left -= 1
+            case _:
+                self.task, self.step, self.rows_left = None, None, 0
+
+
+def fold(log: Iterable[SessionEvent]) -> History:
+    """The history that these events tell."""
+    history = History()
+    for event in log:
+        history.apply(event)
+    return history

@@ -1,0 +1,35 @@
+"""What does it say that a node breaks a rule, and how much does it matter?"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.graphs import NodeId
+
+Severity = Literal["reject", "fallback", "pad", "tile", "slow", "unknown"]
+
+SEVERITIES: tuple[Severity, ...] = ("reject", "fallback", "pad", "tile", "slow", "unknown")
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rule broken by one node. `found` and `wanted` are short and read as: dim 0 is 10; wanted a multiple of 16."""
+
+    rule: str
+    severity: Severity
+    node: NodeId
+    found: str
+    wanted: str
+    fix: str = ""
+    source: str = ""
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f" ({self.file}:{self.line})" if self.file else ""
+        return f"{self.rule}: {self.node.name} [{self.node.graph.stage}] {self.found}, wanted {self.wanted}{place}"
+
+
+def worst(severities: Iterable[Severity]) -> Severity | None:
+    """The severest of them, or None if there are none."""
+    return min(severities, key=SEVERITIES.index, default=None)

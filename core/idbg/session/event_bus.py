@@ -1,0 +1,101 @@
+"""Who hears of what happens in a session, and where is it written down?"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable
+
+from idbg.schema.events import Noted, SessionEvent
+from idbg.schema.runs import History, fold
+from idbg.session.store import Store
+
+Listener = Callable[[SessionEvent], None]
+
+_log = logging.getLogger("idbg")
+
+
+class Feed:
+    """Every event so far; each new one is folded at once, then written to disk and passed on by a thread of its own.
+
+    Who emits never waits for the disk.
+    """
+
+    def __init__(self, store: Store | None = None, past: Iterable[SessionEvent] = ()) -> None:
+        self.store = store
+        self._events = list(past)
+        self.history: History = fold(self._events)
+        self._changed = threading.Condition()
+        self._listeners: tuple[Listener, ...] = ()
+        self._waiting = 0
+        self._deliveries: queue.SimpleQueue[tuple[SessionEvent, tuple[Listener, ...]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._deliver, name="idbg-session", daemon=True)
+        self._thread.start()
+
+    @property
+    def events(self) -> list[SessionEvent]:
+        with self._changed:
+            return self._events.copy()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Pass every later event to `listener`, in order; the answer ends that."""
+        with self._changed:
+            self._listeners += (listener,)
+
+        def unsubscribe() -> None:
+            with self._changed:
+                self._listeners = tuple(other for other in self._listeners if other is not listener)
+
+        return unsubscribe
+
+    def emit(self, event: SessionEvent) -> None:
+        """Something happened. A disk that refuses is noted once, and the session goes on in memory."""
+        with self._changed:
+            self._events.append(event)
+            self.history.apply(event)
+            self._waiting += 1
+            self._deliveries.put((event, self._listeners))  # who comes later does not hear it
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every event is on disk and was delivered; a listener that calls this does not wait for itself."""
+        if threading.current_thread() is self._thread:
+            return True
+        with self._changed:
+            return self._changed.wait_for(lambda: self._waiting == 0, timeout)
+
+    def close(self) -> None:
+        """Deliver what is left, and end. Idempotent."""
+        self._deliveries.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _write(self, event: SessionEvent) -> None:
+        store = self.store
+        if store is None:
+            return
+        try:
+            store.append(event)
+        except (OSError, ValueError) as error:  # ValueError: what no encoder takes, or a log closed under us
+            self.store = None
+            store.close()
+            why = getattr(error, "strerror", None) or error
+            note = f"cannot write to {store.folder}: {why}; from here on nothing is saved"
+            self.emit(Noted(level="error", text=note))
+
+    def _deliver(self) -> None:
+        while (delivery := self._deliveries.get()) is not None:
+            event, listeners = delivery
+            self._write(event)
+            for listener in listeners:
+                if listener not in self._listeners:
+                    continue  # it has unsubscribed since
+                try:
+                    listener(event)
+                # Broad on purpose: the listeners are a user interface's, and no mistake of theirs may end the session.
+                except Exception:
+                    _log.exception("a listener of the session failed")
+            with self._changed:
+                self._waiting -= 1
+                self._changed.notify_all()
+        if self.store is not None:
+            self.store.close()
+            self.store = None

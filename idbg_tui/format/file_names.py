@@ -1,0 +1,35 @@
+"""By which short name is a file told from every other that the program has?"""
+
+from functools import lru_cache
+from pathlib import PurePath
+
+from idbg_tui.format.glyphs import MARKS
+
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+@lru_cache(maxsize=4096)  # a list asks for each of its rows
+def short(file: str, others: frozenset[str] = frozenset()) -> str:
+    """ "model.py"; of an installed package "torchvision/…/resnet.py"; where another of the user's files has the same
+    name, with as many folders before it as tell them apart."""
+    path = PurePath(file)
+    inside = _in_package(path)
+    if inside:
+        return "/".join(inside if len(inside) <= 2 else (inside[0], MARKS["ellipsis"], inside[-1]))
+    alike = [other for name in others if (other := PurePath(name)) != path and other.name == path.name]
+    alike = [other for other in alike if not _in_package(other)]
+    for count in range(1, len(path.parts)):
+        if all(other.parts[-count:] != path.parts[-count:] for other in alike):
+            return "/".join(path.parts[-count:])
+    return file
+
+
+def place(file: str, line: int, others: frozenset[str] = frozenset()) -> str:
+    """ "model.py:12"."""
+    return f"{short(file, others)}:{line}"
+
+
+def _in_package(path: PurePath) -> tuple[str, ...]:
+    """The path below the folder of installed packages; () if it is not there."""
+    found = [index for index, part in enumerate(path.parts) if part in _PACKAGES]
+    return path.parts[found[-1] + 1 :] if found else ()

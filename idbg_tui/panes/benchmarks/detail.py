@@ -1,0 +1,112 @@
+"""What is known of one benchmark row? Every figure, its samples, the machine, and what was not measured."""
+
+from collections.abc import Callable, Iterator
+
+from idbg.bench.change import Change
+from idbg.reports.bench import milliseconds
+from idbg.reports.bench_plots import NOT_MEASURED, said
+from idbg.schema.bench import EAGER, Latency, Row
+from idbg_tui.format.amounts import counted, size
+from idbg_tui.panes.benchmarks import charts, rows
+from idbg_tui.panes.benchmarks.rows import BAD, DOUBT
+from idbg_tui.state import benching
+from idbg_tui.widgets.lines import clip
+from idbg_tui.widgets.listing import Entry, sentences
+
+_LABEL = 16  # cells
+
+
+def title(row: Row) -> str:
+    return f"{row.program} on {row.backend}"
+
+
+def entries(row: Row, change: Change | None, width: int) -> list[Entry]:
+    """What is wrong or doubtful, the figures, what changed, the samples, the machine."""
+    found: list[Entry] = []
+    if row.status == "failed":
+        found += sentences(f"failed: {rows.reason(row)}", width, BAD)
+    elif row.diff in ("failed", "error"):
+        found += sentences(f"numbers: {rows.numbers(row)}: {rows.reason(row)}".rstrip(": "), width, BAD)
+    for mark in row.marks:
+        found += sentences(f"doubtful: {mark}", width, DOUBT)
+    if change is not None:
+        found += sentences(rows.changed(change), width, rows.style_of(change))
+    found += [_line(label, text) for label, text in _figures(row)]
+    found += _samples(row.latency_ms, width)
+    found += sentences("", width)
+    return found + [_line(label, text) for label, text in _machine(row)]
+
+
+def _line(label: str, text: str) -> Entry:
+    style, words = "dim" if text.startswith(NOT_MEASURED) else "", rows.plain(text)
+    return Entry(lambda width: [(f" {label:<{_LABEL}}", "dim"), (clip(words, width - 1 - _LABEL), style)])
+
+
+def _figures(row: Row) -> Iterator[tuple[str, str]]:
+    what = "training step" if row.kind == "training" else "forward"
+    yield "what", ", ".join(part for part in (what, row.dtype, f"batch {row.batch}" if row.batch else "") if part)
+    if row.backend != EAGER:
+        yield (
+            "cold compile",
+            _or_not(row.cold_compile_s, lambda value: f"{said(value, 's')} to the first result, no cache"),
+        )
+        yield "warm compile", _or_not(row.warm_compile_s, lambda value: f"{said(value, 's')} with the caches filled")
+        yield "speed-up", _or_not(row.speedup, lambda value: f"{value:.3g} x eager's median")
+    yield from _latency("latency", row.latency_ms)
+    if row.kind == "training":
+        yield from _latency("forward alone", row.forward_ms)
+    yield (
+        "throughput",
+        _or_not(
+            row.items_per_s,
+            lambda value: f"{value:,.3g} items a second" if value < 100 else f"{value:,.0f} items a second",
+        ),
+    )
+    yield "peak memory", _or_not(row.peak_bytes, lambda value: f"{size(int(value))} ({value:,} bytes)")
+    if row.backend != EAGER:
+        yield "graphs", _or_not(row.graphs, lambda value: f"{value:,}")
+        yield "graph breaks", _or_not(row.breaks, lambda value: f"{value:,}")
+        unchecked = f"{NOT_MEASURED}: this backend checks no rules" if row.graphs is not None else NOT_MEASURED
+        yield "violations", unchecked if row.violations is None else f"{row.violations:,}"
+        yield "numbers", rows.numbers(row) if row.diff else NOT_MEASURED
+
+
+def _or_not(value: float | None, words: Callable[[float], str]) -> str:
+    return NOT_MEASURED if value is None else words(value)
+
+
+def _latency(label: str, found: Latency | None) -> Iterator[tuple[str, str]]:
+    if found is None:
+        yield label, NOT_MEASURED
+        return
+    yield label, f"median {milliseconds(found.median)}, p95 {milliseconds(found.p95)}"
+    yield "", f"mean {milliseconds(found.mean)} ± {milliseconds(found.std)} (standard deviation)"
+    yield "", f"from {milliseconds(min(found.samples))} to {milliseconds(max(found.samples))}"
+
+
+def _samples(found: Latency | None, width: int) -> Iterator[Entry]:
+    if found is None:
+        return
+    each = f"each the mean of {found.block} calls" if found.block > 1 else "each one call"
+    how = "had settled" if found.settled else "had not settled"
+    warmup = f"after {counted(found.warmup, 'call')} of warm-up: it {how}"
+    yield from sentences("", width)
+    yield from sentences(f"{counted(len(found.samples), 'sample')}, {each}, {warmup}", width, "strong")
+    for drawn in charts.histogram(found.samples, width):
+        yield Entry(lambda _, drawn=drawn: drawn, picture=True)  # type: ignore[misc]
+
+
+def _machine(row: Row) -> Iterator[tuple[str, str]]:
+    machine = row.machine
+    yield "measured", benching.day(row.at)
+    yield "program", row.file
+    yield "its hash", row.program_hash or "none: it is no file"
+    if machine is None:
+        yield "machine", NOT_MEASURED
+        return
+    yield "machine", ", ".join(part for part in (machine.host, machine.device or row.device) if part)
+    yield "threads", f"{machine.threads} of {machine.processors} processors"
+    busy = machine.others
+    yield "others", NOT_MEASURED if busy is None else f"other processes used {100 * busy:.0f} % of the processors"
+    yield "versions", f"torch {machine.torch}, Python {machine.python}, idbg {machine.idbg}"
+    yield "commit", machine.commit or "none: the program is in no git checkout"

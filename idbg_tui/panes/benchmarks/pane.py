@@ -1,0 +1,159 @@
+"""What does compiling buy: how long does each backend take, to compile and to run, and does it compute the same?"""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.schema import bench as records
+from idbg.schema.kernel_times import KernelTime, KernelTimes
+from idbg_tui.messages import BenchAsked, CopyAsked, Flash, KernelChosen
+from idbg_tui.panes.benchmarks import kernel_times
+from idbg_tui.panes.benchmarks import rows as bench_list
+from idbg_tui.panes.benchmarks.kernel_times import KernelHeads
+from idbg_tui.panes.benchmarks.rows import Heads, Item, Told
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.state import benching
+from idbg_tui.state.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Lines, Row, clip
+
+_WHOLE = 400  # cells of a row that is copied
+
+
+class BenchLines(FindableLines):
+    """The tables of measurements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Item] = []
+        self.rows: list[records.Row] = []
+        self.times: KernelTimes | None = None
+
+    def show_items(self, found: list[Item], times: KernelTimes | None = None) -> None:
+        """Show these, with the cursor on the backend that it was on; `times` are those that the kernels are of."""
+        self.times = times
+        before = self.items[self.cursor] if self.cursor < len(self.items) else None
+        if isinstance(before, records.Row):
+            keys = [item.key if isinstance(item, records.Row) else None for item in found]
+            self.cursor = keys.index(before.key) if before.key in keys else self.cursor
+        self.items = found
+        self.rows = [item for item in found if isinstance(item, records.Row)]
+        self.rows_changed()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items)
+
+    def stops(self, index: int) -> bool:
+        return not isinstance(self.items[index], Heads | KernelHeads)
+
+    def row(self, index: int, width: int) -> Row:
+        return self.lit(self._row(self.items[index], width))
+
+    def _row(self, item: Item, width: int) -> Row:
+        match item:
+            case Told():
+                return [(clip(bench_list.plain(item.text), width), item.style)]
+            case Heads():
+                return bench_list.heads(self.rows, width)
+            case records.Row():
+                return bench_list.row(item, self.rows, width)
+            case KernelHeads():
+                return kernel_times.heads(self.times, width) if self.times else []
+            case KernelTime():
+                return kernel_times.row(item, self.times, width) if self.times else []
+
+    def searched(self, index: int) -> str:
+        return "".join(text for text, _ in self._row(self.items[index], _WHOLE))
+
+
+class BenchmarksPane(FindingPane):
+    """The last measurement of each backend, and what is measured now."""
+
+    NUMBER = 6
+    LABEL = "Benchmarks"
+    SHORT = "Bench"
+    HINTS = (("enter", "look into"), ("B", "measure"), ("R", "kernels"), ("T", "on what"), ("C", "charts"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = BenchLines()
+        self._seen: tuple[object, ...] = ()
+        self._elsewhere = ""  # why the timed kernels are not those of the run that is shown
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+
+    def show(self, state: State) -> None:
+        bench = state.bench
+        self._elsewhere = _elsewhere(state)
+        seen = (state.versions.run, bench.waiting, bench.chosen, bench.past, state.target.backend)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._seen = seen
+        self.mark = bench_list.mark(state)
+        found = bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)]
+        self.lines.show_items(found, state.history.kernels.times if state.history.kernels else None)
+
+    # ---------------------------------------------------------------- keys
+
+    async def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        item = self.lines.items[event.index]
+        if isinstance(item, KernelTime):
+            await self._go_to(item)
+            return
+        row = item if isinstance(item, records.Row) else item.row if isinstance(item, Told) else None
+        if row is None:
+            self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
+        else:
+            self.post_message(BenchAsked(benching.key(row)))
+
+    async def _go_to(self, kernel: KernelTime) -> None:
+        """The launch's source and nodes, where what was timed is what is shown."""
+        if self._elsewhere:
+            self.post_message(Flash(self._elsewhere, "warning"))
+            return
+        self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, kernel.handle, kernel.line))
+        await self.run_action("app.pane(2)")
+
+    def action_copy(self) -> None:
+        if not (self.lines.rows or self.lines.times):
+            self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
+            return
+        self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
+
+    def action_copy_all(self) -> None:
+        if not (self.lines.rows or self.lines.times):
+            self.action_copy()
+            return
+        rows = map(self.lines.searched, range(self.lines.row_count))
+        self.post_message(CopyAsked("\n".join(rows), "the measurements"))
+
+
+def _elsewhere(state: State) -> str:
+    timed, shown = state.history.kernels, state.shown
+    if timed is None or state.timed is not None:
+        return ""
+    if shown is None:
+        return "no run is shown whose kernels these are: r compiles"
+    if timed.backend != shown.target.backend:
+        return f"these are kernels of {timed.backend}, and {shown.target.backend} is shown: b chooses the backend"
+    return f"run {shown.number} was compiled since these were timed: R times its kernels"
+
+
+def _why_empty(state: State) -> tuple[str, ...]:
+    if not state.live:
+        program = state.program.label if state.program else "FILE.py"
+        return "this session holds no measurement", f"idbg bench {program} measures"
+    backends = state.bench.backends(state.target)
+    return (
+        f"not measured: B measures {', '.join(backends)}",
+        f"R times each kernel of {state.target.backend}",
+        "T chooses backends, C charts what was measured before",
+    )

@@ -1,0 +1,267 @@
+"""How does one node, or one heading, of a graph read as a line?"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from idbg.analysis.ops import is_overload, short_name
+from idbg.analysis.partition import HOST
+from idbg.schema.code import Kernel
+from idbg.schema.diff import KernelError
+from idbg.schema.graphs import Node
+from idbg.schema.violations import Severity
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg_tui.panes.graph.outline import Heading
+from idbg_tui.widgets.lines import Row, clip, cut, fit
+
+GUTTER = 2
+_SAMPLE = 4000
+_MODULE_DEPTH = 6
+_NUMBER = re.compile(r"(\d+)$")
+_ROLES = {"input": "input", "weight": "weight", "buffer": "buffer", "tangent": "tangent", "saved": "saved"}
+_WIDEST = 100  # cells of a name, however much room there is
+_LEAST_SOURCE = 16  # cells of the user's text after its line; fewer say nothing
+# what is read least gives way first: (column, what it keeps at least); 0 leaves it out whole
+_SHRINK = (
+    ("name", 22), ("op", 14), ("name", 16), ("op", 10), ("line", 0), ("name", 12), ("shape", 16), ("op", 0),
+    ("error", 0), ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("name", 8), ("shape", 0),
+)  # fmt: skip
+# the same where names do not tell the op ("out_1", "x_3")
+_SHRINK_NAMELESS = (
+    ("name", 22), ("op", 14), ("name", 12), ("line", 0), ("op", 10), ("shape", 16), ("name", 8), ("error", 0),
+    ("time", 0), ("kernel", 0), ("shape", 10), ("verdict", 2), ("side", 0), ("shape", 0), ("op", 0),
+)  # fmt: skip
+_GIVE_BACK = ("shape", "name", "op")
+_HEADS = {
+    "name": "node", "op": "op", "shape": "tensor", "verdict": "rule", "side": "runs", "kernel": "kern", "time": "time",
+    "error": "error", "line": "line", "source": "source",
+}  # fmt: skip
+_RIGHT = frozenset({"time", "error", "line"})
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Widths of the columns, in cells; 0 where there is no room for one, or nothing to say in it."""
+
+    name: int = 8
+    op: int = 4
+    shape: int = 4
+    verdict: int = 10
+    side: int = 5
+    kernel: int = 4
+    time: int = 0
+    error: int = 0
+    line: int = 5
+    source: int = 0  # the user's text on that line, where there is room to spare
+    longest: int = 0  # what the names want, however long
+    nameless: bool = False  # names do not tell the op
+
+    @property
+    def total(self) -> int:
+        widths: list[int] = [getattr(self, name) for name in _HEADS]
+        return GUTTER + sum(width + 1 for width in widths if width)
+
+    def within(self, width: int) -> "Columns":
+        """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text."""
+        columns = replace(self, source=0)
+        for column, least in _SHRINK_NAMELESS if self.nameless else _SHRINK:
+            over = columns.total - width
+            if over <= 0:
+                break
+            present = getattr(columns, column)
+            columns = replace(columns, **{column: min(present, max(least, present - over) if least else 0)})
+        for column in _GIVE_BACK:
+            present, room = getattr(columns, column), width - columns.total
+            if present and room > 0:
+                columns = replace(columns, **{column: min(getattr(self, column), present + room)})
+        room = width - columns.total
+        columns = replace(columns, name=max(columns.name, min(self.longest, columns.name + room)))
+        source = min(self.source, width - columns.total - 1)
+        return replace(columns, source=source) if source >= min(_LEAST_SOURCE, self.source) else columns
+
+
+def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
+    """Columns as wide as a whole graph wants them: they stay put while it scrolls. A large graph is sampled."""
+    step = max(1, len(nodes) // _SAMPLE)
+    sample = nodes[::step]
+    names = [len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)]
+    calls = [node for node in sample if node.op.startswith("call")]
+    told = sum(short_name(node.target).strip("_") in node.name for node in calls)
+    line = max((max(len(str(node.line)) + 1, len(_HEADS["line"])) for node in sample if node.line), default=0)
+    return Columns(
+        name=min(40, longest := max(names, default=8)),
+        op=min(28, max((len(op_of(node)) for node in sample), default=4)),
+        shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
+        verdict=0,
+        side=0,
+        kernel=0,
+        line=line,
+        source=max((len(node.code) for node in sample), default=0),
+        longest=min(longest, _WIDEST),
+        nameless=2 * told < len(calls),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _called(target: str) -> str:
+    name = short_name(target)
+    overload = target.rpartition(".")[2]
+    return f"{name}.{overload}" if is_overload(target) and overload not in ("default", name) else name
+
+
+def op_of(node: Node) -> str:
+    """What a node does, in a word: "convolution", "add.Tensor", "weight"."""
+    if node.op == "placeholder":
+        return _ROLES.get(node.role, "input")
+    if node.op == "call_module":
+        return node.module_class or "module"
+    return _called(node.target) if node.op.startswith("call") else node.op
+
+
+def shape_of(node: Node) -> str:
+    """The first tensor's dtype and shape, and how many more there are."""
+    if not node.tensors:
+        return ""
+    more = f" +{len(node.tensors) - 1}" if len(node.tensors) > 1 else ""
+    return f"{node.tensors[0]}{more}"
+
+
+def cut_shape(text: str, width: int) -> str:
+    """A shape in at most `width` cells: dimensions are left out whole, from the middle, never a part of a number."""
+    if len(text) <= width or "[" not in text:
+        return cut(text, width)
+    dtype, _, rest = text.partition("[")
+    inside, _, more = rest.partition("]")
+    dims = inside.split(",")
+    for kept in range(min(len(dims) - 1, width // 2), 0, -1):  # each takes a digit and a comma
+        tail = kept // 2
+        short = [*dims[: kept - tail], MARKS["ellipsis"], *(dims[-tail:] if tail else [])]
+        shown = f"{dtype}[{','.join(short)}]{more}"
+        if len(shown) <= width:
+            return shown
+    shown = f"{dtype}[{MARKS['ellipsis']}]"
+    return shown if len(shown) <= width else cut(dtype, width)
+
+
+def kernel_mark(kernels: Sequence[Kernel]) -> str:
+    """Which kernels compute a node: "k3" for a generated one that ends in _3, "ext" for an extern one, "+" for more."""
+    if not kernels:
+        return ""
+    number = _NUMBER.search(kernels[0].name)
+    mark = f"k{number[1]}" if number and kernels[0].source else "ext"
+    return mark + ("+" if any(kernel.name != kernels[0].name for kernel in kernels) else "")
+
+
+def is_kernel(kernel: Kernel, asked: str) -> bool:
+    """Whether "5", "k5" or a part of its name is what a kernel is called by."""
+    number = _NUMBER.search(kernel.name)
+    wanted = asked.removeprefix("k")
+    if wanted.isdigit():
+        return number is not None and bool(kernel.source) and int(number[1]) == int(wanted)
+    return bool(asked) and asked in kernel.name.lower()
+
+
+def error_mark(errors: Sequence[KernelError]) -> str:
+    """The worst relative error of the kernels that compute a node: "3e-02"; "0"; "" where none was observed."""
+    worst = max((one.error for one in errors if one.error is not None), default=None)
+    return "" if worst is None else f"{worst:.0e}" if worst else "0"
+
+
+def side_mark(side: int | None, *, crosses: bool) -> str:
+    """Where a node runs: "p2", "host", with an arrow where its value goes to another side; "" if that is not known."""
+    if side is None:
+        return ""
+    name = "host" if side == HOST else f"p{side + 1}"
+    return name + MARKS["arrow"] if crosses else name
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What stands in a node's line that the node itself does not know."""
+
+    relation: str = ""  # to the selected node: "input", "user"
+    marked: bool = False
+    severity: Severity | None = None
+    words: str = ""
+    kernel: str = ""
+    error: str = ""  # of the kernels whose first node this is, if they were compared
+    bad: bool = False  # a kernel that computes it is wrong by itself
+    time: str = ""  # of the kernels whose first node this is, if they were measured
+    side: str = ""  # where it runs, if something falls back to the host
+    selected: bool = False
+
+
+def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
+    """One node: gutter, name, op, shape, verdict, partition, kernel with its time and error, line."""
+    dots = MARKS["ellipsis"]
+    indent = _indent(depth)
+    related = {"input": MARKS["up"], "user": MARKS["down"]}.get(facts.relation, " ")
+    arrow = MARKS["dot"] if facts.selected else related
+    computes = node.op.startswith("call")
+    sign = SEVERITY_SIGNS[facts.severity] if facts.severity else ""
+    verdict = f"{sign} {facts.words}" if sign else ""
+    name_width = columns.name - len(indent)
+    return [
+        (MARKS["bar"] if facts.marked else " ", "accent" if facts.marked else ""),
+        (arrow, "accent" if arrow != " " else ""),
+        (indent, "dim"),
+        (fit(node.name, name_width, dots) + " ", "" if computes else "dim"),
+        (_cell(op_of(node), columns.op), "strong" if computes else "dim"),
+        (_cell(cut_shape(shape_of(node), columns.shape), columns.shape), "dim" if not computes else ""),
+        (_cell(verdict, columns.verdict), facts.severity or ""),
+        (_cell(facts.side, columns.side), "dim"),
+        (_cell(facts.kernel, columns.kernel), _kernel_style(facts)),
+        (_cell(facts.time.rjust(columns.time), columns.time), _kernel_style(facts)),
+        (_cell(facts.error.rjust(columns.error), columns.error), _kernel_style(facts)),
+        (_cell((f":{node.line}" if node.line else "").rjust(columns.line), columns.line), "dim"),
+        (clip(node.code, columns.source), "dim"),
+    ]
+
+
+def heads(columns: Columns) -> Row:
+    """The names of the columns, each where its column is."""
+    cells = []
+    for name, head in _HEADS.items():
+        width = getattr(columns, name)
+        cells.append(_cell(head[:width].rjust(width) if name in _RIGHT else head[:width], width))
+    return [(" " * GUTTER, ""), ("".join(cells), "dim")]
+
+
+def _kernel_style(facts: Facts) -> str:
+    return "reject" if facts.bad else "accent" if facts.kernel else ""
+
+
+def heading_row(
+    heading: Heading, broken: Mapping[Severity, int], columns: Columns, *, folded: bool, hides: bool = False
+) -> Row:
+    """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
+
+    With `hides` the selected node is in there, and the heading bears its mark.
+    """
+    dots = MARKS["ellipsis"]
+    start = _indent(heading.depth) + MARKS["closed" if folded else "open"] + " "
+    room = columns.name + (columns.op + 1 if columns.op else 0) - len(start)
+    title = cut(heading.title, room, dots)
+    kind = f"same as {heading.twin}" if heading.twin else heading.kind
+    kind = cut(kind, max(0, room - len(title) - 2), dots)
+    count = heading.last - heading.first
+    nodes = f"{count:,} node" + ("" if count == 1 else "s")
+    worst = next(iter(broken), None)
+    verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
+    return [
+        (f" {MARKS['dot']}" if hides else " " * GUTTER, "accent"),
+        (start, "dim"),
+        (title, "strong"),
+        (fit(f"  {kind}" if kind else "", room - len(title), dots) + " ", "dim"),
+        (_cell(nodes, columns.shape), "dim"),
+        (_cell(verdict, columns.verdict), worst or ""),
+    ]
+
+
+def _indent(depth: int) -> str:
+    return (MARKS["guide"] + " ") * min(depth, _MODULE_DEPTH)
+
+
+def _cell(text: str, width: int) -> str:
+    return fit(text, width, MARKS["ellipsis"]) + " " if width else ""

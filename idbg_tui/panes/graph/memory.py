@@ -1,0 +1,117 @@
+"""What is in memory when the shown graph needs the most of it, largest first?"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from idbg.analysis.liveness import Alive, MemoryProfile
+from idbg.schema.graphs import Graph, Node
+from idbg_tui.format import file_names
+from idbg_tui.format.amounts import and_unsized, column_size, counted, size
+from idbg_tui.format.glyphs import LEVELS, MARKS
+from idbg_tui.panes.graph.columns import cut_shape, op_of, shape_of
+from idbg_tui.panes.source.sheets import why_no_graph
+from idbg_tui.state import stages
+from idbg_tui.state.state import State
+from idbg_tui.widgets.lines import Row, clip, fit
+from idbg_tui.widgets.listing import Entry, sentences
+
+_BAR = 12  # cells
+_WIDE = 100  # cells, from which a row has a bar, and says what the node is
+
+
+def title(state: State) -> str:
+    return "The peak of memory" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+
+
+def entries(state: State, width: int) -> list[Entry]:
+    """The graph's memory over time, and each tensor that is alive at the peak."""
+    graph = state.graph
+    if graph is None:
+        return list(sentences(why_no_graph(state), width, "dim"))
+    profile = state.costs.profile(graph)
+    if profile is None:
+        return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
+    if not profile.alive:
+        unsized = f": {counted(profile.unsized, 'tensor')} of unknown size" if profile.unsized else ""
+        return list(sentences(f"no tensor of this graph takes memory that is known{unsized}", width, "dim"))
+    names = max(len(one.node) for one in profile.alive)
+    shown = _shapes(graph, profile.alive)
+    shapes = max(map(len, shown))
+    found = [*_over_time(profile, width), *sentences(_summary(graph, profile), width)]
+    for other, peak in _elsewhere(state, graph, profile):
+        where = f"{stages.name_of(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
+        found += (Entry(entry.draw, other.node_id(peak.peak_at)) for entry in sentences(where, width, "accent"))
+    found += sentences("", width)
+    return found + [
+        _alive(graph, profile, one, shape, (names, shapes)) for one, shape in zip(profile.alive, shown, strict=True)
+    ]
+
+
+def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
+    """Of each tensor that is alive; of a tuple's, which have one name, the first of that size that is not told yet."""
+    left = {one.node: list(graph.by_name[one.node].tensors) for one in alive}
+    found = []
+    for one in alive:
+        tensors = left[one.node]
+        part = next((tensor for tensor in tensors if tensor.nbytes == one.nbytes), None)
+        if part is not None:
+            tensors.remove(part)
+        found.append(str(part) if part is not None else shape_of(graph.by_name[one.node]))
+    return found
+
+
+def _elsewhere(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[tuple[Graph, MemoryProfile]]:
+    """The graph of the level that needs the most, if it is another one."""
+    if state.peak is not None and state.peak[0] is not graph and state.peak[1].peak_bytes > profile.peak_bytes:
+        yield state.peak
+
+
+def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
+    """One cell for each stretch of nodes: the most that is in memory there, between the least and the most of all."""
+    live, least, top = profile.live_bytes, min(profile.live_bytes), profile.peak_bytes
+    ends = f" {size(least)} ", f" {size(top)}"
+    cells = max(10, min(width - 1 - sum(map(len, ends)), len(live)))
+    bounds = [index * len(live) // cells for index in range(cells + 1)]
+    most = [max(live[first:last], default=least) for first, last in pairwise(bounds)]
+    steps = [LEVELS[(one - least) * (len(LEVELS) - 1) // max(1, top - least)] for one in most]
+    over = [(step, "accent" if one == top else "dim") for step, one in zip(steps, most, strict=True)]
+    yield Entry(lambda _: [(ends[0], ""), *over, (ends[1], "")], picture=True)
+
+
+def _summary(graph: Graph, profile: MemoryProfile) -> str:
+    node = graph.by_name[profile.peak_at]
+    place = next(index for index, other in enumerate(graph.nodes, 1) if other is node)
+    line = f" ({file_names.place(node.file, node.line)})" if node.file else ""
+    given = sum(one.nbytes for one in profile.alive if graph.by_name[one.node].role in ("weight", "buffer"))
+    weights = f"; weights and buffers take {size(given)} of it" if given else ""
+    return (
+        f"{and_unsized(profile.peak_bytes, profile.unsized)} at {node.name}{line}, node {place:,} of "
+        f"{len(graph.nodes):,}: {counted(len(profile.alive), 'tensor')} alive{weights}"
+    )
+
+
+def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: tuple[int, int]) -> Entry:
+    node = graph.by_name[one.node]
+    share = 100 * one.nbytes / profile.peak_bytes
+    bar = MARKS["rule"][0] * max(1, round(_BAR * one.nbytes / profile.alive[0].nbytes))
+
+    def draw(width: int) -> Row:
+        wide = width >= _WIDE
+        name, shape = min(widths[0], 40 if wide else 24), min(widths[1], 26 if wide else 18)
+        start: Row = [
+            (f" {column_size(one.nbytes):>10}  {share:>5.1f} %  ", ""),
+            (f"{bar:<{_BAR}}  " if wide else "", "accent"),
+            (fit(one.node, name) + "  ", "strong"),
+            (fit(op_of(node), 16) + "  " if wide else "", "dim"),
+            (fit(cut_shape(said, shape), shape) + "  ", ""),
+        ]
+        return [*start, (clip(_from(node), width - sum(len(text) for text, _ in start)), "dim")]
+
+    return Entry(draw, graph.node_id(one.node), here=one is profile.alive[0])
+
+
+def _from(node: Node) -> str:
+    """The user's line; of what the graph is given, where it is from."""
+    if node.file:
+        return f"{file_names.place(node.file, node.line)}  {node.code.strip()}"
+    return node.module or (node.target if node.op == "get_attr" else "")

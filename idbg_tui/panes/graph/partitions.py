@@ -1,0 +1,123 @@
+"""Into which partitions do fallbacks to the host cut the shown graph, and what crosses between them?"""
+
+from collections.abc import Callable, Iterator
+
+from idbg.analysis.partition import HOST, Boundary, Partitions
+from idbg.constraints import Findings
+from idbg.schema.graphs import Graph
+from idbg_tui.format.amounts import and_unsized, counted, size
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg_tui.panes.source.sheets import why_no_graph
+from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
+from idbg_tui.state import stages
+from idbg_tui.state.costs import Priced
+from idbg_tui.state.state import State
+from idbg_tui.widgets.lines import Row, clip, cut, fit
+from idbg_tui.widgets.listing import Entry, sentences
+
+_SIDE = 6  # cells: "p12345"
+
+
+def title(state: State) -> str:
+    return "Partitions" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+
+
+def entries(state: State, width: int) -> list[Entry]:
+    """What would help most, then each partition with what crosses into it and out of it, then the host."""
+    graph = state.graph
+    if graph is None:
+        return list(sentences(why_no_graph(state), width, "dim"))
+    findings = state.findings(graph)
+    priced = state.costs.priced(findings)
+    if priced is None:
+        return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
+    found = [*_summary(findings, priced, width)]
+    if priced.partitions is not None and priced.partitions.host:
+        found += [*sentences("", width), *_partitions(state, graph, priced, priced.partitions)]
+    return [*found, *_others(state, graph, width)]
+
+
+def _summary(findings: Findings, priced: Priced, width: int) -> Iterator[Entry]:
+    now, rejects = priced.partitions, findings.by_severity.get("reject", 0)
+    if now is None or not now.host:
+        whole = "" if rejects else ": the graph is one partition"
+        yield from sentences(f"nothing falls back to the host here{whole}", width)
+        yield from _rejected(rejects, width)
+        hint = 'what breaks a rule of severity "fallback" runs on the host; 8 Rules has the severities'
+        yield from sentences(hint, width, "dim")
+        return
+    broken, host = findings.by_severity["fallback"], counted(len(now.host), "call")
+    yield from sentences(f"{partition_words([now])}; {counted(broken, 'violation')}, {host} on the host", width)
+    yield from _rejected(rejects, width)
+    arrow = MARKS["arrow"]
+    if not priced.whole:
+        yield from sentences(f"{arrow} which change would help most is being counted", width, "dim")
+    elif not priced.best:
+        yield from sentences(f"{arrow} {NO_CHANGE}", width, "dim")
+    for change in priced.best:
+        crosses = f", {size(change.bytes)} cross" if change.bytes else ""
+        yield from sentences(f"{arrow} {change.words}{crosses}", width, "accent")
+
+
+def _rejected(rejects: int, width: int) -> Iterator[Entry]:
+    """Partitions are no promise that the graph runs."""
+    if rejects:
+        words = f"{counted(rejects, 'violation')} of severity reject: the accelerator does not take this graph"
+        yield from sentences(f"{SEVERITY_SIGNS['reject']} {words}", width, "reject")
+
+
+def _partitions(state: State, graph: Graph, priced: Priced, now: Partitions) -> Iterator[Entry]:
+    selected = state.selected.name if state.selected else ""
+    sides: dict[int, list[Boundary]] = {}
+    for boundary in now.boundaries:
+        sides.setdefault(boundary.to, []).append(boundary)
+        sides.setdefault(boundary.source, []).append(boundary)
+    for side, names in [*enumerate(now.parts), (HOST, now.host)]:
+        mine = priced.side_of.get(selected) == side
+        yield Entry(_part(side, names, selected=mine), graph.node_id(names[0]))
+        for boundary in sides.get(side, ()) if side != HOST else ():
+            yield Entry(_boundary(boundary, into=boundary.to == side), graph.node_id(boundary.nodes[0]))
+
+
+def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int], Row]:
+    def draw(width: int) -> Row:
+        start: Row = [
+            (f" {MARKS['dot'] if selected else ' '} ", "accent"),
+            (fit("host" if side == HOST else f"p{side + 1}", _SIDE), "fallback" if side == HOST else "strong"),
+            (f"{counted(len(names), 'node'):>14}  ", ""),
+        ]
+        ends = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        return [*start, (cut(ends, width - _taken(start)), "")]
+
+    return draw
+
+
+def _boundary(boundary: Boundary, *, into: bool) -> Callable[[int], Row]:
+    other = boundary.source if into else boundary.to
+    name = "host" if other == HOST else f"p{other + 1}"
+    crosses = and_unsized(boundary.nbytes, boundary.unsized)
+
+    def draw(width: int) -> Row:
+        start: Row = [
+            (f"     {fit(f'from {name}' if into else f'to {name}', _SIDE + 4)}", "dim"),
+            (f"{counted(len(boundary.nodes), 'value'):>11}  {crosses:>10}  ", ""),
+        ]
+        return [*start, (clip(", ".join(boundary.nodes), width - _taken(start)), "dim")]
+
+    return draw
+
+
+def _taken(pieces: Row) -> int:
+    return sum(len(text) for text, _ in pieces)
+
+
+def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
+    """The other graphs of the level that are cut."""
+    for findings, priced in state.priced or ():
+        other, now = findings.graph, priced.partitions
+        if other is graph or now is None or not now.host:
+            continue
+        where = f"{stages.name_of(other.id)} of frame {other.id.frame}: {partition_words([now])}; enter goes there"
+        first = other.node_id(now.host[0])
+        yield from sentences("", width)
+        yield from (Entry(entry.draw, first) for entry in sentences(where, width, "accent"))

@@ -1,0 +1,293 @@
+"""What stands in each row of the graph browser?"""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from idbg.constraints import Findings
+from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.graphs import Graph, GraphId, NodeId
+from idbg.schema.violations import SEVERITIES
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.panes.benchmarks import kernel_times
+from idbg_tui.panes.graph.columns import (
+    Columns,
+    Facts,
+    error_mark,
+    heading_row,
+    is_kernel,
+    kernel_mark,
+    measure,
+    node_row,
+    op_of,
+    side_mark,
+)
+from idbg_tui.panes.graph.outline import Outline, outline
+from idbg_tui.state.costs import Priced
+from idbg_tui.state.rule_checks import Tally
+from idbg_tui.state.state import State
+from idbg_tui.widgets.lines import Lines, Row
+
+RULE_WORDS = {
+    "unsupported_ops": "op",
+    "alignment": "align",
+    "peak_memory": "peak",
+    "weights_memory": "weights",
+    "matmul_tile": "tile",
+    "static_shapes": "static",
+    "constant_operand": "operand",
+    "leading_dims": "leading",
+    "same_dtype": "dtypes",
+    "max_dim": "dim",
+}
+
+_TIME, _ERROR = 6, 5  # cells of "1.23ms" and "3e-02"
+
+
+class GraphLines(Lines):
+    """The rows of one graph: a row is a node's index or `~heading`. What a row says is looked up when it is drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph: Graph | None = None
+        self.outline = Outline([], [], set())
+        self.findings: Findings | None = None
+        self.empty = ""
+        self._state = State()
+        self._rows: list[int] = []
+        self._row_of: dict[int, int] = {}
+        self._matches: Sequence[int] | None = None
+        self._tally: Tally | None = None
+        self._index: dict[str, int] = {}
+        self._inputs: frozenset[str] = frozenset()
+        self._users: frozenset[str] = frozenset()
+        self._marked: frozenset[str] = frozenset()
+        self._selected = -1
+        self._columns = Columns()
+        self._priced: Priced | None = None
+        self._fitted: dict[int, Columns] = {}
+        # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
+        self._first_of: tuple[int, dict[tuple[str, str, str], int]] = (-1, {})
+
+    # ---------------------------------------------------------------- what is shown
+
+    def show_graph(self, graph: Graph | None, folded: set[str] | None) -> None:
+        """Show another graph, with these headings folded (None: as an outline folds them at first)."""
+        self.graph, self.findings, self._tally, self._matches = graph, None, None, None
+        self.outline = outline(graph, folded) if graph else Outline([], [], set())
+        self._index = {node.name: index for index, node in enumerate(graph.nodes)} if graph else {}
+        if graph:
+            headings, owner = self.outline.headings, self.outline.owner
+            depths = [0 if at < 0 else headings[at].depth + 1 for at in owner]
+            self._columns = measure(graph.nodes, depths)
+            self._selected = -1
+        self._fitted.clear()
+        self._first_of = (-1, {})
+        self.lay_out()
+
+    def show_findings(self, findings: Findings, priced: Priced | None) -> None:
+        """Show what the rules say now, and in which partition each node runs, once that was counted."""
+        if findings is self.findings and priced is self._priced:
+            return
+        if findings is not self.findings:
+            self.findings, self._tally = findings, Tally(findings)
+        self._priced = priced
+        # a column stays once it is there: an edit of the rules moves nothing
+        verdict, side = _verdict_width(findings), _side_width(findings, priced)
+        self._widen(verdict=max(self._columns.verdict, verdict), side=max(self._columns.side, side))
+        self.repaint_changes()
+
+    def _widen(self, **widths: int) -> None:
+        columns = replace(self._columns, **widths)  # type: ignore[arg-type]  # they are all cells
+        if columns != self._columns:
+            self._columns = columns
+            self._fitted.clear()
+
+    def show_relations(self, state: State) -> None:
+        """Mark the selected node's inputs and users, and its kernel's nodes; repaints the rows whose mark changes."""
+        self._state = state
+        graph, node = state.graph, state.node
+        compared = state.compared
+        observed = compared is not None and compared is state.shown and compared.diff and compared.diff.kernels
+        timed = state.history.kernels is not None and state.history.kernels.times is not None
+        now = self._columns
+        if state.has_kernels:
+            self._widen(
+                kernel=Columns.kernel, time=max(now.time, _TIME * timed), error=max(now.error, _ERROR * bool(observed))
+            )
+        if self._columns != now:
+            self.repaint_changes()
+        if self._first_of[0] != state.versions.graphs:
+            self._first_of = state.versions.graphs, {}
+        before = self._inputs | self._users | self._marked
+        self._inputs = frozenset(node.inputs) if node else frozenset()
+        self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
+        self._marked = state.marked if state.has_kernels else frozenset()
+        touched = before | self._inputs | self._users | self._marked
+        rows = (self._row_of.get(self._index.get(name, -1)) for name in touched)
+        self._selected, selected = self._index.get(node.name, -1) if node else -1, self._selected
+        places = {self._row_of.get(self._shown_as(index), -1) for index in (selected, self._selected)}
+        self.repaint_rows({*places, *(row for row in rows if row is not None)})
+
+    def _shown_as(self, index: int) -> int:
+        """The row (see `_rows`) that stands for a node: its own, or the outermost folded heading that hides it."""
+        if index < 0 or self._matches is not None:
+            return index
+        hiding = [at for at in self.outline.above(index) if self.outline.headings[at].key in self.outline.folded]
+        return ~hiding[-1] if hiding else index
+
+    def filter(self, matches: Sequence[int] | None) -> None:
+        """Show these nodes only, without headings; None shows all."""
+        self._matches = matches
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Make the rows again, after a fold or a filter."""
+        self._rows = self.outline.rows() if self._matches is None else list(self._matches)
+        self._row_of = {row: place for place, row in enumerate(self._rows)}
+        self.rows_changed()
+
+    # ---------------------------------------------------------------- which row is which
+
+    def node_at(self, row: int) -> int | None:
+        """The index of the node in a row, or None for a heading."""
+        return self._rows[row] if 0 <= row < len(self._rows) and self._rows[row] >= 0 else None
+
+    def heading_of(self, row: int) -> int | None:
+        """The heading in a row, or the one that the row's node stands under; None if there is none."""
+        if not 0 <= row < len(self._rows):
+            return None
+        heading = ~self._rows[row] if self._rows[row] < 0 else self.outline.owner[self._rows[row]]
+        return heading if heading >= 0 else None
+
+    def term(self, word: str) -> Callable[[int], bool] | None:
+        """`k:5` is computed by kernel 5 (or by one of that name), `op:conv` does it, `!reject` breaks a rule of that
+        severity or name, `!` any."""
+        graph, findings = self.graph, self.findings
+        if graph is None:
+            return None
+        if word.startswith("op:"):
+            return lambda index: word[3:] in op_of(graph.nodes[index]).lower()
+        if word.startswith("k:"):
+            names = self._state.computed_by(lambda kernel: is_kernel(kernel, word[2:]))
+            return lambda index: graph.nodes[index].name in names
+        if word.startswith("!") and findings is not None:
+            return lambda index: any(
+                word[1:] in f"{rule.severity} {rule.name} {rule.kind}".lower() for rule, _ in findings.broken_at(index)
+            )
+        return None
+
+    def row_at(self, place: int) -> int | None:
+        """What stands there: a node's index or `~heading`."""
+        return self._rows[place] if 0 <= place < len(self._rows) else None
+
+    def row_that_shows(self, row: int) -> int:
+        """The place of a row, or of the outermost folded heading that hides it."""
+        if row in self._row_of:
+            return self._row_of[row]
+        node = row if row >= 0 else self.outline.headings[~row].first
+        return self._row_of.get(self._shown_as(node), self.cursor)
+
+    def row_of_heading(self, heading: int) -> int:
+        return self._row_of.get(~heading, self.cursor)
+
+    def reveal(self, name: str) -> bool:
+        """Put the cursor on a node, unfolding what hides it. False if a filter leaves it out."""
+        index = self._index.get(name, -1)
+        if index < 0 or (self._matches is not None and index not in self._row_of):
+            return False
+        if self.outline.reveal(index) and self._matches is None:
+            self.lay_out()
+        self.place_cursor(self._row_of[index])
+        return True
+
+    # ---------------------------------------------------------------- rows
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows) or len(self._said)
+
+    @property
+    def _said(self) -> list[str]:
+        """What stands where there is no row, wrapped."""
+        width = max(10, self.line_width - 2)
+        return [line for text in self.empty.splitlines() for line in textwrap.wrap(text, width) or [""]] or [""]
+
+    def columns(self, width: int) -> Columns:
+        """The columns of every row, for a line of this width."""
+        if width not in self._fitted:
+            self._fitted[width] = self._columns.within(width)
+        return self._fitted[width]
+
+    def row(self, index: int, width: int) -> Row:
+        columns = self.columns(width)
+        if not self._rows:
+            return [(f" {self._said[index]}", "dim")]
+        row = self._rows[index]
+        if row < 0:
+            heading = self.outline.headings[~row]
+            broken = self._tally.within(heading.first, heading.last) if self._tally else {}
+            folded = heading.key in self.outline.folded
+            hides = folded and self._selected >= 0 and self._shown_as(self._selected) == row
+            return heading_row(heading, broken, columns, folded=folded, hides=hides)
+        assert self.graph is not None
+        depth = self.outline.depth(row) if self._matches is None else 0
+        return node_row(self.graph.nodes[row], depth, self._facts(self.graph, row), columns)
+
+    def _facts(self, graph: Graph, index: int) -> Facts:
+        name = graph.nodes[index].name
+        broken = self.findings.broken_at(index) if self.findings else ()
+        words = ""
+        if broken:
+            severest = min((rule for rule, _ in broken), key=lambda rule: SEVERITIES.index(rule.severity))
+            words = _word(severest.kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
+        provenance = self._state.provenance if self._state.has_kernels else None
+        kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
+        # a kernel's figures stand once, at the first of its nodes: they are not those of each
+        first = [launch for launch in kernels if self._first(*launch) == index]
+        errors = [error for launch in kernels if (error := self._state.error_of(*launch)) is not None]
+        firsts = [error for launch in first if (error := self._state.error_of(*launch)) is not None]
+        priced = self._priced
+        return Facts(
+            side=side_mark(priced.side_of.get(name), crosses=name in priced.crossing) if priced else "",
+            relation="input" if name in self._inputs else "user" if name in self._users else "",
+            marked=name in self._marked,
+            severity=self.findings.worst_at(index) if self.findings and broken else None,
+            words=words,
+            kernel=kernel_mark([kernel for kernel, _ in kernels]),
+            error=error_mark(firsts),
+            bad=any(error.bad for error in errors),
+            time=kernel_times.mark([time for launch in first if (time := self._state.time_of(*launch)) is not None]),
+            selected=index == self._selected,
+        )
+
+    def _first(self, kernel: Kernel, call: KernelCall) -> int:
+        """The index of the first node of the shown graph that a launch computes; -1 if there is none."""
+        known, key = self._first_of[1], (kernel.frame, kernel.part, f"{call.handle}:{call.line}")
+        if key not in known:
+            provenance, graph = self._state.provenance, self.graph
+            assert provenance is not None and graph is not None
+            below = GraphId(kernel.frame, "post_grad", kernel.part)
+            places = [NodeId(below, name) for name in call.nodes]
+            if graph.id != below:
+                places = [same for place in places for same in provenance.counterparts(place, graph.id)]
+            known[key] = min((self._index[place.name] for place in places if place.name in self._index), default=-1)
+        return known[key]
+
+
+def _word(kind: str) -> str:
+    return RULE_WORDS.get(kind, kind)
+
+
+def _verdict_width(findings: Findings) -> int:
+    """Cells for the longest verdict: a sign, a rule's word, and "+1" where nodes break several; 0 with no violation."""
+    words = max((len(_word(group.rule.kind)) for group in findings.groups), default=0)
+    return min(16, words + 2 + (2 if len(findings.groups) > 1 else 0)) if words else 0
+
+
+def _side_width(findings: Findings, priced: Priced | None) -> int:
+    """Cells for the longest "p12" or "host" with an arrow; 0 where nothing falls back to the host."""
+    if not findings.by_severity.get("fallback"):
+        return 0
+    longest = len(str(priced.partitions.count)) if priced and priced.partitions else 0
+    return 1 + max(3, longest) + len(MARKS["arrow"])

@@ -1,0 +1,63 @@
+"""How does the error grow from kernel to kernel?"""
+
+from collections.abc import Iterator
+from functools import cache
+
+from idbg.schema.diff import DiffReport, KernelError
+from idbg.schema.graphs import NodeId
+from idbg_tui.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg_tui.panes.kernel_diff import rows
+from idbg_tui.panes.kernel_diff.rows import Heads
+from idbg_tui.widgets.charts import Series, log_chart
+from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.listing import Entry, sentences
+
+_LOWEST, _HIGHEST = 8, 16  # rows of the chart
+_LEAST = 1e-10  # relative errors below this are drawn at it: float64's own noise
+_MOST = 1e3  # and those above at this, NaN and infinities too
+
+
+def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
+    """What was found, the chart in about half of the screen's rows, its legend, and the figures that it is of."""
+    seen = [(place, one) for place, one in enumerate(report.kernels, 1) if one.error is not None]
+    if not seen:
+        why = f"{rows.kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
+        return list(sentences(why, width, "dim"))
+    good, bad, eager = MARKS["dot"], VERDICT_SIGNS["failed"], MARKS["separator"]
+    series = [
+        Series(
+            [(place, one.eager_error or 0.0) for place, one in seen if one.eager_error is not None], eager, "fallback"
+        ),
+        Series([(place, one.error or 0.0) for place, one in seen if not one.bad], good, "accent"),
+        Series([(place, one.error or 0.0) for place, one in seen if one.bad], bad, "reject"),
+    ]
+    found = list(_found(report, [one for _, one in seen], width))
+    height = max(_LOWEST, min(_HIGHEST, screen // 2 - 2))
+    chart = log_chart(series, max(width, 40), height, least=_LEAST, most=_MOST)
+    found += [Entry(lambda _, row=row: row, picture=True) for row in chart]  # type: ignore[misc]
+    legend = f"relative RMSE, launch by launch:   {good} kernel   {eager} eager   {bad} bad"
+    found += sentences(legend, width, "dim")
+    found += sentences("", width)
+    columns = cache(lambda width: rows.kernel_columns(report.kernels, width))
+    found.append(Entry(lambda width: rows.heads(Heads(True, rows.narrowed(report)), columns(width)), picture=True))
+    for place, one in enumerate(report.kernels):
+        culprit = place == report.first_bad_kernel
+
+        def draw(width: int, one: KernelError = one, culprit: bool = culprit) -> Row:
+            return rows.kernel_row(one, columns(width), culprit)
+
+        found.append(Entry(draw, _node(one)))
+    return found
+
+
+def _found(report: DiffReport, seen: list[KernelError], width: int) -> Iterator[Entry]:
+    """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
+    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    shown = bad or max(seen, key=lambda one: one.error or 0.0)
+    first, *more = sentences(rows.kernels_said(report), width, "reject" if bad else "")
+    return iter([Entry(first.draw, _node(shown), here=True), *more])
+
+
+def _node(one: KernelError) -> NodeId | None:
+    node = one.node or next(iter(one.nodes), "")
+    return NodeId(one.graph, node) if one.graph and node else None

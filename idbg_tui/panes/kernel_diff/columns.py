@@ -1,0 +1,72 @@
+"""How wide is each column of a comparison's list, and how is a long name told there?"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.widgets.lines import cut, fit
+
+FIGURE = 9  # cells of one figure
+_SIGNS, _GAP = 3, 2  # cells of the sign before a name, and of the blanks before the end
+_ENDS = 40  # cells that the end may ask for
+_HEAD = 6  # cells of the longest word over the names
+_LEAST = 12  # cells of a name, however much the rest wants
+_MIDDLE = 16  # cells that the middle wants, and
+_NAMES = 24  # as many the names, before the middle gets any
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A name, a middle (a shape, a node), those of three figures that `figures` counts, and an end (a place)."""
+
+    width: int
+    name: int
+    middle: int
+    figures: Sequence[int]
+    names: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], middles: Iterable[str], ends: Iterable[str], width: int, figures: Sequence[int]
+    ) -> "Columns":
+        """Figures are never cut; then come the ends, then the names, then the middles."""
+        end = min(max(map(len, ends), default=0), _ENDS)
+        left = width - _SIGNS - 1 - len(figures) * (FIGURE + 1) - _GAP - end
+        name = min(max([_HEAD, *map(len, names)]), max(left - _MIDDLE, min(left, _NAMES), _LEAST))
+        wanted = max(map(len, middles), default=0)
+        middle = min(wanted + 1, left - name) if wanted and left - name > min(wanted, _MIDDLE // 2) else 0
+        return cls(width, name, middle, figures, told_apart(names, name))
+
+    def named(self, name: str) -> str:
+        """A name in its column."""
+        return fit(self.names.get(name, name), self.name)
+
+    def figured(self, words: Sequence[str]) -> str:
+        """Those of the three figures, or of the words over them, that are shown."""
+        return "".join(f"{words[at]:>{FIGURE + 1}}" for at in self.figures)
+
+
+def told_apart(names: Sequence[str], width: int) -> dict[str, str]:
+    """Each name in at most `width` cells: cut in its middle, or, where that makes two alike, around what differs."""
+    shown = {name: cut(name, width) for name in names}
+    long = [name for name in shown if len(name) > width]
+    if len({shown[name] for name in long}) < len(long):
+        first, last = _alike(long), _alike([name[::-1] for name in long])
+        shown |= {name: _around(name, first, len(name) - last, width) for name in long}
+    return shown
+
+
+def _alike(names: Iterable[str]) -> int:
+    """With how many letters do all of them begin?"""
+    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
+
+
+def _around(name: str, first: int, end: int, width: int) -> str:
+    """The name from before `first` to after `end`, in the middle of `width` cells."""
+    dots = MARKS["ellipsis"]
+    room = width - 2 * len(dots)
+    spare = max(0, room - (end - first))
+    start = max(0, min(first - spare // 2, len(name) - room))
+    stop = max(end, start + room)
+    return (dots if start else "") + cut(name[start:stop], room) + (dots if stop < len(name) else "")

@@ -1,0 +1,258 @@
+"""Where do the run's numbers go wrong: in which outputs, gradients and kernels?"""
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg.schema.graphs import NodeId
+from idbg_tui.format.failures import headline
+from idbg_tui.format.glyphs import VERDICT_SIGNS
+from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen
+from idbg_tui.panes.kernel_diff import rows as diff_list
+from idbg_tui.panes.kernel_diff.columns import Columns
+from idbg_tui.panes.kernel_diff.rows import Heads, Item, Told
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.state.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Lines, Row, clip
+from idbg_tui.widgets.search import SearchLine
+
+_WHOLE = 400  # cells of a row that is copied
+
+
+class DiffLines(FindableLines):
+    """The rows of one report."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Item] = []  # of `_found`, each sentence on as many rows as it takes
+        self.culprit: KernelError | None = None
+        self.empty = ""
+        self._found: list[Item] = []
+        self._columns: dict[int, tuple[Columns, Columns]] = {}  # by width: of outputs, of kernels
+
+    def show_items(self, found: list[Item], culprit: KernelError | None, empty: str) -> None:
+        self._found, self.culprit, self.empty = found, culprit, empty
+        self._lay()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self._lay()
+
+    def _lay(self) -> None:
+        """Lay the items out as rows; the cursor stays on its item."""
+        here = self.items[self.cursor] if self.cursor < len(self.items) else None
+        width = self.line_width
+        self._columns.clear()
+        self.items = [row for one in self._found for row in (one.rows(width) if isinstance(one, Told) else [one])]
+        if here is not None and not isinstance(here, Told | Heads):
+            self.cursor = next((row for row, one in enumerate(self.items) if one == here), self.cursor)
+        self.rows_changed()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items) or 1
+
+    def stops(self, index: int) -> bool:
+        return not self.items or not isinstance(self.items[index], Heads)
+
+    def row(self, index: int, width: int) -> Row:
+        if not self.items:
+            return [(f" {clip(self.empty, width - 1)}", "dim")]
+        return self.lit(self._row(self.items[index], width))
+
+    def _row(self, item: Item, width: int) -> Row:
+        if width not in self._columns:
+            self._columns[width] = (
+                diff_list.tensor_columns(self.items, width),
+                diff_list.kernel_columns(self.items, width),
+            )
+        tensors, kernels = self._columns[width]
+        match item:
+            case Told():
+                return [(clip(item.text, width), item.style)]
+            case Heads():
+                return diff_list.heads(item, kernels if item.kernels else tensors)
+            case TensorDiff():
+                return diff_list.tensor_row(item, tensors)
+            case KernelError():
+                return diff_list.kernel_row(item, kernels, item is self.culprit)
+
+    def searched(self, index: int) -> str:
+        return "".join(text for text, _ in self._row(self.items[index], _WHOLE)) if self.items else ""
+
+    def action_forget(self) -> None:
+        self.post_message(SearchLine.Sought("", done=True))
+
+
+class KernelDiffPane(FindingPane):
+    """The comparison of the run in hand, or of the last that was compared."""
+
+    NUMBER = 5
+    LABEL = "KernelDiff"
+    SHORT = "Diff"
+    HINTS = (
+        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart")),
+        *(("/", "filter"), ("o", "order"), ("f", "failed")),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "order", show=False),
+        Binding("f", "failed", show=False),
+        Binding("t", "look('chart')", show=False),
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = DiffLines()
+        self._seen: tuple[object, ...] = ()
+        self._order = diff_list.ORDERS[0]
+        self._failed_only = False
+        self._query = ""
+        self._state: State | None = None
+        self._landed: DiffReport | None = None  # whose first bad kernel the cursor was put on
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+
+    def show(self, state: State) -> None:
+        compared = state.compared
+        report = compared.diff if compared else None
+        seen = (report, state.versions.run, self._order, self._failed_only, self._query)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._state = state
+        self._seen = seen
+        if report is None or compared is None:
+            self.mark = ""
+            self.lines.show_items([], None, _why_empty(state))
+            return
+        found = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
+        if (now := _since(state)) is not None:
+            found.insert(0, now)
+        first = report.first_bad_kernel
+        culprit = None if first is None else report.kernels[first]
+        self.lines.show_items(found, culprit, "")
+        if report is not self._landed:
+            self._landed = report
+            self._land(culprit)
+        self.mark = VERDICT_SIGNS[diff_list.LOOKS[report.verdict]]
+
+    def _land(self, culprit: KernelError | None) -> None:
+        """A new comparison: the cursor goes to the first bad kernel, and, if the user waits for it here, all else."""
+        row = next((row for row, item in enumerate(self.lines.items) if item is culprit), None)
+        if culprit is None or row is None:
+            return
+        self.lines.place_cursor(row)
+        if self.has_pseudo_class("focus-within") and self._is_shown(culprit):
+            self._go_to(culprit)
+
+    # ---------------------------------------------------------------- keys
+
+    async def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        item = self.lines.items[event.index] if self.lines.items else None
+        match item:
+            case KernelError() if self._is_shown(item):
+                self._go_to(item)
+                await self.run_action("app.pane(2)")
+            case KernelError():
+                self.post_message(Flash("another run is shown than was compared: D compares again", "warning"))
+            case TensorDiff():
+                self.post_message(DiffAsked("tensor", item.name))
+            case Told(failed=str(side)):
+                self.post_message(DiffAsked("failure", side))
+            case _:
+                self.post_message(Flash("enter on an output looks into it, on a kernel goes to its source"))
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        item = self.lines.items[event.index] if self.lines.items else None
+        if isinstance(item, KernelError) and self._is_shown(item):
+            self._go_to(item)
+
+    def _is_shown(self, kernel: KernelError) -> bool:
+        """Whether the run that is shown has this very launch: it is the compared one, or its code is the same."""
+        state = self._state
+        compared = state.compared if state else None
+        if state is None or compared is None:
+            return False
+        return state.shown is compared or state.has_code_of(compared, kernel.frame, kernel.part)
+
+    def _go_to(self, kernel: KernelError) -> None:
+        if kernel.graph is not None and (kernel.node or kernel.nodes):
+            self.post_message(NodeChosen(NodeId(kernel.graph, kernel.node or kernel.nodes[0])))
+        if not kernel.by_halves:
+            launch = kernel.handle, kernel.wrapper_line
+            self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
+
+    def action_look(self, what: str) -> None:
+        self.post_message(DiffAsked(what))
+
+    def action_order(self) -> None:
+        orders = diff_list.ORDERS
+        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
+        self._again(f"in order: {self._order}")
+
+    def action_failed(self) -> None:
+        self._failed_only = not self._failed_only
+        self._again("only what failed; f shows all" if self._failed_only else "all outputs and kernels")
+
+    def _again(self, said: str) -> None:
+        if self._state is not None:
+            self.show(self._state)
+        if said:
+            self.post_message(Flash(said))
+
+    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+        """List only what has the text; the cursor goes to the first of it."""
+        event.prevent_default()  # other panes find, where this one filters
+        event.stop()
+        self._query = event.text
+        entered = event.text and event.done
+        self._again(f"only outputs and kernels with {event.text}; esc shows all" if entered else "")
+        self.lines.find(event.text, self.lines.cursor)
+        first = (row for row, item in enumerate(self.lines.items) if isinstance(item, TensorDiff | KernelError))
+        if event.text:
+            self.lines.place_cursor(next(first, 0))
+        if event.done:
+            self.lines.focus()
+
+    def action_copy(self) -> None:
+        if not self.lines.items:
+            self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
+            return
+        self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
+
+    def action_copy_all(self) -> None:
+        if not self.lines.items:
+            self.action_copy()
+            return
+        rows = map(self.lines.searched, range(self.lines.row_count))
+        self.post_message(CopyAsked("\n".join(rows), "the comparison"))
+
+
+def _why_empty(state: State) -> str:
+    run = state.run
+    if run is not None and run.comparison is not None and run.ended is None:
+        return f"comparing: {run.side or 'starting'}"
+    if not state.live:
+        return "this session holds no comparison"
+    return "not compared: d holds the outputs against eager and float64, D each kernel too"
+
+
+def _since(state: State) -> Told | None:
+    """What is not in the comparison that is shown."""
+    run, compared = state.run, state.compared
+    if run is None or compared is None or run is compared:
+        return None
+    if run.comparison is not None and run.ended is None:
+        return Told(f" comparing again: {run.side or 'starting'}; this is run {compared.number}", "accent")
+    if run.failure is not None and run.comparison is not None:
+        said = f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}"
+        return Told(said, "reject", failed="")
+    return Told(f" this is run {compared.number}; run {run.number} was not compared: d compares", "dim")

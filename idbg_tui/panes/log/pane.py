@@ -1,0 +1,174 @@
+"""What has happened, and what did the programs print?"""
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.schema import verdict
+from idbg_tui.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg_tui.messages import CopyAsked, EditorAsked, LineChosen
+from idbg_tui.panes.log.narration import Told
+from idbg_tui.panes.log.rows import LogLines
+from idbg_tui.panes.log.wrapping import LogRows
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.state.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Row
+
+_STEP = 16  # columns that one key scrolls sideways
+_EMPTY = Told("nothing has happened yet: r compiles the program", "dim")
+
+
+class LogPane(FindingPane):
+    """The session's events in words, with the output of the programs.
+
+    It follows the end until the cursor leaves it, or a run fails: then it stays where the failure begins, since what
+    went wrong stands above the traceback. The next run is followed again.
+    """
+
+    NUMBER = 7
+    LABEL = "Log"
+    HINTS = (("/", "find"), ("y", "copy block"), ("Y", "copy all"), ("G", "follow"), ("c", "cancel"))
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._log = LogLines()
+        self._taken = 0
+        self._shown = -1
+
+    def compose(self) -> ComposeResult:
+        yield _Rows(self._log)
+
+    def show(self, state: State) -> None:
+        """Append what is new; a session that begins again begins a new log."""
+        if state.versions.log == self._shown or not self.is_mounted:
+            return
+        self._shown = state.versions.log
+        rows = self.query_one(_Rows)
+        if len(state.events) < self._taken:
+            self._log = LogLines()
+            rows.restart(self._log)
+            self._taken = 0
+        log = self._log
+        runs, failed, followed = log.runs, log.failed, rows.follows
+        log.take(state.events[self._taken :], state.history.runs)
+        self._taken = len(state.events)
+        if log.runs > runs:
+            failed, followed = None, True
+        rows.grew(follow=followed, stop=log.failed if failed is None else None)
+        run = state.run
+        self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and verdict.looks(run) == "failed") else ""
+
+
+class _Rows(FindableLines):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "sideways(-1)", show=False),
+        Binding("right,l", "sideways(1)", show=False),
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+        Binding("e", "edit", show=False),
+    ]
+
+    def __init__(self, log: LogLines) -> None:
+        super().__init__()
+        self._column = 0
+        self.restart(log)
+
+    def restart(self, log: LogLines) -> None:
+        """Show another log."""
+        self.text = log
+        self._laid = LogRows(log)
+
+    @property
+    def row_count(self) -> int:
+        return max(1, len(self._laid))
+
+    @property
+    def follows(self) -> bool:
+        """The cursor is on the last line: new ones take it along."""
+        return self.cursor >= len(self._laid) - 1
+
+    def row(self, index: int, width: int) -> Row:
+        if not len(self._laid):
+            return [(" " + _EMPTY.text, _EMPTY.style)]
+        line, text, _ = self._laid.piece(index)
+        stream = f"{MARKS['guide']} " if line.stream else ""
+        room = width - 1 - len(stream)
+        text = text[self._column :]
+        if len(text) > room:
+            text = text[: room - 1] + MARKS["ellipsis"]
+        row = [(f" {stream}", "fallback" if line.stream == "stderr" else "dim"), (text, line.told.style)]
+        return self.lit(row)
+
+    def searched(self, index: int) -> str:
+        if not len(self._laid):
+            return ""
+        line, _, begins = self._laid.piece(index)
+        return line.told.text if begins else ""
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap anew, with the cursor on the line where it was."""
+        follows = self.follows
+        line = self._line
+        self._lay()
+        self.cursor = len(self._laid) - 1 if follows else self._laid.row_of(line)
+        self.rows_changed()
+
+    @property
+    def _line(self) -> int:
+        """The index of the cursor's line in the log."""
+        return self._laid.line_of(self.cursor) if len(self._laid) else 0
+
+    def _lay(self) -> int:
+        return self._laid.lay(self.line_width - 1)
+
+    def grew(self, *, follow: bool, stop: int | None) -> None:
+        """Lines were added at the end, and some may have gone from the front: what is read stays where it is.
+
+        With `follow` the cursor goes to the end, or to the line `stop` and that line to the top.
+        """
+        gone = self._lay()
+        top = None if stop is None else self._laid.row_of(stop)
+        if follow:
+            self.cursor = len(self._laid) - 1 if top is None else top
+        elif gone:
+            self.cursor = max(0, self.cursor - gone)
+            self.scroll_to(y=max(0, self.scroll_offset.y - gone), animate=False, immediate=True)
+        self.rows_changed()
+        if follow and top is not None:
+            self.scroll_to(y=top, animate=False, immediate=True, force=True)
+        elif follow:
+            self.show_cursor()
+
+    def action_sideways(self, side: int) -> None:
+        self._column = max(0, self._column + side * _STEP)
+        self.refresh()
+
+    def action_open(self) -> None:
+        told = self.text.lines[self._line].told if self.text.lines else _EMPTY
+        if told.file:
+            self.post_message(LineChosen(told.file, told.line, jump=True))
+
+    async def action_edit(self) -> None:
+        """The line that the log tells of here, else what `e` opens elsewhere."""
+        told = self.text.lines[self._line].told if self.text.lines else _EMPTY
+        if told.file:
+            self.post_message(EditorAsked(told.file, told.line))
+        else:
+            await self.run_action("app.edit")
+
+    def action_copy(self) -> None:
+        if self.text.lines:
+            block = self.text.block(self._line)
+            self.post_message(CopyAsked("\n".join(block), _lines(len(block))))
+
+    def action_copy_all(self) -> None:
+        texts = [line.told.text for line in self.text.lines]
+        if texts:
+            self.post_message(CopyAsked("\n".join(texts), _lines(len(texts))))
+
+
+def _lines(count: int) -> str:
+    return f"{count} line{'' if count == 1 else 's'}"

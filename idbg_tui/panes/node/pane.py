@@ -1,0 +1,146 @@
+"""What is the selected node, whole, and where can one go from it?"""
+
+import textwrap
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.panes.node.facts import Fact, facts
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.source.sheets import why_no_graph
+from idbg_tui.state.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Lines, Row
+
+_LABEL = 11  # cells: "⚠ fallback" and a blank
+_NOT_YET = Fact("", "no node is selected", "dim")
+
+
+class NodePane(FindingPane):
+    """Everything about the selected node, unabridged; enter on an input, a user or another stage goes there."""
+
+    NUMBER = 3
+    LABEL = "Node"
+    HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("x", "repro"), ("/", "find"), ("y", "copy"))
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._seen: tuple[object, ...] = ()
+        self._facts: list[Fact] = []
+
+    def compose(self) -> ComposeResult:
+        yield _Rows()
+
+    def show(self, state: State) -> None:
+        """Show the selected node from its top; one whose facts alone changed keeps the cursor."""
+        versions = state.versions
+        seen = (versions.graphs, versions.selection, versions.rules, versions.run, versions.costs)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._seen = seen
+        found = facts(state) or [Fact("", f"no node is selected: {why_no_graph(state)}", "dim")]
+        name = state.node.name if state.node else ""
+        broken = state.violations_of(state.selected) if state.selected else []
+        signs = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
+        self.mark = signs
+        self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))
+        if found != self._facts:
+            same = self._facts[:1] == found[:1]
+            self._facts = found
+            self.query_one(_Rows).take(found, keep=same)
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        fact = self.query_one(_Rows).fact_at(event.index)
+        if fact.node is not None:
+            self.post_message(NodeChosen(fact.node, jump=True))
+        elif fact.kernel is not None:
+            kernel, call = fact.kernel, fact.call
+            launch = (call.handle, call.line) if call else ()
+            self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
+        elif fact.file:
+            self.post_message(EditorAsked(fact.file, fact.line))
+
+
+class _Rows(FindableLines):
+    """Facts, wrapped to the width."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts: list[Fact] = [_NOT_YET]
+        self._rows: list[tuple[str, str, Fact]] = []
+        self._width = 0
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, width: int) -> Row:
+        label, text, fact = self._rows[index]
+        style = "accent" if not fact.style and (fact.node or fact.kernel) else fact.style
+        name, gap, rest = text.partition("  ")
+        sign = fact.style if label and fact.style not in ("strong", "dim") else "dim"
+        if not self._labelled:
+            return self.lit([(" " + text, style)])
+        row = [(f" {label:<{_LABEL}}", sign), (name, style), (gap + rest, "" if style == "accent" else style)]
+        return self.lit(row)
+
+    @property
+    def _labelled(self) -> bool:
+        """False for the sentence that stands where there is no node."""
+        return any(fact.label for fact in self._facts)
+
+    def searched(self, index: int) -> str:
+        label, text, _ = self._rows[index]
+        return f"{label} {text}"
+
+    def action_copy(self) -> None:
+        if self._labelled:
+            fact = self.fact_at(self.cursor)
+            self.post_message(CopyAsked(fact.copied or fact.text, "this fact"))
+
+    def action_copy_all(self) -> None:
+        if not self._labelled:
+            return
+        texts = [f"{fact.label:<{_LABEL}}{fact.text}".rstrip() for fact in self._facts]
+        self.post_message(CopyAsked("\n".join(texts), "all that is known of this node"))
+
+    def fact_at(self, index: int) -> Fact:
+        return self._rows[index][2]
+
+    def take(self, found: list[Fact], *, keep: bool) -> None:
+        """Show other facts; `keep` leaves the cursor and the scroll where they are."""
+        self._facts = found
+        self._wrap()
+        if not keep:
+            self.cursor = 0
+            self.scroll_to(y=0, animate=False, immediate=True)
+        self.rows_changed()
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self.size.width != self._width:
+            self._wrap()
+            self.rows_changed()
+
+    def _wrap(self) -> None:
+        self._width = self.size.width
+        room = max(self._width - (_LABEL if self._labelled else 0) - 2, 20)
+        self._rows = [
+            (fact.label if number == 0 else "", text, fact)
+            for fact in self._facts
+            for number, text in enumerate(_wrapped(fact.text, room))
+        ]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False, drop_whitespace=True) or [""]

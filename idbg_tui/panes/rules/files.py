@@ -1,0 +1,88 @@
+"""Which file or preset do rules belong to, and how are they saved so that no file is ever half of it?"""
+
+import os
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from idbg.accelerators import model, toml_text
+from idbg.accelerators.watch import rules_for
+from idbg.schema.errors import IdbgError, OutputError
+from idbg.schema.programs import Target
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where rules come from (a preset's name or a path), the text as it is there, and the file if it is the user's."""
+
+    origin: str = ""
+    saved: str = ""
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """ "mock.toml"."""
+        name = Path(self.origin).name or "no accelerator"
+        return name if name.endswith(".toml") or not self.origin else f"{name}.toml"
+
+    @property
+    def label(self) -> str:
+        """What the user calls it: a preset by its name, a file by its file name."""
+        return self.name if self.path else self.name.removesuffix(".toml")
+
+    @property
+    def new_path(self) -> Path:
+        """Where an accelerator that is made of this one goes: the working folder."""
+        return Path(f"{Path(self.origin or 'rules').stem.removesuffix('-edited')}-edited.toml")
+
+    def is_file(self, origin: str) -> bool:
+        """Whether this is the user's own file at that path."""
+        return self.path is not None and self.path.absolute() == Path(origin).absolute()
+
+
+def home_of(origin: str, text: str) -> Home:
+    """The home of a text that was just read from there, or written there."""
+    path = Path(origin)
+    mine = path.suffix == ".toml" and path.is_file() and model.PRESETS not in path.absolute().parents
+    return Home(origin, text, path if mine else None)
+
+
+def home_of_target(target: Target) -> Home:
+    """The home of a text that was edited before we looked: the target's accelerator as it is now."""
+    try:
+        text, path = rules_for(replace(target, rules=""))
+    except IdbgError:
+        return Home(target.accelerator)
+    return home_of(str(path or target.accelerator), text)
+
+
+def named(text: str, name: str) -> str:
+    """The text with another name of the accelerator."""
+    place = next((place for place in toml_text.places(text) if (place.table, place.key) == ("", "name")), None)
+    if place is None:
+        return f"name = {toml_text.spelled(name)}\n{text}"
+    if tomllib.loads(f"v = {text[place.start : place.end]}")["v"] == name:
+        return text
+    return toml_text.replaced(text, place, toml_text.spelled(name))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step, with the permissions that it had. Raises OutputError; then nothing has changed."""
+    draft = ""
+    try:
+        target = path.resolve()  # a link stays one
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
+        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=".idbg-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(draft, mode)
+        os.replace(draft, target)
+    except (OSError, ValueError, RuntimeError) as error:
+        if draft:
+            Path(draft).unlink(missing_ok=True)
+        hint = "give another path" if path.parent.is_dir() else "make the folder first"
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"{path} cannot be written: {reason}", hint=hint) from None

@@ -1,0 +1,293 @@
+"""What does the form of the rules look like, and which key changes which of its rows?"""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from idbg.schema.errors import AcceleratorError
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.panes.rules import form as rule_form
+from idbg_tui.panes.rules import steps
+from idbg_tui.panes.rules import words as rule_words
+from idbg_tui.panes.rules.form import Count, Form, Row
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Row as Pieces
+from idbg_tui.widgets.lines import clip, fit
+
+_NAME = 18  # cells of a rule's name where there is little room
+_KEY = 12  # cells of a key's
+_TYPED = 80  # characters of a list that can still be typed in one line
+
+
+class RuleRows(FindableLines):
+    """One row a rule; an open one has a row for each key below it, and an open list one for each value it can hold."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "switch", show=False),
+        Binding("plus", "step(True)", show=False),
+        Binding("minus", "step(False)", show=False),
+        Binding("right,l", "inward", show=False),
+        Binding("left,h", "outward", show=False),
+        Binding("D,delete", "remove", show=False),
+        Binding("escape", "close", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    class ValueAsked(Message):
+        """The user wants to type the value of a row's key."""
+
+        def __init__(self, form: Form, row: Row) -> None:
+            super().__init__()
+            self.form, self.row = form, row
+
+    class LineAsked(Message):
+        """The user wants to write at this 1-based line of the text."""
+
+        def __init__(self, line: int) -> None:
+            super().__init__()
+            self.line = line
+
+    def __init__(self, edit: Callable[[str], object]) -> None:
+        """`edit` takes another text. No message: the next key of a burst must find the text that this one made."""
+        super().__init__()
+        self._edit = edit
+        self.form = Form("", (), {})
+        self.rows: list[Row] = []
+        self.wrong = 0  # the line of a mistake in the text: the rows are those of the last good one
+        self._counts: dict[str, Count] = {}
+        self._warned: set[tuple[int, str]] = set()
+        self._opened: set[tuple[str, str]] = set()
+        self._names = self._severities = 0  # cells of the longest
+
+    # ---------------------------------------------------------------- what is shown
+
+    @property
+    def row_count(self) -> int:
+        return len(self.rows) or 1
+
+    @property
+    def selected(self) -> Row | None:
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
+
+    def show_text(self, text: str) -> None:
+        """Show the rules of a text; where it has a mistake, the last good ones stay, and cannot be changed."""
+        try:
+            form = rule_form.read(text)
+        except AcceleratorError as error:
+            self.wrong = error.line or 1
+            self.rows_changed()
+            return
+        self.wrong = 0
+        if len(form.rules) == len(self.form.rules):  # a rule with another name is still the same row
+            names = {old.name: new.name for old, new in zip(self.form.rules, form.rules, strict=True)}
+            self._opened = {(names.get(name, name), key) for name, key in self._opened}
+        self.form = form
+        self._lay()
+
+    def show_counts(self, counts: dict[str, Count], warned: Collection[int]) -> None:
+        """Show how many violations each rule finds, and mark the rules and keys on these lines of the text."""
+        self._counts, self._warned = counts, {self.form.at(line) for line in warned}
+        self.repaint_changes()
+
+    def select_line(self, line: int) -> None:
+        """Put the cursor on the rule that this 1-based line is in."""
+        number, key = self.form.at(line)
+        ours = [at for at, row in enumerate(self.rows) if row.number == number and row.key in ("", key)]
+        self.place_cursor(ours[-1 if key else 0] if ours else 0)
+
+    def select_new(self, number: int) -> None:
+        """Open a rule and put the cursor on it."""
+        if number < len(self.form.rules):
+            self._opened.add((self.form.rules[number].name, ""))
+            self._lay()
+            self.place_cursor(next(at for at, row in enumerate(self.rows) if row.number == number))
+
+    def _lay(self) -> None:
+        """Make the rows anew, with the cursor on the row where it was."""
+        place = self.selected.place if self.selected else None
+        self.rows = rule_form.rows(self.form, self._opened)
+        self._names = max((len(rule.name) for rule in self.form.rules), default=0)
+        self._severities = max((len(rule.severity) for rule in self.form.rules), default=0)
+        self.cursor = next((at for at, row in enumerate(self.rows) if row.place == place), self.cursor)
+        self.rows_changed()
+
+    def row(self, index: int, width: int) -> Pieces:
+        if not self.rows:
+            return [(clip(" no rules: everything is accepted; A adds one", width), "dim")]
+        row = self.rows[index]
+        return self.lit(self._row(row, width))
+
+    def searched(self, index: int) -> str:
+        """All that a row says of its rule, and the rule's kind."""
+        if not self.rows:
+            return ""
+        row, rule = self.rows[index], self.rows[index].rule
+        if row.key:
+            return f"{row.key} {row.choice or rule_words.value_words(rule, row.key)}"
+        return f"{rule.name} {rule.kind} {SEVERITY_SIGNS[rule.severity]} {rule.severity} {rule_words.summary(rule)}"
+
+    def find(self, text: str, start: int) -> int:
+        count = super().find(text, start)
+        self.post_message(self.Moved(self, self.cursor))
+        return count
+
+    def _row(self, row: Row, width: int) -> Pieces:
+        if row.choice:
+            return [(f"       {MARKS['on' if row.on else 'off']} ", "accent"), (row.choice, "" if row.on else "dim")]
+        return self._key(row, width) if row.key else self._rule(row, width)
+
+    def _rule(self, row: Row, width: int) -> Pieces:
+        rule, dim = row.rule, not row.on or bool(self.wrong)
+        fold = MARKS["open" if (rule.name, "") in self._opened else "closed"]
+        warned = "!" if row.number in {number for number, _ in self._warned} else " "
+        start: Pieces = [
+            (f"{fold} ", "dim"),
+            (MARKS["on" if row.on else "off"], "dim" if dim else "accent"),
+            (warned, "fallback"),
+            (fit(rule.name, min(self._names, max(_NAME, width // 3))), "dim" if dim else "strong"),
+            (f" {SEVERITY_SIGNS[rule.severity]} {rule.severity:{self._severities}} ", "dim" if dim else rule.severity),
+        ]
+        end = self._count(row)
+        room = width - sum(len(text) for text, _ in (*start, *end)) - 1
+        return [*start, (_filled(rule_words.summary(rule), room) + " ", "dim" if dim else ""), *end]
+
+    def _count(self, row: Row) -> Pieces:
+        """ " 12 +3 -1": right-aligned, what changed in columns of its own where anything did."""
+        numbers = max((len(f"{count.found:,}") for count in self._counts.values()), default=0)
+        changes = max((len(_change(count)) for count in self._counts.values()), default=0)
+        count = self._counts.get(row.rule.name)
+        if count is None:
+            return [(" " * (numbers + changes), "")]
+        found = f"{count.found:,}".rjust(numbers)
+        return [(found, row.rule.severity if count.found else "dim"), (_change(count).ljust(changes), "accent")]
+
+    def _key(self, row: Row, width: int) -> Pieces:
+        listed = bool(rule_form.options(row))
+        fold = MARKS["open" if (row.rule.name, row.key) in self._opened else "closed"] if listed else " "
+        mark = "!" if (row.number, row.key) in self._warned else " "
+        start = f"   {fold} "
+        value = rule_words.value_words(row.rule, row.key)
+        style = "" if (row.number, row.key) in self.form.lines and not self.wrong else "dim"
+        room = width - len(start) - _KEY - 2
+        return [(start, "dim"), (mark, "fallback"), (f"{row.key:{_KEY}} ", style), (clip(value, room), style)]
+
+    # ---------------------------------------------------------------- what keys do
+
+    def _change(self, do: Callable[[Form, Row], str | None], otherwise: str) -> bool:
+        """Put the text in force that a key makes of the selected row; say why not where there is none."""
+        row = self.selected
+        if row is None:
+            return False
+        if self.wrong:
+            self._say(f"line {self.wrong} of the text has a mistake: m goes there, ^z takes the last edit back")
+            return False
+        try:
+            text = do(self.form, row)
+        except AcceleratorError as error:
+            self._say(f"{error.message}: {error.hint}" if error.hint else error.message)
+            return False
+        if text is None:
+            self.post_message(Flash(otherwise))
+            return False
+        self._edit(text)
+        self.show_text(text)
+        return True
+
+    def _say(self, words: str) -> None:
+        self.post_message(Flash(words, "error"))
+
+    def action_switch(self) -> None:
+        self._change(rule_form.toggled, "nothing to switch here")
+
+    def action_step(self, up: bool) -> None:
+        self._change(partial(rule_form.stepped, up=up), "no further value here: enter writes any")
+
+    def action_remove(self) -> None:
+        row = self.selected
+        if row is None:
+            return
+        self.place_cursor(self._place_of((row.rule.name, "", "")))
+        if self._change(rule_form.removed, f"{row.rule.name} is there without being written: space switches it off"):
+            self.post_message(Flash(f"{row.rule.name} is taken out: ^z brings it back"))
+
+    def action_open(self) -> None:
+        """Open or fold what the row holds; else write its value, or switch it."""
+        row = self.selected
+        if row is None:
+            return
+        if row.choice:
+            self.action_switch()
+        elif not row.key or rule_form.options(row):
+            self._fold(row, unfold=(row.rule.name, row.key) not in self._opened)
+        elif rule_form.has_globs(row) and len(rule_form.spelled(row)) > _TYPED:
+            self.post_message(self.LineAsked(max(self.form.line(row), 1)))
+        elif isinstance(getattr(row.rule, row.key), bool):
+            self.action_switch()
+        elif self.wrong:
+            self.action_switch()  # which says why nothing can be written
+        else:
+            self.post_message(self.ValueAsked(self.form, row))
+
+    def action_inward(self) -> None:
+        row = self.selected
+        if row is None or row.choice:
+            return
+        if row.key and not rule_form.options(row):
+            self.action_step(True)
+        elif (row.rule.name, row.key) in self._opened:
+            self.action_move(1)
+        else:
+            self._fold(row, unfold=True)
+
+    def action_outward(self) -> None:
+        row = self.selected
+        if row is not None and row.key and not rule_form.options(row):
+            self.action_step(False)
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
+        """Fold what is open here, or what the row is in; a search is ended first."""
+        if self._needle is not None:
+            self.action_forget()
+            return
+        row = self.selected
+        if row is None:
+            return
+        inner = bool(row.choice) or (row.rule.name, row.key) in self._opened
+        if row.key and not inner:
+            row = Row(row.number, row.rule)
+        self._fold(Row(row.number, row.rule, row.key), unfold=False)
+
+    def _fold(self, row: Row, *, unfold: bool) -> None:
+        place = row.rule.name, row.key
+        self._opened = self._opened | {place} if unfold else self._opened - {place}
+        self.cursor = self._place_of(row.place)
+        self._lay()
+        self.post_message(self.Moved(self, self.cursor))
+
+    def _place_of(self, place: tuple[str, str, str]) -> int:
+        return next(at for at, row in enumerate(self.rows) if row.place == place)
+
+    def action_copy(self) -> None:
+        row = self.selected
+        if row is not None and (row.number, "") in self.form.lines:
+            self.post_message(CopyAsked(steps.rule_text(self.form.text, row.number), "the rule"))
+
+
+def _change(count: Count) -> str:
+    """ " +3 -1": what the last edit changed."""
+    words = [f"+{count.came:,}"] if count.came else []
+    words += [f"-{count.went:,}"] if count.went else []
+    return "".join(f" {word}" for word in words)
+
+
+def _filled(text: str, width: int) -> str:
+    """A sentence in exactly `width` cells."""
+    text = clip(text, max(width, 0))
+    return text + " " * (width - cell_len(text))

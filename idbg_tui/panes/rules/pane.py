@@ -1,0 +1,361 @@
+"""Which rules are in force, and what does changing one change?"""
+
+from typing import ClassVar, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from idbg.accelerators import model
+from idbg.accelerators.lint import RuleWarning, warnings
+from idbg.check.relax import relaxations
+from idbg.constraints import kinds
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.violations import SEVERITIES
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg_tui.messages import Flash
+from idbg_tui.panes.rules import form as rule_form
+from idbg_tui.panes.rules import steps
+from idbg_tui.panes.rules import words as rule_words
+from idbg_tui.panes.rules.form import Count
+from idbg_tui.panes.rules.form_rows import RuleRows
+from idbg_tui.panes.rules.text import RuleText
+from idbg_tui.panes.rules.views import DiffRows, RelaxRows
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.source.sheets import why_no_graph
+from idbg_tui.state import stage_words, stages
+from idbg_tui.state.state import State
+from idbg_tui.widgets.lines import Lines, clip
+from idbg_tui.widgets.picker import Picker
+from idbg_tui.widgets.prompt import Prompt
+from idbg_tui.widgets.toml_editor import TomlEditor
+
+View = Literal["form", "text", "relax", "diff"]
+Hints = tuple[tuple[str, str], ...]
+
+_COMMON: Hints = (("^z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
+_HINTS: dict[View, Hints] = {
+    "form": (
+        ("space", "on/off"),
+        ("+ -", "value"),
+        ("enter", "open"),
+        ("w", "what would it take?"),
+        ("m", "TOML"),
+        ("d", "diff"),
+        ("A", "add"),
+        ("D", "delete"),
+        ("/", "find"),
+        *_COMMON,
+        ("h l", "fold, or value"),
+    ),
+    "text": (
+        ("enter", "edit"),
+        ("m esc", "form"),
+        ("+ -", "value"),
+        ("space", "on/off"),
+        ("w", "what would it take?"),
+        ("d", "diff"),
+        ("A", "add"),
+        *_COMMON,
+    ),
+    "relax": (("enter", "change it so"), ("a", "all of them"), ("space", "every severity"), ("esc", "back")),
+    "diff": (("esc", "back"), ("y", "copy"), *_COMMON),
+}
+_EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
+
+
+class RulesPane(RuleText, FindingPane):
+    """The accelerator's rules as a form or as TOML, edited in place; what it would take; what was edited.
+
+    The last good rules hold while what is typed is wrong.
+    """
+
+    NUMBER = 8
+    LABEL = "Rules"
+    HINTS: Hints = _HINTS["form"]
+    DEFAULT_CSS = """
+    RulesPane { layout: vertical; }
+    RulesPane > TomlEditor, RulesPane > Lines { height: 1fr; }
+    RulesPane > #about { height: 2; padding: 0 1; color: $foreground 60%; }
+    RulesPane > #status { height: auto; max-height: 3; padding: 0 1; color: $foreground 60%; display: none; }
+    RulesPane > #status.-said { display: block; }
+    RulesPane > #status.-warned { color: $text-warning; }
+    RulesPane > #status.-wrong { color: $text-error; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "mode", show=False),
+        Binding("w", "view('relax')", show=False),
+        Binding("d", "view('diff')", show=False),
+        Binding("escape", "back", show=False),
+        Binding("A", "add", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.form, self.relax, self.diff = RuleRows(self.editor.become), RelaxRows(), DiffRows()
+        self.view: View = "form"
+        self._base: View = "form"  # where esc goes back to
+        self._state: State | None = None
+        self._error, self._line = "", 0
+        self._warnings: tuple[RuleWarning, ...] = ()
+        self._seen: tuple[object, ...] = ()
+        self._rules_seen = -1
+
+    def compose(self) -> ComposeResult:
+        for view, widget in self._views.items():
+            widget.display = view == self.view
+            yield widget
+        yield Static(id="about", markup=False)
+        yield Prompt()
+        yield Static(id="status", markup=False)
+
+    @property
+    def _views(self) -> dict[View, Widget]:
+        return {"form": self.form, "text": self.editor, "relax": self.relax, "diff": self.diff}
+
+    def shown_widget(self) -> Widget:
+        return self._views[self.view]
+
+    # ---------------------------------------------------------------- what is shown
+
+    def on_resize(self) -> None:
+        self._show_about()
+
+    def show(self, state: State) -> None:
+        """Take the text that is in force (unless it would overwrite unsaved edits), its error, and what it changed."""
+        if not self.is_mounted:
+            return
+        self._state = state
+        if state.versions.rules != self._rules_seen:
+            self._rules_seen = state.versions.rules
+            self.take(state)
+            current = state.rules.text == self.editor.text
+            self._error, self._line = (state.rules.error, state.rules.line) if current else ("", 0)
+            self.editor.mark_wrong(self._line)
+            self._warn()
+            self.say()
+            self.form.show_text(self.editor.text)
+        seen = (state.versions.rules, tuple(map(id, state.level)))
+        if seen != self._seen:
+            self._seen = seen
+            self._show_checked(state)
+        self._show_title()
+
+    def _warn(self) -> None:
+        """Mark what is valid, and odd."""
+        try:
+            self._warnings = warnings(self.editor.text)
+        except AcceleratorError:
+            self._warnings = ()
+        self.editor.mark_warned(frozenset(warning.line for warning in self._warnings))
+
+    def _show_checked(self, state: State) -> None:
+        """Show what the rules find in the graphs on the screen."""
+        counts = self._counts(state)
+        self.form.show_counts(counts, [warning.line for warning in self._warnings])
+        total = Count(*map(sum, zip(*counts.values(), strict=True))) if counts else Count()
+        self.border_subtitle = Content(self._subtitle(total) if counts else "")
+        self._show_about()
+        if self.view == "relax":
+            self._show_relax()
+
+    def _counts(self, state: State) -> dict[str, Count]:
+        if state.accelerator is None:
+            return {}
+        return rule_form.counts((state.findings(graph), state.verdicts.change(graph)) for graph in state.level)
+
+    def _subtitle(self, total: Count) -> str:
+        """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
+        changed = (
+            f" (+{total.came} -{total.went})" if total.came or total.went else " (no change)" if self.edited else ""
+        )
+        where = f" in {stages.names_of(self._state.level)}" if self._state and not total.found else ""
+        words = f"{total.found} violation{'' if total.found == 1 else 's'}{changed}{where}"
+        return f"edited: {words}" if self.edited else words
+
+    def text_changed(self) -> None:
+        if self.view == "form":
+            self.form.show_text(self.editor.text)
+            self._show_about()
+        elif self.view == "diff":
+            self._show_diff()
+        self._show_title()
+
+    def say(self) -> None:
+        """What is wrong with the text, and with its file."""
+        said = []
+        if self._error:
+            # a syntax error quotes its line with the number, which stands in front already
+            error = self._error.replace(f"line {self._line}: ", "") if self._line else self._error
+            place = f"line {self._line}: " if self._line else ""
+            said.append(f"{place}{error} (the last good rules stay in force)")
+        if self.theirs is not None:
+            said.append(f"{self.home.name} changed on disk, and has edits here: t takes the file's text")
+        if self.gone:
+            said.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
+        if self._warnings:
+            first, more = self._warnings[0], len(self._warnings) - 1
+            said.append(f"line {first.line}: {first.message}" + (f" (and {more} more)" if more else ""))
+        status = self.query_one("#status", Static)
+        status.update("\n".join(said))
+        status.set_class(bool(said), "-said")
+        status.set_class(bool(self._error), "-wrong")
+        status.set_class(bool(self._warnings) and len(said) == 1, "-warned")
+        self._show_title()
+
+    def _show_title(self) -> None:
+        self.mark = SEVERITY_SIGNS["reject"] if self._error else ""
+        words = [self.home.name, "edited" if self.edited else ""]
+        if self.view == "text":
+            words.append("editing, esc ends" if self.editor.editing else "enter edits")
+        if self.view == "relax":
+            words = ["what would it take?"]
+        elif self.view == "diff":
+            words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.base.label}"]
+        told = f" {MARKS['separator']} ".join(word for word in words if word)
+        self.set_title(self.heading() + Content(f" {MARKS['rule']} {told}"))
+
+    def _show_about(self) -> None:
+        """What the selected row of the form is for, and which document says so."""
+        row, form = self.form.selected, self.form.form
+        about = self.query_one("#about", Static)
+        about.display = self.view == "form" and row is not None
+        if row is None:
+            return
+        words = rule_words.about(row.rule, row.key, form.text, form.lines.get((row.number, row.key), 0))
+        source = rule_words.provenance(row.rule)
+        width = self.content_size.width - 2  # its own is not known while it is hidden
+        about.update(f"{clip(words, width)}\n{clip(source, width)}" if source else clip(words, 2 * width), layout=False)
+
+    def _show_relax(self) -> None:
+        state = self._state
+        level = state.level if state is not None and state.accelerator is not None else []
+        if state is None or not level:
+            self.relax.show_relaxations([], why_no_graph(state) if state is not None else "no graph yet")
+            return
+        severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
+        found = relaxations([state.findings(graph) for graph in level], severities)
+        self.relax.show_relaxations(found, self._nothing_to_relax(state))
+
+    def _nothing_to_relax(self, state: State) -> str:
+        """Why the list is empty: of the stage that is shown, with what the others break."""
+        here, other = stages.names_of(state.level), stage_words.elsewhere(state)
+        said = "no rule is broken" if self.relax.every else "nothing is rejected"
+        key = "A adds one" if self.relax.every else "space lists the rest"
+        return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"
+
+    def _show_diff(self) -> None:
+        try:
+            before = model.find(self.base.origin)[0]
+        except AcceleratorError as error:
+            self.diff.show_diff("", "", f"nothing to compare with: {error.message}")
+            return
+        self.diff.show_diff(before, self.editor.text, f"no difference from {self.base.label}")
+
+    # ---------------------------------------------------------------- views
+
+    def action_mode(self) -> None:
+        """The form or the text, at the same rule."""
+        row = self.form.selected
+        if self._base == "text":
+            self._go_to_form()
+        else:
+            line = self.form.wrong or (self.form.form.line(row) if row else 0)
+            self._go("text")
+            self.editor.go_to(line or 1)
+
+    def _go_to_form(self) -> None:
+        self._go("form")
+        self.form.select_line(self.editor.cursor_location[0] + 1)
+
+    def action_view(self, view: View) -> None:
+        self._go(self._base if view == self.view else view)
+
+    def action_back(self) -> None:
+        if self.view == "text":
+            self._go_to_form()
+        else:
+            self._go(self._base)
+
+    def _go(self, view: View) -> None:
+        self.view = view
+        if view in ("form", "text"):
+            self._base = view
+        if view == "form":
+            self.form.show_text(self.editor.text)
+        elif view == "relax":
+            self._show_relax()
+        elif view == "diff":
+            self._show_diff()
+        for name, widget in self._views.items():
+            widget.display = name == view
+        self.HINTS = _HINTS[view]
+        self._show_about()
+        self._show_title()
+        self.shown_widget().focus()
+
+    # ---------------------------------------------------------------- what the views say
+
+    def on_rule_rows_line_asked(self, event: RuleRows.LineAsked) -> None:
+        event.stop()
+        self._go("text")
+        self.editor.go_to(event.line)
+        self.post_message(Flash("a long list is edited as text: enter edits, esc goes back to the form"))
+
+    def on_rule_rows_value_asked(self, event: RuleRows.ValueAsked) -> None:
+        event.stop()
+        form, row = event.form, event.row
+
+        def take(typed: str) -> None:
+            if self.editor.text != form.text:
+                raise AcceleratorError("the rules have changed since", hint="esc, and ask again")
+            self.editor.become(rule_form.given(form, row, typed) or form.text)
+
+        known = ", ".join(steps.choices(row.rule.kind, row.key)) if row.key != "dims" else ""
+        listed = "names or globs, with commas between" if rule_form.has_globs(row) else ""
+        question = f"{row.rule.name}: {row.key} ({known or listed or 'enter takes it, esc leaves it as it is'})"
+        self.ask(question, rule_form.spelled(row), take)
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        self._show_about()
+
+    def on_relax_rows_switched(self, event: RelaxRows.Switched) -> None:
+        event.stop()
+        self._show_relax()
+
+    def on_relax_rows_wanted(self, event: RelaxRows.Wanted) -> None:
+        event.stop()
+        self.attempt(lambda: self.editor.become(rule_form.relaxed(self.editor.text, event.relaxations)))
+
+    def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
+        """Not stopped: the footer, which says what the keys do, is the app's."""
+        self.typed_in = self.editor.editing
+        self.HINTS = _EDITING if self.editor.editing else _HINTS[self.view]
+        self._show_title()
+
+    # ---------------------------------------------------------------- keys of every view
+
+    def action_add(self) -> None:
+        def add(kind: str | None) -> None:
+            if kind is not None:
+                self.attempt(lambda: self._add(kind))
+
+        listed = [(kind, rule_words.kind_words(kind)) for kind in kinds()]
+        self.app.push_screen(Picker("Kind of the new rule", listed, ""), add)
+
+    def _add(self, kind: str) -> None:
+        rule_form.checked(self.editor.text)
+        self.editor.become(rule_form.added(self.editor.text, kind))
+        form = rule_form.read(self.editor.text)
+        number = max(number for number, key in form.lines if not key)
+        self.form.show_text(self.editor.text)
+        self.form.select_new(number)
+        self.editor.go_to(form.lines[number, ""])
+        self._show_about()
+
+    def current_line(self) -> int:
+        row = self.form.selected
+        return self.form.form.line(row) or 1 if row else 1

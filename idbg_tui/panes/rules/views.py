@@ -1,0 +1,132 @@
+"""What would it take to be accepted, and what was edited? Two lists that stand in the place of the rules."""
+
+import difflib
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from idbg.check.relax import Relaxation
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg_tui.messages import CopyAsked
+from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
+
+_NAME, _SHORT = 18, 6  # cells of a rule's name at most, and where its number needs the room
+
+
+class RelaxRows(Lines):
+    """The smallest change of each broken rule; enter makes one, `a` all; space lists every severity."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "all", show=False),
+        Binding("space", "severities", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    class Wanted(Message):
+        """The user wants these changes made."""
+
+        def __init__(self, relaxations: list[Relaxation]) -> None:
+            super().__init__()
+            self.relaxations = relaxations
+
+    class Switched(Message):
+        """The rules of other severities are to be listed, or no longer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every = False  # not only what rejects
+        self._relaxations: list[Relaxation] = []
+        self._empty = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self._relaxations) or 1
+
+    def show_relaxations(self, relaxations: list[Relaxation], empty: str) -> None:
+        if (relaxations, empty) != (self._relaxations, self._empty):
+            self._relaxations, self._empty = relaxations, empty
+            self.rows_changed()
+
+    def row(self, index: int, width: int) -> Row:
+        if not self._relaxations:
+            return [(clip(f" {self._empty}", width), "dim")]
+        item = self._relaxations[index]
+        names, room, removes = self._columns(width)
+        counts = max(len(f"{one.count:,}") for one in self._relaxations)
+        says = _says(item)
+        says = cut(says, room) if MARKS["arrow"] in says else clip(says, room)
+        return [
+            (f" {SEVERITY_SIGNS[item.rule.severity]} ", item.rule.severity),
+            (fit(item.rule.name, names) + "  ", "strong"),
+            (says.ljust(room), "" if item.relaxed else "dim"),
+            (f"  {removes}{item.count:>{counts},} ", "clean"),
+        ]
+
+    def _columns(self, width: int) -> tuple[int, int, str]:
+        """Cells of a name and of what it takes, and the word before the count: a new number is never cut for those."""
+        longest = min(_NAME, max(len(one.rule.name) for one in self._relaxations))
+        says = [_says(one) for one in self._relaxations]
+        numbers = max((len(words) for words in says if MARKS["arrow"] in words), default=0)
+        names = room = 0
+        for removes in ("removes ", "-"):
+            room = width - 8 - len(removes) - max(len(f"{one.count:,}") for one in self._relaxations)
+            names = max(min(longest, room - numbers), min(longest, _SHORT))
+            if room - names >= numbers:
+                break
+        return names, max(0, min(room - names, max(map(len, says)))), removes
+
+    def action_open(self) -> None:
+        if self._relaxations:
+            self.post_message(self.Wanted([self._relaxations[self.cursor]]))
+
+    def action_all(self) -> None:
+        if self._relaxations:
+            self.post_message(self.Wanted(self._relaxations))
+
+    def action_severities(self) -> None:
+        self.every = not self.every
+        self.post_message(self.Switched())
+
+    def action_copy(self) -> None:
+        text = "\n".join(f"{one.rule.name}: {_says(one)} (removes {one.count})" for one in self._relaxations)
+        self.post_message(CopyAsked(text or self._empty, "what it would take"))
+
+
+class DiffRows(Lines):
+    """A unified diff of the rules against the text that they come from."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added = self.removed = 0
+        self._lines: list[str] = []
+        self._empty = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self._lines) or 1
+
+    def show_diff(self, before: str, after: str, empty: str) -> None:
+        """Show what is different; where nothing is, the sentence that says so."""
+        lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
+        self.added = sum(line.startswith("+") for line in lines)
+        self.removed = sum(line.startswith("-") for line in lines)
+        if (lines, empty) != (self._lines, self._empty):
+            self._lines, self._empty = lines, empty
+            self.rows_changed()
+
+    def row(self, index: int, width: int) -> Row:
+        if not self._lines:
+            return [(clip(f" {self._empty}", width), "dim")]
+        line = self._lines[index]
+        style = {"+": "clean", "-": "reject", "@": "accent"}.get(line[0], "dim")
+        return [(clip(f" {line}", width), style)]
+
+    def action_copy(self) -> None:
+        self.post_message(CopyAsked("\n".join(self._lines) or self._empty, "the diff"))
+
+
+def _says(item: Relaxation) -> str:
+    return item.words.replace("→", MARKS["arrow"]) if item.relaxed else "switch it off: no value of its keys does"

@@ -1,0 +1,200 @@
+"""What does the selected node look like as source: kernel, wrapper, FX code, the user's Python?"""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.messages import EditorAsked, Flash, KernelChosen, LineChosen, LowerAsked, NodeChosen
+from idbg_tui.panes.base import Pane
+from idbg_tui.panes.source import lowered as lowered_sheet
+from idbg_tui.panes.source import sheets
+from idbg_tui.panes.source.sheets import VIEWS, Sheet, View
+from idbg_tui.state.state import State
+from idbg_tui.widgets.code import CodeView
+from idbg_tui.widgets.finding import told
+from idbg_tui.widgets.lines import cut
+from idbg_tui.widgets.search import SearchLine
+
+
+class Caption(Widget):
+    """A name and what is to say about it, in one line; what does not fit is cut out of the middle of the name."""
+
+    DEFAULT_CSS = """
+    Caption { height: 1; padding: 0 1; color: $foreground 60%; text-wrap: nowrap; }
+    Caption.-alone { height: auto; text-wrap: wrap; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown, self._words = "", ""
+
+    def show(self, name: str, words: str, *, alone: bool) -> None:
+        """`alone`: the words are all that there is to say, and take the lines that they need."""
+        if (name, words) != (self._shown, self._words):
+            self._shown, self._words = name, words
+            self.set_class(alone, "-alone")
+            self.refresh(layout=alone)
+
+    def render(self) -> Content:
+        room = self.size.width - len(self._words) - 2
+        name = cut(self._shown, max(room, 12), MARKS["ellipsis"])
+        return Content("  ".join(part for part in (name, self._words) if part))
+
+
+class SourcePane(Pane):
+    """One text at a time, with the selected node's lines marked; moving in it selects what the line belongs to."""
+
+    NUMBER = 2
+    LABEL = "Source"
+    HINTS = (("[ ]", "view"), (", .", "kernel"), ("m", "lowered"), ("/", "find"), ("y", "copy"), ("e", "edit"))
+    DEFAULT_CSS = """
+    SourcePane { layout: vertical; }
+    SourcePane > CodeView { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "view(-1)", show=False),
+        Binding("right_square_bracket", "view(1)", show=False),
+        Binding("comma", "kernel(-1)", show=False),
+        Binding("full_stop", "kernel(1)", show=False),
+        Binding("m", "lower", show=False),
+        Binding("e", "edit", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._chosen: View | None = None
+        self._view: View = "FX"
+        self._state: State | None = None
+        self._sheet = Sheet("")
+        self._seen: tuple[object, ...] = ()
+        self._sought_from = 1
+        self._level = 0  # of what a kernel was lowered to; 0 is its source
+
+    def compose(self) -> ComposeResult:
+        yield Caption()
+        yield CodeView()
+
+    def show(self, state: State) -> None:
+        """Show the selected node's text; nothing moves unless what is selected, or the text, has changed."""
+        self._state = state
+        versions = state.versions
+        seen = (self._chosen, versions.graphs, versions.selection, versions.run)
+        if seen != self._seen and self.is_mounted:
+            self._seen = seen
+            self._show(state)
+
+    def _show(self, state: State) -> None:
+        self._view = self._chosen or sheets.default_view(state)
+        before, sheet = self._sheet, self._lowered(state) or sheets.make(self._view, state)
+        self._sheet = sheet
+        self.set_title(self._views())
+        code = self.query_one(CodeView)
+        self.query_one(Caption).show(sheet.name, sheet.caption, alone=sheet.excuses)
+        fresh = code.load(sheet.text, sheet.language, first=sheet.first)
+        code.mark(sheet.marks)
+        moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)
+        if sheet.line and moved and (fresh or code.line not in sheet.marks):
+            code.go(sheet.line, top=sheet.top)
+
+    def _lowered(self, state: State) -> Sheet | None:
+        """What the shown kernel was lowered to, where that is wanted and known."""
+        kernel = sheets.shown_kernel(state)
+        if self._view != "kernel" or not self._level or kernel is None:
+            return None
+        lowered = lowered_sheet.known(state, kernel)
+        return lowered_sheet.sheet(kernel, lowered, min(self._level, len(lowered.texts))) if lowered else None
+
+    def _views(self) -> Content:
+        """The border's title: number and label, then the views with the shown one in brackets."""
+        views = [
+            (f"[{view}]", "bold $primary") if view == self._view else (f" {view} ", "not bold dim") for view in VIEWS
+        ]
+        return Content.assemble(self.heading(), f" {MARKS['rule']} ", *views)
+
+    def choose_view(self, view: View) -> None:
+        """Show another view of the same node."""
+        self._chosen = view
+        if self._state is not None:
+            self.show(self._state)
+
+    def action_view(self, step: int) -> None:
+        self.choose_view(VIEWS[(VIEWS.index(self._view) + step) % len(VIEWS)])
+
+    def action_kernel(self, step: int) -> None:
+        state = self._state
+        kernels = sheets.kernels(state) if state else []
+        if state is None or not kernels:
+            self._say_none("this run has no kernels to go through")
+            return
+        keys = [sheets.kernel_key(kernel) for kernel in kernels]
+        shown = sheets.shown_kernel(state)
+        key = sheets.kernel_key(shown) if shown else None
+        index = (keys.index(key) + step) % len(keys) if key in keys else 0
+        kernel = kernels[index]
+        self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
+
+    def action_lower(self) -> None:
+        """Go a level down in what the compilers made of the kernel; from the lowest back to its source."""
+        state = self._state
+        kernel = sheets.shown_kernel(state) if state else None
+        if state is None or kernel is None or not kernel.source:
+            self._say_none("only a generated kernel was lowered here: , and . go to one")
+            return
+        lowered = lowered_sheet.known(state, kernel)
+        if lowered is None:
+            self._level = 1
+            self.post_message(LowerAsked(kernel))
+        else:
+            self._level = (min(self._level, len(lowered.texts)) + 1) % (len(lowered.texts) + 1)
+        self._seen = ()
+        self.choose_view("kernel")
+
+    def _say_none(self, otherwise: str) -> None:
+        """Why there is no kernel: that none was made yet is another thing than that there is none."""
+        state = self._state
+        unmade = state is not None and (state.shown is None or not state.shown.codes)
+        self.post_message(Flash(sheets.why_no_kernel(state) if state is not None and unmade else otherwise))
+
+    def action_edit(self) -> None:
+        """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""
+        node = self._state.node if self._state else None
+        if self._sheet.path:
+            self.post_message(EditorAsked(self._sheet.path, self.query_one(CodeView).line))
+        elif node is not None and node.file:
+            self.post_message(EditorAsked(node.file, node.line))
+        else:
+            self.post_message(Flash("this node has no line in your program to edit"))
+
+    def on_code_view_moved(self, event: CodeView.Moved) -> None:
+        event.stop()
+        state = self._state
+        if state is None or event.line in self._sheet.marks:
+            return
+        place = sheets.place_at(self._view, state, event.line)
+        if place is None:
+            return
+        if place.node is not None:
+            self.post_message(NodeChosen(place.node))
+        elif place.kernel is not None:
+            kernel = place.kernel
+            self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
+        else:
+            self.post_message(LineChosen(place.file, place.line))
+
+    def on_code_view_search_asked(self, event: CodeView.SearchAsked) -> None:
+        event.stop()
+        self._sought_from = self.query_one(CodeView).line
+        SearchLine.open_in(self)
+
+    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+        event.stop()
+        code = self.query_one(CodeView)
+        count = code.find(event.text, self._sought_from)
+        if event.done:
+            code.focus()
+            if event.text:
+                self.post_message(Flash(told(event.text, count)))

@@ -1,0 +1,294 @@
+"""Which text shows the selected node's side of the story, and which of its lines are the node's?"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
+from idbg_tui.format import file_names
+from idbg_tui.format.amounts import counted
+from idbg_tui.panes.benchmarks import kernel_times
+from idbg_tui.state import user_files
+from idbg_tui.state.state import State
+
+View = Literal["kernel", "wrapper", "FX", "python"]
+VIEWS: tuple[View, ...] = ("kernel", "wrapper", "FX", "python")
+
+_LANGUAGES = {"cpp": "C++", "cuda": "CUDA", "triton": "Triton", "python": "Python"}
+_LINES = 3  # of a kernel's calls, as many are named in the caption
+# the kernel's own function, and how the line ends after which its body begins
+_ENTRY = re.compile(r'^\s*(?:extern\s*"C"|(?:async )?def |__global__)')
+_OPENS = ("{", ":")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A text to show. `line` is where to look, 0 for nowhere; `marks` are the lines of the selected node (1-based).
+
+    `caption` is what to say of the text; with `excuses` it is the sentence why there is none, or why it is another one
+    than was asked for. `name` is what the text shows. `path` is set for a file that can be edited. `top` is set where
+    what stands above `line` is of less use than what follows it.
+    """
+
+    caption: str
+    name: str = ""
+    text: str = ""
+    language: str = ""
+    line: int = 0
+    marks: frozenset[int] = frozenset()
+    first: int = 1
+    path: str = ""
+    top: bool = False
+    instead: bool = False  # of the text that was asked for
+
+    @property
+    def excuses(self) -> bool:
+        return self.instead or not self.text
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a line of a sheet belongs to: a node, a kernel, or a line of the user's file."""
+
+    node: NodeId | None = None
+    kernel: Kernel | None = None
+    file: str = ""
+    line: int = 0
+
+
+def default_view(state: State) -> View:
+    """The view until the user picks one: kernels where the run has any."""
+    return "kernel" if state.shown is not None and state.shown.codes else "FX"
+
+
+def kernels(state: State) -> list[Kernel]:
+    """The kernels to go through: those of the selected node if it has several, else all those of the run."""
+    mine = list({kernel_key(kernel): kernel for kernel, _ in state.kernels}.values())
+    everything = state.shown.kernels if state.shown else []
+    chosen = state.kernel
+    if len(mine) > 1 and (chosen is None or kernel_key(chosen) in map(kernel_key, mine)):
+        return mine
+    return everything
+
+
+def kernel_key(kernel: Kernel) -> tuple[str, Part, str]:
+    return kernel.frame, kernel.part, kernel.name
+
+
+def shown_kernel(state: State) -> Kernel | None:
+    """The kernel chosen by hand, or the first of the selected node."""
+    return state.kernel or next((kernel for kernel, _ in state.kernels), None)
+
+
+def make(view: View, state: State) -> Sheet:
+    """The sheet of one view for what is selected."""
+    return _MAKERS[view](state)
+
+
+def place_at(view: View, state: State, line: int) -> Place | None:
+    """What a line of the view's text belongs to, or None."""
+    match view:
+        case "wrapper":
+            return _wrapper_place(state, line)
+        case "FX":
+            graph = state.graph
+            name = _names_by_line(graph).get(line) if graph else None
+            return Place(node=graph.node_id(name)) if graph and name else None
+        case "python":
+            node, provenance = state.node, state.provenance
+            if node is None or provenance is None or not provenance.nodes_at(node.file, line):
+                return None
+            return Place(file=node.file, line=line)
+        case "kernel":
+            return None
+
+
+# ---------------------------------------------------------------- the four views
+
+
+def _kernel(state: State) -> Sheet:
+    kernel = shown_kernel(state)
+    if kernel is None:
+        return replace(_fx(state), name="", caption=why_no_kernel(state), instead=True)
+    if not kernel.source:
+        wrapper = _wrapper(state)
+        lines = " ".join(str(call.line) for call in _calls(state, kernel))
+        where = f"; called at wrapper line {lines}" if lines else ""
+        return replace(wrapper, name=f"extern: {kernel.name}", caption=f"no generated source{where}")
+    line = _body(kernel.source)
+    return Sheet(_about(state, kernel), kernel.name, kernel.source, kernel.language, line, top=True)
+
+
+def _body(source: str) -> int:
+    """The line of a kernel's first statement, below its includes and its parameters; 1 if it cannot be told."""
+    lines = source.split("\n")
+    entry = next((i for i, line in enumerate(lines) if _ENTRY.match(line)), None)
+    opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()
+    return next((i + 2 for i in opened if i + 1 < len(lines)), 1 if entry is None else entry + 1)
+
+
+def language_of(kernel: Kernel) -> str:
+    return _LANGUAGES.get(kernel.language, kernel.language) if kernel.source else "extern"
+
+
+def _about(state: State, kernel: Kernel) -> str:
+    facts = f"{language_of(kernel)} · {counted(len(kernel.nodes), 'node')} · {counted(len(kernel.calls), 'call')}"
+    mine = [kernel_key(other) for other, _ in state.kernels]
+    unique = list(dict.fromkeys(mine))
+    key = kernel_key(kernel)
+    if len(unique) > 1 and key in unique:
+        facts += f" · {unique.index(key) + 1} of this node's {len(unique)}"
+    times = [time for call in _calls(state, kernel) if (time := state.time_of(kernel, call)) is not None]
+    return f"{kernel_times.words(times[0])} · {facts}" if times else facts
+
+
+def _wrapper(state: State) -> Sheet:
+    code = _code(state)
+    if code is None:
+        return Sheet(why_no_kernel(state))
+    kernel = shown_kernel(state)
+    calls = _calls(state, kernel) if kernel else []
+    lines = [call.line for call in calls] or ([kernel.line] if kernel and kernel.line else [])
+    if kernel is None:
+        name, caption = "Inductor's wrapper", "no call in it is known to compute this node"
+    else:
+        name = kernel.name
+        shown = ", ".join(map(str, lines[:_LINES])) + (f" +{len(lines) - _LINES}" if len(lines) > _LINES else "")
+        caption = f"called at {shown}" if calls else f"defined at {shown}"
+    caption += f" · {counted(len(code.kernels), 'kernel')}"
+    return Sheet(caption, name, code.text, "python", min(lines, default=0), frozenset(lines))
+
+
+def _calls(state: State, kernel: Kernel) -> list[KernelCall]:
+    """The launch that was chosen; else the calls that compute the selected node, or all of a kernel chosen by hand."""
+    if state.launch is not None:
+        return [state.launch]
+    mine = [call for other, call in state.kernels if kernel_key(other) == kernel_key(kernel)]
+    return mine or list(kernel.calls)
+
+
+def _code(state: State) -> OutputCode | None:
+    run, graph = state.shown, state.graph_id
+    if run is None:
+        return None
+    kernel = shown_kernel(state)
+    if kernel is not None:
+        return run.codes.get((kernel.frame, kernel.part))
+    if graph is None:
+        return None
+    mine = [code for (frame, _), code in run.codes.items() if frame == graph.frame]
+    part = graph.part or graph.stage
+    return next((code for code in mine if code.part == part), mine[0] if mine else None)
+
+
+def _wrapper_place(state: State, line: int) -> Place | None:
+    code = _code(state)
+    if code is None or state.shown is None:
+        return None
+    for kernel in code.kernels:
+        for call in kernel.calls:
+            if call.line == line:
+                return _call_place(state, kernel, call)
+        if kernel.line <= line <= kernel.line + kernel.source.count("\n") and kernel.source:
+            return Place(kernel=kernel)
+    return None
+
+
+def _call_place(state: State, kernel: Kernel, call: KernelCall) -> Place:
+    """The node of the shown graph that this call computes; the kernel where the graph has none."""
+    provenance, shown = state.provenance, state.graph_id
+    below = GraphId(kernel.frame, "post_grad", kernel.part)
+    for name in call.nodes if provenance and shown else ():
+        node = NodeId(below, name)
+        assert provenance is not None and shown is not None
+        same = [node] if below == shown else provenance.counterparts(node, shown)
+        if same:
+            return Place(node=same[-1])
+    return Place(kernel=kernel)
+
+
+def _fx(state: State) -> Sheet:
+    graph = state.graph
+    if graph is None:
+        return Sheet(why_no_graph(state))
+    if not graph.code:
+        return Sheet(f"the {graph.id.stage} graph was captured without its text")
+    lines = {node.code_line for node in _marked_nodes(state) if node.code_line}
+    node = state.node
+    facts = f"{graph.id}, {counted(len(graph.nodes), 'node')}"
+    if node is None or not node.code_line:
+        return Sheet(facts, "", graph.code, "python", 0, frozenset(lines))
+    caption = f"at {node.code_line} · {facts}"
+    return Sheet(caption, node.name, graph.code, "python", node.code_line, frozenset(lines))
+
+
+def _python(state: State) -> Sheet:
+    node = state.node
+    if node is None:
+        return Sheet(why_no_graph(state))
+    if not node.file:
+        return Sheet(f"{node.name} ({node.role}) has no line in your program")
+    text, note = user_files.read(node.file, state.shown.started if state.shown else 0.0)
+    if not text:
+        caption = f"{note}; this line was kept with the run"
+        return Sheet(caption, node.file, node.code, "python", node.line, frozenset({node.line}), first=node.line or 1)
+    lines = frozenset(other.line for other in _marked_nodes(state) if other.file == node.file)
+    caption = " · ".join(part for part in (node.module, note) if part)
+    return Sheet(
+        caption, file_names.place(node.file, node.line, state.files), text, "python", node.line, lines, path=node.file
+    )
+
+
+_MAKERS: dict[View, Callable[[State], Sheet]] = {"kernel": _kernel, "wrapper": _wrapper, "FX": _fx, "python": _python}
+
+
+def _marked_nodes(state: State) -> Iterator[Node]:
+    """The selected node, and with a kernel chosen by hand all the nodes that it computes."""
+    graph, node = state.graph, state.node
+    names = state.marked if state.kernel else frozenset()
+    for other in graph.nodes if graph else ():
+        if other is node or other.name in names:
+            yield other
+
+
+def _names_by_line(graph: Graph) -> dict[int, str]:
+    return {node.code_line: node.name for node in graph.nodes if node.code_line}
+
+
+# ---------------------------------------------------------------- why there is nothing
+
+
+def why_no_graph(state: State) -> str:
+    """Why there is nothing to show, and what can be done about it."""
+    if state.running:
+        return "nothing captured yet, the program is still being compiled"
+    if not state.live:
+        return "this saved session has no graph"
+    if state.run is None:
+        return "nothing compiled yet: r compiles the program"
+    if state.run.failure is not None:
+        ended = "was cancelled" if state.run.failure.kind == "cancelled" else "failed"
+        return f"no graph was captured, the run {ended} before one was"
+    return "no graph was captured in this run"
+
+
+def why_no_kernel(state: State) -> str:
+    run, node = state.shown, state.node
+    if run is None:
+        return why_no_graph(state)
+    if not run.codes:
+        if run.ended is None:
+            return "no kernels yet: code is generated at the end of the compile"
+        if run.failure:
+            return "no kernels: the compile stopped before code was generated"
+        return f"no kernels: the {run.target.backend} backend generated none"
+    if node is None:
+        return "no node is selected"
+    if node.op == "placeholder":
+        return f"{node.name} is an input of the graph ({node.role}): no kernel computes it"
+    if node.op == "output":
+        return "the output returns what the others computed: it has no kernel of its own"
+    why = "a view, folded away, or fused without a trace"
+    return f"no kernel is known to compute {node.name}: {why}; ] shows the other views"

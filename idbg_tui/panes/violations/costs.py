@@ -1,0 +1,129 @@
+"""What does breaking each rule cost over the shown graphs, in words?"""
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Literal
+
+from idbg.analysis.partition import Partitions
+from idbg.check.costs import Better, Waste, growth
+from idbg.constraints import Constraint
+from idbg.schema.graphs import Graph, NodeId
+from idbg_tui.format.amounts import and_unsized, counted, size
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.state import stages
+from idbg_tui.state.costs import pads
+from idbg_tui.state.queries import Known
+
+NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer partitions"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one rule costs; `of` tells which view has more, and `node` is where it shows."""
+
+    rule: Constraint
+    says: str
+    of: Literal["", "memory", "partitions"] = ""
+    node: NodeId | None = None
+    place: int = 0  # among the rule's own
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, "cost", self.place
+
+
+def rule_costs(state: Known) -> dict[str, list[Cost]]:
+    """Rule name -> what it costs, for the broken rules of which there is something to say."""
+    found: dict[str, list[Cost]] = {}
+    broken = {group.rule.name: group.rule for graph in state.level for group in state.findings(graph).groups}
+    for rule in broken.values():
+        first = not any(costs[0].rule.severity == rule.severity for costs in found.values())
+        if costs := _costs(state, rule, first=first):
+            found[rule.name] = costs
+    return found
+
+
+def _costs(state: Known, rule: Constraint, *, first: bool) -> list[Cost]:
+    """What rules of one severity cost together is said of the `first` of them."""
+    if rule.kind == "peak_memory":
+        return [_peak(state, rule)]
+    if rule.severity == "pad":
+        return [Cost(rule, said, place=place) for place, said in enumerate(_pads(state, rule, first=first))]
+    if rule.severity == "fallback":
+        words = _falls(state) if first else ["runs on the host too: counted above"]
+        return [Cost(rule, said, "partitions", place=place) for place, said in enumerate(words)]
+    return []
+
+
+def _pads(state: Known, rule: Constraint, *, first: bool) -> list[str]:
+    names = {other.name for graph in state.level for other in pads(state.findings(graph))}
+    shared = first and len(names) > 1
+    if state.priced is None:
+        counting = f"counting what padding adds {MARKS['ellipsis']}"
+        return [counting] * (2 if shared else 1)
+    waste = reduce(add, (one.waste.get(rule.name, Waste()) for _, one in state.priced))
+    together = reduce(add, (one.padding for _, one in state.priced))
+    words = [f"pads: {waste_words(waste)}"] if waste.wasted_bytes or waste.wasted_flops else []
+    if shared and (together.wasted_bytes or together.wasted_flops):
+        words.append(f"all {len(names)} pad rules together: {waste_words(together)}")
+    return words
+
+
+def waste_words(waste: Waste) -> str:
+    """ "+12 % bytes (1.2 MiB), +8 % FLOPs"."""
+    bytes_words = f"{growth(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
+    return bytes_words + (f", {growth(waste.flops_percent)} FLOPs" if waste.flops else "")
+
+
+def _falls(state: Known) -> list[str]:
+    """Two sentences from the first, so that the list does not move when the second is known."""
+    helps = f"counting which change would help most {MARKS['ellipsis']}"
+    if state.priced is None:
+        return [f"runs on the host: counting the partitions {MARKS['ellipsis']}", helps]
+    parted = [(check.graph, one, one.partitions) for check, one in state.priced if one.partitions is not None]
+    words = "runs on the host: " + partition_words([partitions for _, _, partitions in parted])
+    if not any(now.host for _, _, now in parted):
+        return [words]
+    best = [(graph, one.best, now) for graph, one, now in parted if one.best]
+    if not all(one.whole for _, one, _ in parted):
+        return [words, helps]
+    if not best:
+        return [words, NO_CHANGE]
+    graph, changes, now = max(best, key=lambda one: one[2].count - one[1][-1].count)
+    where = _where(graph) if len(state.level) > 1 else ""
+    return [words, "; ".join(best_words(change, now) for change in changes) + where]
+
+
+def partition_words(found: list[Partitions]) -> str:
+    """ "5 partitions, 20 boundaries, 61 MiB cross"."""
+    if not any(partitions.host for partitions in found):
+        return "no call, only what the graph is given"
+    count = sum(partitions.count for partitions in found)
+    parts = counted(count, "partition") if count else "nothing is left on the accelerator"
+    boundaries = [boundary for partitions in found for boundary in partitions.boundaries]
+    if not boundaries:
+        return parts
+    crosses = and_unsized(sum(one.nbytes for one in boundaries), sum(one.unsized for one in boundaries))
+    return f"{parts}, {counted(len(boundaries), 'boundary')}, {crosses} cross"
+
+
+def best_words(change: Better, now: Partitions) -> str:
+    """ "allowing 'mm is denied' (host ops) leaves 1 partition"; bytes too where it leaves as many partitions."""
+    return change.words + (f", {size(change.bytes)} cross" if change.count == now.count else "")
+
+
+def _peak(state: Known, rule: Constraint) -> Cost:
+    broken = [found for graph in state.level if (found := state.findings(graph)).by_rule.get(rule.name)]
+    findings = max(broken, key=lambda found: state.costs.peak_bytes(found.graph))
+    graph = findings.graph
+    index = next(group.nodes[0] for group in findings.groups if group.rule.name == rule.name)
+    name = graph.nodes[index].name
+    profile = state.costs.profile(graph)
+    alive = f": {counted(len(profile.alive), 'tensor')} alive" if profile and profile.peak_at == name else ""
+    words = f"the peak is at {name}{_where(graph)}{alive}; M lists them"
+    return Cost(rule, words if alive else words.replace("them", "what is alive"), "memory", graph.node_id(name))
+
+
+def _where(graph: Graph) -> str:
+    return f" in {stages.name_of(graph.id)}"

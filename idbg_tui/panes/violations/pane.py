@@ -1,0 +1,328 @@
+"""Which rules does the program break, where in the user's code, and what would mend it?"""
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+
+from idbg.schema.graphs import NodeId
+from idbg_tui.format import file_names
+from idbg_tui.format.failures import headline
+from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.violations.costs import Cost, rule_costs
+from idbg_tui.panes.violations.rows import Gone, Heading, Item, Line, violation_list
+from idbg_tui.state import stage_words, stages
+from idbg_tui.state.state import State
+from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.lines import Lines, Row, clip, fit
+
+_NAMES = 3
+_MANY, _WIDE = 24, 140  # nodes of a line at most where the pane has so many cells
+_WHOLE = 500  # cells of a row that is copied or searched
+_CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
+_LEAST = 14  # cells of names, however much a line says
+TOLD = 6.0  # seconds that what went is listed, unless a key moves the cursor before
+
+
+class ViolationLines(FindableLines):
+    """Rules and, under each, the user's lines; one dim sentence where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: list[Item] = []
+        self.empty = ""
+        self.files: frozenset[str] = frozenset()  # that names are told apart from
+        self._rule = 0
+        self._place = 0
+        self._names = 0  # cells of the first few
+        self._every = 0  # cells of as many as a wide pane lists
+        self._told = 0  # cells of what stands beside them
+        self._says: dict[str, int] = {}  # rule -> cells of what its lines say
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items) or 1
+
+    def show_items(self, items: list[Item], empty: str) -> None:
+        """Show another list; the cursor stays on what it was on, wherever that is now."""
+        key = self.items[self.cursor].key if self.cursor < len(self.items) else None
+        self.items, self.empty = items, empty
+        self.measure()
+        rows = {item.key: row for row, item in enumerate(items)}
+        self.cursor = rows.get(key, self.cursor) if key else 0
+        self.rows_changed()
+        self.show_cursor()
+
+    def measure(self) -> None:
+        """How wide each column is, from all its cells."""
+        items = self.items
+        self._rule = max((len(item.rule.name) for item in items), default=0)
+        self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, Line)), default=0)
+        self._names = max((_width(item, _NAMES) for item in items if isinstance(item, Line)), default=0)
+        self._every = max((_width(item, _MANY) for item in items if isinstance(item, Line)), default=0)
+        self._told = max((len(item.says or item.code) for item in items if isinstance(item, Line)), default=0)
+        self._says = {}
+        for item in items:
+            if isinstance(item, Line):
+                self._says[item.rule.name] = max(self._says.get(item.rule.name, 0), _needed(item))
+
+    def searched(self, index: int) -> str:
+        return "".join(text for text, _ in self._row(index, _WHOLE))
+
+    def row(self, index: int, width: int) -> Row:
+        return self.lit(self._row(index, width))
+
+    def _row(self, index: int, width: int) -> Row:
+        if not self.items:
+            return [(clip(f" {self.empty}", width), "dim")]
+        match self.items[index]:
+            case Heading() as heading:
+                return self._heading(heading, width)
+            case Line() as line:
+                return self._line(line, width)
+            case Cost() as cost:
+                return [("   ", ""), (clip(f"{MARKS['arrow']} {cost.says}", width - 3), cost.rule.severity)]
+            case Gone() as gone:
+                return [(clip(_gone(gone), width), "dim")]
+            case rest:
+                return [(f"   and {rest.count:,} more nodes: v walks through them", "dim")]
+
+    def _heading(self, item: Heading, width: int) -> Row:
+        severity = item.rule.severity
+        sign = SEVERITY_SIGNS[severity] if item.count else VERDICT_SIGNS["clean"]
+        count = f"{item.count:>6,}  "
+        new = f"+{item.new:,} new  " if item.new else ""
+        start = f" {sign} "
+        name = fit(item.rule.name, self._rule)
+        room = width - len(start) - len(name) - len(count) - len(new)
+        return [
+            (start, severity if item.count else "clean"),
+            (name, "strong"),
+            (count, ""),
+            (new, "accent"),
+            (clip(item.says, room), ""),
+        ]
+
+    def _line(self, item: Line, width: int) -> Row:
+        start = f"   {MARKS['dot'] if item.new else ' '} "
+        place = fit(_place(item, self.files), self._place) + "  "
+        dots = MARKS["ellipsis"]
+        left = width - len(start) - len(place) - 2
+        allotted = max(_LEAST, min(left // 2, left - self._says[item.rule.name]))
+        named = min(self._names, allotted)
+        if width >= _WIDE:
+            named = min(self._every, max(allotted, left - self._told))
+        names = fit(_names(item, named), named, dots) + "  "
+        room = width - len(start) - len(place) - len(names)
+        said = item.says if len(item.says) <= room else _essence(item)
+        text = _within(said, room) if said else clip(item.code, room)
+        return [(start, "accent"), (place, ""), (names, ""), (text, "dim")]
+
+
+class ViolationsPane(FindingPane):
+    """The list of violations; enter goes to a line's nodes, one after the other."""
+
+    NUMBER = 4
+    LABEL = "Violations"
+    HINTS = (("enter", "go to node"), ("x", "repro"), ("/", "find"), ("y", "copy"))
+    DEFAULT_CSS = """
+    ViolationsPane > ViolationLines { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "repro", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = ViolationLines()
+        self._seen: tuple[object, ...] = ()
+        self._selected: NodeId | None = None
+        self._checked: list[Item] = []  # with what the last edit made go
+        self._empty = ""
+        self._rules = 0  # the version of those that were checked
+        self._told = 0  # the version of the rules whose "gone" was told long enough
+        self._telling: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+
+    def show(self, state: State) -> None:
+        """List what the rules in force find at the shown stage, in every frame."""
+        self._follow(state)
+        level = state.level
+        versions = state.versions
+        seen = (
+            tuple(map(id, level)),
+            versions.rules,
+            versions.costs,
+            versions.graphs,
+            state.running,
+            state.accelerator,
+        )
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._seen = seen
+        checked = [(state.findings(graph), state.verdicts.change(graph)) for graph in level]
+        self.lines.files = state.files
+        self._checked = violation_list(checked, rule_costs(state))
+        self._rules, self._empty = versions.rules, _why_empty(state)
+        if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
+            self._tell_gone()
+        self._list()
+        self._go_to(state.selected)
+        total = sum(state.counts.values())
+        self.mark = f"{total:,}" if total else _none(state)
+
+    def _tell_gone(self) -> None:
+        """List what went, for a few seconds."""
+        if self._telling is not None:
+            self._telling.stop()
+        self._telling = self.set_timer(TOLD, self._forget_gone)
+
+    def _forget_gone(self) -> None:
+        if self._told != self._rules:
+            self._told = self._rules
+            self._list()
+
+    def _list(self) -> None:
+        told = self._told == self._rules
+        self.lines.show_items([item for item in self._checked if not (told and isinstance(item, Gone))], self._empty)
+
+    # ---------------------------------------------------------------- the selected node
+
+    def _follow(self, state: State) -> None:
+        """Put the cursor on the row of the node that was selected elsewhere."""
+        if state.selected != self._selected:
+            self._selected = state.selected
+            self._go_to(state.selected)
+
+    def _go_to(self, node: NodeId | None) -> None:
+        """The row under the cursor stays if the node is in it; else the first that has it, if any."""
+        items = self.lines.items
+        rows = (self.lines.cursor, *(row for row, item in enumerate(items) if isinstance(item, Line)))
+        of_node = (row for row in rows if row < len(items) and node in _nodes_of(items[row]))
+        row = next(of_node, None)
+        if row is not None:
+            self.lines.place_cursor(row)
+
+    async def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        item = self.lines.items[event.index] if self.lines.items else None
+        if isinstance(item, Cost) and item.of and item.node is None:
+            await self.run_action(f"app.{item.of}")
+            return
+        nodes = self._under_cursor()
+        if nodes:
+            here = nodes.index(self._selected) if self._selected in nodes else -1
+            self.post_message(NodeChosen(nodes[(here + 1) % len(nodes)], jump=True))
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        self._forget_gone()
+        nodes = _nodes_of(self.lines.items[self.lines.cursor]) if self.lines.items else ()
+        if nodes and self._selected not in nodes:
+            self._selected = nodes[0]
+            self.post_message(NodeChosen(nodes[0]))
+
+    def _under_cursor(self) -> Sequence[NodeId]:
+        """The nodes of the row under the cursor; for a rule, those of its first line."""
+        items = self.lines.items
+        below = (item for item in items[self.lines.cursor :] if not isinstance(item, Heading | Cost))
+        item = next(below, None)
+        return item.nodes if isinstance(item, Line) else ()
+
+    def action_repro(self) -> None:
+        nodes = self._under_cursor()
+        if nodes:
+            self.post_message(ReproAsked(nodes[0], self.lines.items[self.lines.cursor].rule.name))
+        else:
+            self.post_message(ReproAsked(None))
+
+    def action_copy(self) -> None:
+        if not self.lines.items:
+            self.post_message(Flash("nothing to copy: there are no violations"))
+            return
+        text = "".join(text for text, _ in self.lines.row(self.lines.cursor, _WHOLE)).strip()
+        self.post_message(CopyAsked(text, "the violation"))
+
+
+def _nodes_of(item: Item) -> tuple[NodeId, ...]:
+    if isinstance(item, Cost):
+        return (item.node,) if item.node else ()
+    return item.nodes if isinstance(item, Line) else ()
+
+
+def _gone(item: Gone) -> str:
+    """gone: 15 alignment  dim 0 is 10  mlp.py:12, mlp.py:20 +3"""
+    found = item.found[0] + (f" (and {len(item.found) - 1} more)" if len(item.found) > 1 else "")
+    more = f" +{len(item.places) - _NAMES}" if len(item.places) > _NAMES else ""
+    more = more if item.whole else " and others"
+    return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {found}  {', '.join(item.places[:_NAMES])}{more}"
+
+
+def _place(item: Line, files: frozenset[str]) -> str:
+    if item.file:
+        return file_names.place(item.file, item.line, files)
+    return "inputs" if item.inputs else "no line"
+
+
+def _essence(item: Line) -> str:
+    """What a line says, less how many other findings there are: its numbers are never cut for that."""
+    return item.says.partition(" (and ")[0]
+
+
+def _within(text: str, room: int) -> str:
+    """What a line says; what it costs is at the end, and stays, before all that was found."""
+    head, colon, cost = text.rpartition(": ")
+    if len(text) <= room or not colon:
+        return clip(text, room)
+    while head and len(head) + len(cost) + 3 > room:
+        clause = _CLAUSES.match(head)
+        head = clause[1] if clause else ""
+    return clip(f"{head}{MARKS['ellipsis']}: {cost}", room)
+
+
+def _needed(item: Line) -> int:
+    """Cells of what a line says, if there is a number in it."""
+    said = _essence(item)
+    return len(said) if any(map(str.isdigit, said)) else 0
+
+
+def _names(item: Line, room: int) -> str:
+    """As many names as have room, a few at least, and how many more there are."""
+    shown = next((least for least in range(len(item.nodes[:_MANY]), _NAMES, -1) if _width(item, least) <= room), _NAMES)
+    more = f" +{len(item.nodes) - shown:,}" if len(item.nodes) > shown else ""
+    return ", ".join(node.name for node in item.nodes[:shown]) + more
+
+
+def _width(item: Line, shown: int) -> int:
+    names = sum(len(node.name) + 2 for node in item.nodes[:shown]) - 2
+    return names + (len(f" +{len(item.nodes) - shown:,}") if len(item.nodes) > shown else 0)
+
+
+def _none(state: State) -> str:
+    """The mark where the shown stage breaks no rule: green where no other does either, and nothing else is wrong."""
+    if stage_words.is_clean(state):
+        return VERDICT_SIGNS["clean"]
+    return "0 here" if stage_words.elsewhere(state) else ""
+
+
+def _why_empty(state: State) -> str:
+    run = state.run
+    if state.level:
+        if state.accelerator is None:
+            return "no valid rules yet: mend the file in 8 Rules"
+        here = f"{stages.names_of(state.level)}: no rule of {state.accelerator.name} is broken"
+        other = stage_words.elsewhere(state)
+        return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
+    if state.running:
+        return "compiling: violations are listed as soon as there is a graph"
+    if run is not None and run.failure is not None:
+        return f"no graph was captured: {headline(run.failure)}"
+    return "not compiled yet: r runs"

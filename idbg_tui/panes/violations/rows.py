@@ -1,0 +1,180 @@
+"""How do thousands of violations become a list that can be read? By rule, then by the user's line."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+
+from idbg.constraints import Change, Constraint, Finding, Findings, Group
+from idbg.schema.graphs import Graph, NodeId
+from idbg.schema.violations import SEVERITIES
+from idbg_tui.format import file_names
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.panes.violations.costs import Cost
+
+MOST = 2000
+"""Nodes of one rule that are sorted by line; a rule that breaks more says how many were left out."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The violations of one rule that come from one line of the user's program."""
+
+    rule: Constraint
+    file: str
+    line: int
+    nodes: tuple[NodeId, ...]
+    code: str = ""  # the user's, at that line
+    inputs: bool = False  # no line, because these are the graph's inputs
+    says: str = ""  # what the rule's heading does not say already
+    new: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, self.file, self.line
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What the last edit made go: how many violations of one rule, and where they were."""
+
+    rule: Constraint
+    count: int
+    found: tuple[str, ...]
+    places: tuple[str, ...]
+    whole: bool = True  # whether these are all places
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, "gone", -1
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nodes that are not listed because there are too many."""
+
+    rule: Constraint
+    count: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, "rest", -1
+
+
+@dataclass(frozen=True)
+class Heading:
+    """One rule: how many violations, what is found most, how many appeared with the last edit."""
+
+    rule: Constraint
+    count: int
+    new: int
+    says: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.rule.name, "", -1
+
+
+Item = Heading | Cost | Line | Gone | Rest
+
+
+@dataclass
+class _Rule:
+    rule: Constraint
+    groups: list[tuple[Findings, Group]] = field(default_factory=list)
+    gone: list[tuple[Graph, Group]] = field(default_factory=list)
+    new: set[str] = field(default_factory=set)
+    appeared: int = 0
+
+
+def violation_list(
+    checked: Iterable[tuple[Findings, Change]], costs: Mapping[str, Sequence[Cost]] = MappingProxyType({})
+) -> list[Item]:
+    """The list for several graphs, the severest rules first, each with its cost below its heading; what went is at the
+    end, one row for a rule."""
+    rules: dict[str, _Rule] = {}
+    for findings, change in checked:
+        for group in findings.groups:
+            rules.setdefault(group.rule.name, _Rule(group.rule)).groups.append((findings, group))
+        for group in change.appeared:
+            if group.rule.name in rules:
+                rules[group.rule.name].new.add(group.finding.found)
+                rules[group.rule.name].appeared += group.count
+        for group in change.went:
+            rules.setdefault(group.rule.name, _Rule(group.rule)).gone.append((findings.graph, group))
+    ordered = sorted(rules.values(), key=lambda rule: SEVERITIES.index(rule.rule.severity))
+    listed = [item for rule in ordered if rule.groups for item in _items(rule, costs.get(rule.rule.name, ()))]
+    return [*listed, *(_gone(rule) for rule in ordered if rule.gone)]
+
+
+def _gone(rule: _Rule) -> Gone:
+    """Places are those of the first nodes: of thousands, nobody reads more than the first few."""
+    gone = (graph.nodes[index] for graph, group in rule.gone for index in group.nodes)
+    places = dict.fromkeys(file_names.place(node.file, node.line) for node in islice(gone, MOST) if node.file)
+    found = dict.fromkeys(group.finding.found for _, group in rule.gone)
+    count = sum(group.count for _, group in rule.gone)
+    return Gone(rule.rule, count, tuple(found), tuple(places), whole=count <= MOST)
+
+
+def _items(rule: _Rule, costs: Sequence[Cost]) -> Sequence[Item]:
+    count = sum(group.count for _, group in rule.groups)
+    kinds = {group.finding for _, group in rule.groups}
+    shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
+    heading = Heading(rule.rule, count, rule.appeared, _heading(shared, len(kinds)))
+    lines, left = _lines(rule, shared)
+    return [heading, *costs, *lines, *([Rest(rule.rule, left)] if left else [])]
+
+
+def _only(values: set[str]) -> str:
+    return next(iter(values)) if len(values) == 1 else ""
+
+
+def _heading(shared: Finding, kinds: int) -> str:
+    if kinds == 1:
+        return _sentence(shared)
+    wanted = f", wanted {shared.wanted}" if shared.wanted else ""
+    return f"{kinds} different findings{wanted}" + (f" {MARKS['arrow']} {shared.fix}" if shared.fix else "")
+
+
+def _sentence(finding: Finding) -> str:
+    wanted = f"wanted {finding.wanted}" if finding.wanted else ""
+    words = ", ".join(part for part in (finding.found, wanted) if part)
+    return words + (f" {MARKS['arrow']} {finding.fix}" if finding.fix else "")
+
+
+def _besides(finding: Finding, shared: Finding, others: int) -> str:
+    """What the heading leaves for the line to say."""
+    own = Finding(
+        "" if shared.found else finding.found,
+        "" if shared.wanted else finding.wanted,
+        "" if shared.fix else finding.fix,
+    )
+    return _sentence(own) + (f" (and {others} more)" if others else "")
+
+
+def _lines(rule: _Rule, shared: Finding) -> tuple[list[Line], int]:
+    places: dict[tuple[str, int], dict[Finding, list[NodeId]]] = {}
+    code: dict[tuple[str, int], str] = {}
+    computed: set[tuple[str, int]] = set()
+    room = MOST
+    for findings, group in rule.groups:
+        graph = findings.graph
+        for index in group.nodes[:room]:
+            node = graph.nodes[index]
+            place = places.setdefault((node.file, node.line), {})
+            place.setdefault(group.finding, []).append(graph.node_id(node.name))
+            code[node.file, node.line] = node.code
+            if node.op != "placeholder":
+                computed.add((node.file, node.line))
+        room -= min(room, group.count)
+    left = sum(group.count for _, group in rule.groups) - (MOST - room)
+    lines = []
+    for (file, line), found in sorted(places.items()):
+        finding = max(found, key=lambda one: len(found[one]))
+        nodes = tuple(dict.fromkeys(node for nodes in found.values() for node in nodes))
+        new = any(one.found in rule.new for one in found)
+        text = code[file, line].strip()
+        says = _besides(finding, shared, len(found) - 1)
+        inputs = (file, line) not in computed
+        lines.append(Line(rule.rule, file, line, nodes, code=text, inputs=inputs, says=says, new=new))
+    return lines, left

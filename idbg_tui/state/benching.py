@@ -1,0 +1,87 @@
+"""What is to be measured, and what was measured of the program before this?"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from idbg.bench.change import Change, change
+from idbg.schema.bench import EAGER, Row
+from idbg.schema.errors import IdbgError
+from idbg.schema.programs import Failure, Target
+
+INDUCTOR = "inductor"
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the database has of a program, the oldest first, and how the session's rows compare with it.
+
+    `rows` is None before it was read, and where it cannot be read, which `problem` says.
+    """
+
+    rows: Sequence[Row] | None = None
+    changes: dict[Key, Change | None] = field(default_factory=dict)  # of every row that was compared
+    problem: str = ""
+
+    def change_of(self, row: Row) -> Change | None:
+        return self.changes.get(key(row))
+
+
+@dataclass
+class Bench:
+    """What the state knows of measuring beside the session's own rows."""
+
+    waiting: int = 0  # rows that were asked for and have not begun: a compile goes on
+    failure: Failure | None = None  # why the last measurement ended before its time, or was not kept
+    chosen: tuple[str, ...] = ()  # NAME or NAME:MODE; () leaves the choice to the target
+    past: Past = Past()
+
+    def backends(self, target: Target) -> tuple[str, ...]:
+        """What a measurement is of."""
+        return self.chosen or tuple(dict.fromkeys((EAGER, INDUCTOR, target.backend)))
+
+
+def key(row: Row) -> Key:
+    """This very measurement."""
+    return (*row.key, row.at)
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """The last measurement of each, in the order in which they were measured first."""
+    return list({row.key: row for row in rows}.values())
+
+
+def read(file: str, rows: Sequence[Row]) -> Past:
+    """What was measured of a program, and how `rows` compare with what came before them. Slow: not for the UI's thread.
+
+    Where there is no database none is made.
+    """
+    from idbg.bench.history import History, default_path  # not before it is asked for: the paint would wait for sqlite3
+
+    known: Sequence[Row] = ()
+    notes: list[str] = []
+    if default_path().exists():
+        try:
+            history = History(default_path())
+            try:
+                known, notes = history.of_program(file), history.notes
+            finally:
+                history.close()
+        except IdbgError as error:
+            return Past(problem=error.message)
+    return Past(known, changes(rows, [*known, *rows]), "; ".join(notes))
+
+
+def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, Change | None]:
+    """Each row against the last good one of the same that is older, if there is one."""
+    found = {}
+    for row in latest(rows):
+        older = [one for one in known if one.key == row.key and one.at < row.at and one.latency_ms]
+        found[key(row)] = change(row, max(older, key=lambda one: one.at)) if older else None
+    return found
+
+
+def day(at: float) -> str:
+    """ "20 Nov 15:02", by this machine's clock."""
+    return time.strftime("%d %b %H:%M", time.localtime(at))

@@ -1,0 +1,116 @@
+"""What do the shown graphs need, and what do the rules cost them? Counted once a check, never while a key waits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from idbg.analysis.liveness import MemoryProfile
+from idbg.analysis.partition import HOST, Partitions
+from idbg.check import costs
+from idbg.check.costs import Better, Waste
+from idbg.constraints import Constraint, Findings
+from idbg.schema.graphs import Graph, GraphId
+
+AT_ONCE = 1000
+"""Nodes that are counted before the next paint, in about 10 ms; more are counted beside it."""
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What the rules in force cost one graph. `partitions` is None where nothing breaks a rule of severity fallback.
+
+    `waste` is by the name of each pad rule as if it were alone, `padding` that of all together. `best` is told last:
+    it is worth reading once `whole` is true.
+    """
+
+    padding: Waste
+    waste: Mapping[str, Waste]
+    partitions: Partitions | None = None
+    side_of: Mapping[str, int] = field(default_factory=dict)  # call -> the index of its partition, or HOST
+    crossing: frozenset[str] = frozenset()  # the calls whose value goes to another side
+    best: tuple[Better, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """One check of a graph, the same with each of its pad rules alone, and the rules that it left out until now."""
+
+    findings: Findings
+    alone: Mapping[str, Findings]
+    late: Sequence[Constraint] = ()
+
+
+def pads(findings: Findings) -> list[Constraint]:
+    """The rules of severity pad that something breaks."""
+    return [rule for rule in findings.rules if rule.severity == "pad" and findings.by_rule.get(rule.name)]
+
+
+Answer = MemoryProfile | Priced
+
+
+def answers(asked: Question) -> Iterator[Answer]:
+    """The graph's memory, then what the rules cost it, first without the best change, which takes longest.
+
+    With rules that were left out it is the memory alone: after that, they are checked.
+    """
+    findings = asked.findings
+    profile = findings.whole.profile(weights=True)
+    for rule in asked.late:
+        list(rule.check_whole(findings.whole))  # for what `Whole` keeps of it
+    yield profile
+    if asked.late:
+        return
+    alone = {name: costs.waste(only) for name, only in asked.alone.items()}
+    padding = next(iter(alone.values()), Waste()) if len(alone) < 2 else costs.waste(findings)
+    if findings.by_severity.get("fallback"):
+        partitions = costs.partitions(findings)
+        crossing = frozenset(name for boundary in partitions.boundaries for name in boundary.nodes)
+        priced = Priced(padding, alone, partitions, _sides(partitions), crossing)
+        yield priced
+        yield replace(priced, best=tuple(costs.best_changes([findings], [partitions])), whole=True)
+    else:
+        yield Priced(padding, alone, whole=True)
+    findings.whole.profile(weights=False)  # kept, so that a rule that counts no weights can be edited in at once
+
+
+def _sides(partitions: Partitions) -> dict[str, int]:
+    sides = dict.fromkeys(partitions.host, HOST)
+    for index, names in enumerate(partitions.parts):
+        sides.update(dict.fromkeys(names, index))
+    return sides
+
+
+class Costs:
+    """What is known of each graph so far: its memory, whatever the rules are, and the price of the last check."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[GraphId, tuple[Graph, MemoryProfile]] = {}
+        self._priced: dict[GraphId, tuple[Findings, Priced]] = {}
+
+    def profile(self, graph: Graph) -> MemoryProfile | None:
+        """The graph's memory over time, weights counted; None while it is not known."""
+        of, profile = self._profiles.get(graph.id, (None, None))
+        return profile if of is graph else None
+
+    def peak_bytes(self, graph: Graph) -> int:
+        """The same in a number to sort by: 0 while it is not known."""
+        profile = self.profile(graph)
+        return profile.peak_bytes if profile else 0
+
+    def priced(self, findings: Findings) -> Priced | None:
+        """What these findings cost; None while it is not known."""
+        of, priced = self._priced.get(findings.graph.id, (None, None))
+        return priced if of is findings else None
+
+    def lacks(self, findings: Findings) -> bool:
+        """Whether something of this check was not counted yet."""
+        priced = self.priced(findings)
+        return self.profile(findings.graph) is None or priced is None or not priced.whole
+
+    def take(self, findings: Findings, answer: Answer) -> None:
+        """Keep one answer."""
+        graph = findings.graph
+        if isinstance(answer, Priced):
+            self._priced[graph.id] = findings, answer
+        else:
+            self._profiles[graph.id] = graph, answer

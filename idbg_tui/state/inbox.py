@@ -1,0 +1,56 @@
+"""How do events that happen on the session's thread reach the screen, many at once and in order?"""
+
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from contextvars import copy_context
+
+from idbg.schema.events import SessionEvent
+from idbg.session.session import Session
+
+BATCH = 0.04  # seconds: events that arrive within it are shown at once, not one by one
+
+
+class Inbox:
+    """Subscribes to a session; calls `deliver` on the loop, at most 25 times a second, with all that came.
+
+    `past` is what had happened before; it is not delivered again.
+    """
+
+    def __init__(
+        self, session: Session, loop: AbstractEventLoop, deliver: Callable[[list[SessionEvent]], None]
+    ) -> None:
+        self._loop = loop
+        self._context = copy_context()  # the app's: a timer that is started in another one does not find the app
+        self._deliver = deliver
+        self._heard: deque[SessionEvent] = deque()
+        self._waking = False
+        self._closed = False
+        self._unsubscribe = session.subscribe(self._hear)
+        self.past = list(session.events)
+        # an event may be in `past` and still be on its way to the listener
+        self._known = {id(event) for event in self.past}
+
+    def close(self) -> None:
+        """Deliver nothing more."""
+        self._closed = True
+        self._unsubscribe()
+
+    def _hear(self, event: SessionEvent) -> None:
+        self._heard.append(event)
+        if not self._waking and not self._closed:
+            self._waking = True
+            self._loop.call_soon_threadsafe(self._wait)
+
+    def _wait(self) -> None:
+        self._loop.call_later(BATCH, self._drain, context=self._context)
+
+    def _drain(self) -> None:
+        self._waking = False
+        batch = []
+        while self._heard:
+            event = self._heard.popleft()
+            if id(event) not in self._known:
+                batch.append(event)
+        if batch and not self._closed:
+            self._deliver(batch)

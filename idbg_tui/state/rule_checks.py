@@ -1,0 +1,120 @@
+"""Which nodes break the rules in force, and what did the last edit change?"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from idbg.constraints import Change, Checker, Constraint, Findings
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.violations import SEVERITIES, Severity
+from idbg_tui.state.costs import AT_ONCE
+
+NO_CHANGE = Change(appeared=[], went=[])
+
+
+class Verdicts:
+    """One index for each graph, and what the rules found in it; graphs are checked when somebody asks.
+
+    Of a large graph, rules about the whole of it are left out until what they look at was counted (`weighed`).
+    """
+
+    def __init__(self) -> None:
+        self.rules: tuple[Constraint, ...] = ()
+        self._before: tuple[Constraint, ...] | None = None
+        self._checkers: dict[GraphId, Checker] = {}
+        self._findings: dict[GraphId, Findings] = {}
+        self._changes: dict[GraphId, Change] = {}
+        self._weighed: dict[GraphId, Graph] = {}
+
+    def late(self, graph: Graph) -> list[Constraint]:
+        """The rules in force that are left out of this graph's check until it is weighed."""
+        return [rule for rule in self.rules if rule.is_about_graphs and rule.enabled] if self._waits(graph) else []
+
+    def weighed(self, graph: Graph) -> bool:
+        """What rules about whole graphs look at was counted: check this graph with them too. Whether there are any."""
+        late = self.late(graph)
+        self._weighed[graph.id] = graph
+        if late:
+            self._findings.pop(graph.id, None)
+            self._changes.pop(graph.id, None)
+        return bool(late)
+
+    def _waits(self, graph: Graph) -> bool:
+        return len(graph.nodes) > AT_ONCE and self._weighed.get(graph.id) is not graph
+
+    def _asked(self, graph: Graph, rules: tuple[Constraint, ...]) -> list[Constraint]:
+        waits = self._waits(graph)
+        return [rule for rule in rules if not (waits and rule.is_about_graphs)]
+
+    def of(self, graph: Graph) -> Findings:
+        """What the rules in force find in this graph."""
+        checker = self._checkers.get(graph.id)
+        if checker is None or checker.graph is not graph:
+            checker = self._checkers[graph.id] = Checker(graph)
+            self._findings.pop(graph.id, None)
+            self._changes.pop(graph.id, None)
+        if graph.id not in self._findings:
+            self._findings[graph.id] = checker.check(self._asked(graph, self.rules))
+        return self._findings[graph.id]
+
+    def change(self, graph: Graph) -> Change:
+        """What appeared and went with the last edit of the rules; the same for the graph that a recompile brings."""
+        if self._before is None:
+            return NO_CHANGE
+        findings = self.of(graph)
+        if graph.id not in self._changes:
+            before = self._checkers[graph.id].check(self._asked(graph, self._before))
+            self._changes[graph.id] = findings.since(before)
+        return self._changes[graph.id]
+
+    def alone(self, graph: Graph, rule: Constraint) -> Findings:
+        """The same graph with one rule and nothing found: for what the rule would cost by itself."""
+        self.of(graph)
+        return Findings(self._checkers[graph.id], [(rule, ())])
+
+    def set_rules(self, rules: tuple[Constraint, ...], *, again: bool = False) -> None:
+        """Put other rules in force. With `again` this edit belongs to the one before: 8 to 16 to 32 is one change.
+
+        What changes no rule (a comment, saving the text) leaves the last change told.
+        """
+        if rules == self.rules:
+            return
+        if not again or self._before is None:
+            self._before = self.rules or None
+        self.rules = rules
+        self._findings.clear()
+        self._changes.clear()
+
+
+class Tally:
+    """How many violations lie in a range of nodes? Counts for headings, in the time of a search."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._places: dict[Severity, list[int]] = {}
+        for group in findings.groups:
+            self._places.setdefault(group.rule.severity, []).extend(group.nodes)
+        for places in self._places.values():
+            places.sort()
+
+    def within(self, first: int, last: int) -> dict[Severity, int]:
+        """Severity -> violations of nodes `first` to `last` (exclusive), the severest first; none of 0."""
+        counts = {}
+        for severity in SEVERITIES:
+            places = self._places.get(severity, ())
+            count = bisect_left(places, last) - bisect_left(places, first)
+            if count:
+                counts[severity] = count
+        return counts
+
+
+def first_broken(graph: Graph, findings: Findings) -> str:
+    """The first node that breaks a rule, one that computes before one that does not; "" if none does."""
+    broken = findings.broken_nodes()
+    calls = (index for index in broken if graph.nodes[index].op.startswith("call"))
+    index = next(calls, broken[0] if broken else None)
+    return "" if index is None else graph.nodes[index].name
+
+
+def totals(findings: Sequence[Findings]) -> dict[Severity, int]:
+    """Severity -> violations over several graphs, the severest first; those with none are not there."""
+    counts = {severity: sum(found.by_severity.get(severity, 0) for found in findings) for severity in SEVERITIES}
+    return {severity: count for severity, count in counts.items() if count}

@@ -1,0 +1,130 @@
+"""How is a list that belongs to no pane shown: over the screen, with rows that lead to nodes?"""
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from idbg.schema.graphs import NodeId
+from idbg_tui.format.glyphs import MARKS
+from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.widgets.lines import Lines, Row
+
+_WHOLE = 400  # cells of a row that is copied: nothing is cut
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row, drawn when it is seen, and the node that it leads to. `here` asks for the cursor at first; a `picture`
+    is part of a chart or names columns: the cursor goes over it."""
+
+    draw: Callable[[int], Row]
+    node: NodeId | None = None
+    here: bool = False
+    picture: bool = False
+
+
+def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
+    """A text on as many rows as it takes."""
+    for line in textwrap.wrap(text, max(width - 2, 20)) or [""]:
+        row: Row = [(f" {line}", style)]
+        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+
+
+class ListingLines(Lines):
+    """The entries that `make` gives for a width."""
+
+    def __init__(self, make: Callable[[int], Sequence[Entry]]) -> None:
+        super().__init__()
+        self._make = make
+        self._width = 0
+        self.entries: Sequence[Entry] = []
+
+    @property
+    def row_count(self) -> int:
+        return len(self.entries)
+
+    def stops(self, index: int) -> bool:
+        return not self.entries[index].picture
+
+    def row(self, index: int, width: int) -> Row:
+        return self.entries[index].draw(width)
+
+    def make(self) -> None:
+        """Make the entries again, after what they tell has changed."""
+        first = not self.entries
+        self.entries = self._make(self._width)
+        if first:
+            leading = [row for row, entry in enumerate(self.entries) if entry.node is not None]
+            here = (row for row in leading if self.entries[row].here)
+            self.cursor = next(here, leading[0] if leading else 0)
+        self.styles.height = len(self.entries)
+        self.rows_changed()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        if self.line_width != self._width:
+            self._width = self.line_width
+            self.make()
+
+    def text(self, index: int) -> str:
+        """A row whole."""
+        return "".join(text for text, _ in self.row(index, _WHOLE)).rstrip()
+
+
+class Listing(ModalScreen[NodeId | None]):
+    """Gives the node of the row that was opened, or None."""
+
+    DEFAULT_CSS = """
+    Listing { align: center middle; background: $background 60%; }
+    Listing > Vertical {
+        border: round $border; width: 140; max-width: 96%; height: auto; max-height: 84%;
+        background: $surface; padding: 0 1;
+    }
+    Listing ListingLines { background: $surface; height: 1; max-height: 100%; }
+    """
+    HINTS: ClassVar[tuple[str, ...]] = ("enter goes there", "y Y copy", "esc closes")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("y", "copy", show=False),
+        Binding("Y", "copy_all", show=False),
+    ]
+
+    def __init__(self, title: str, key: str, make: Callable[[int], Sequence[Entry]]) -> None:
+        """`key` opened it, and closes it again; "" where enter did."""
+        super().__init__()
+        self._title = title
+        self.lines = ListingLines(make)
+        if key:
+            self._bindings.bind(key, "dismiss(None)", show=False)
+
+    def compose(self) -> ComposeResult:
+        box = Vertical()
+        box.border_title = self._title
+        box.border_subtitle = f" {MARKS['separator']} ".join(self.HINTS)
+        with box:
+            yield self.lines
+
+    def on_mount(self) -> None:
+        self.lines.focus()
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        node = self.lines.entries[event.index].node
+        if node is None:
+            self.post_message(Flash("this row leads to no node"))
+        else:
+            self.dismiss(node)
+
+    def action_copy(self) -> None:
+        self.post_message(CopyAsked(self.lines.text(self.lines.cursor).strip(), "this row"))
+
+    def action_copy_all(self) -> None:
+        rows = map(self.lines.text, range(self.lines.row_count))
+        self.post_message(CopyAsked("\n".join(rows), "the whole list"))
