@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 # program's name says.
 CHILD = f"""
 import os, sys, time
-from idbg import events
-from idbg.schema.graphs import Failure
+from idbg.schema import events
+from idbg.schema.programs import Failure
 from idbg.worker import protocol
 from msgspec.structs import replace
 requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])

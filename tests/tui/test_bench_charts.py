@@ -107,12 +107,12 @@ def test_every_chart_fits_and_each_bar_is_as_long_as_its_figure(width: int) -> N
 
 
 PLAIN = """
-from idbg_tui import signs
-signs.use_ascii()
+from idbg_tui.format import glyphs
+glyphs.use_ascii()
 from benched import memory, told, with_kernels
 from msgspec.structs import replace
 from recorded import state_of
-from idbg_tui import bench_charts, bench_list
+from idbg_tui.panes.benchmarks import charts as bench_charts, rows as bench_list
 state = with_kernels(state_of("benched"))
 print("".join(map(bench_list.plain, told(state, 120))))
 for chart in (memory(), *(make(state) for make in bench_charts.CHARTS)):

@@ -29,10 +29,10 @@ def test_signs_tell_severities_apart_without_colour() -> None:
 
 def test_plain_signs_are_ascii_and_still_apart() -> None:
     code = (
-        "from idbg_tui import signs; signs.use_ascii(); "
-        "tables = signs.SEVERITY_SIGNS, signs.VERDICT_SIGNS, signs.MARKS;"
+        "from idbg_tui.format import glyphs; glyphs.use_ascii(); "
+        "tables = glyphs.SEVERITY_SIGNS, glyphs.VERDICT_SIGNS, glyphs.MARKS;"
         "print(all(sign.isascii() for table in tables for sign in table.values()),"
-        " len(set(signs.SEVERITY_SIGNS.values())) == len(signs.SEVERITY_SIGNS))"
+        " len(set(glyphs.SEVERITY_SIGNS.values())) == len(glyphs.SEVERITY_SIGNS))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]

@@ -19,7 +19,7 @@ import os, subprocess, sys, time
 from pathlib import Path
 from idbg.session.session import Session
 from idbg.config.settings import Settings
-from idbg_tui import watchdog
+from idbg_tui.terminal import watchdog
 from idbg_tui.__main__ import _show
 from idbg_tui.app import IdbgApp
 

@@ -16,7 +16,7 @@ FAKE = str(Path(__file__).with_name("fake_child.py"))
 HOST = """
 import sys, time
 from pathlib import Path
-from idbg.schema.graphs import Program, Target
+from idbg.schema.programs import Program, Target
 from idbg.worker.child import Child
 from idbg.worker.protocol import Compile
 child = Child((sys.executable, sys.argv[1]), doomed=Path(sys.argv[3]))
