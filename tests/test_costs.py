@@ -1,6 +1,6 @@
 """What padding and falling back cost is counted from the shapes, views once, operands padded too."""
 
-from idbg.check import costs
+from idbg.checking import costs
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype

@@ -3,7 +3,7 @@
 import pytest
 
 from idbg.accelerators import edit, model
-from idbg.check.relax import relaxations
+from idbg.checking.relax import relaxations
 from idbg.constraints import Checker, check
 from idbg.schema.graphs import Graph, GraphId, Node, Sym, TensorMeta
 

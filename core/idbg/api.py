@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from idbg.accelerators.model import default_for
-from idbg.check import check as checks
-from idbg.check.check import Check
+from idbg.checking import check as checks
+from idbg.checking.check import Check
 from idbg.config.arguments import check_device, parse_program
 from idbg.config.options import family
 from idbg.schema.errors import BadInput

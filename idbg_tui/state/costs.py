@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.partition import HOST, Partitions
-from idbg.check import costs
-from idbg.check.costs import Better, Waste
+from idbg.checking import costs
+from idbg.checking.costs import Better, Waste
 from idbg.constraints import Constraint, Findings
 from idbg.schema.graphs import Graph, GraphId
 

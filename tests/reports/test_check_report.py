@@ -9,7 +9,7 @@ import pytest
 
 from idbg.accelerators import model
 from idbg.analysis.partition import partition
-from idbg.check.check import Check, Named, check, named, presets
+from idbg.checking.check import Check, Named, check, named, presets
 from idbg.constraints import check as check_graph
 from idbg.reports import check_json, check_text
 from idbg.reports.cost_text import cost_lines

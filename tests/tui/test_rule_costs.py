@@ -3,7 +3,7 @@
 from recorded import state_of, under
 from test_costing import FALL, PAD, PEAK
 
-from idbg.check import costs
+from idbg.checking import costs
 from idbg.schema import events
 from idbg_tui.panes.violations.costs import NO_CHANGE, rule_costs
 from idbg_tui.state.state import State

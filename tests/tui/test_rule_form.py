@@ -11,7 +11,7 @@ from recorded import chain, state_of
 
 from idbg.accelerators import model
 from idbg.accelerators.model import parse
-from idbg.check.relax import relaxations
+from idbg.checking.relax import relaxations
 from idbg.constraints import Constraint, Findings, kinds
 from idbg.schema.errors import AcceleratorError, OutputError
 from idbg.schema.graphs import Graph, GraphId

@@ -5,7 +5,7 @@ Every key is always there, as in the JSON of a run.
 
 import msgspec
 
-from idbg.check.check import MENDABLE, Answer, Check, Checked
+from idbg.checking.check import MENDABLE, Answer, Check, Checked
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
 from idbg.schema.graphs import GraphBreak, Part, Stage

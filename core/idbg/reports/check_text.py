@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator
 
 from idbg.analysis.sizes import rounded_bytes
-from idbg.check.check import MENDABLE, Answer, Check, Checked
-from idbg.check.costs import growth
+from idbg.checking.check import MENDABLE, Answer, Check, Checked
+from idbg.checking.costs import growth
 from idbg.constraints import Group
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.text import SIGNS, run_report

@@ -3,7 +3,7 @@
 import msgspec
 
 from idbg.analysis.partition import HOST
-from idbg.check.check import Checked
+from idbg.checking.check import Checked
 from idbg.schema.graphs import Part, Stage
 
 

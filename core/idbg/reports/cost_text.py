@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from idbg.analysis.sizes import rounded_bytes
-from idbg.check.check import Checked
-from idbg.check.costs import growth
+from idbg.checking.check import Checked
+from idbg.checking.costs import growth
 from idbg.reports.words import count
 
 

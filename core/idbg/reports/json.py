@@ -7,7 +7,7 @@ import msgspec
 
 from idbg.analysis.liveness import memory_profile
 from idbg.analysis.provenance import Provenance
-from idbg.check.check import lowered, of_run
+from idbg.checking.check import lowered, of_run
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Dim, Frame, Graph, GraphBreak, Node, NodeId, Part, Stage, TensorMeta, hint_of

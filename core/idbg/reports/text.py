@@ -5,7 +5,7 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 
 from collections.abc import Iterator
 
-from idbg.check.check import of_run
+from idbg.checking.check import of_run
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.words import count, place
 from idbg.schema import verdict

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from idbg.analysis.partition import HOST
-from idbg.check import costs
+from idbg.checking import costs
 from idbg.constraints import Constraint, Finding, Findings
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError

@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args, get_origin
 import msgspec
 
 from idbg.accelerators import edit, model, toml_text
-from idbg.check.relax import Relaxation
+from idbg.checking.relax import Relaxation
 from idbg.constraints import Change, Constraint, Findings, kinds
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import DTYPES

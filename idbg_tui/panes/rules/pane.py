@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from idbg.accelerators import model
 from idbg.accelerators.lint import RuleWarning, warnings
-from idbg.check.relax import relaxations
+from idbg.checking.relax import relaxations
 from idbg.constraints import kinds
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.violations import SEVERITIES

@@ -6,7 +6,7 @@ from operator import add
 from typing import Literal
 
 from idbg.analysis.partition import Partitions
-from idbg.check.costs import Better, Waste, growth
+from idbg.checking.costs import Better, Waste, growth
 from idbg.constraints import Constraint
 from idbg.schema.graphs import Graph, NodeId
 from idbg_tui.format.amounts import and_unsized, counted, size

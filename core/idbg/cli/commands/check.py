@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from idbg.check.check import LEVELS, Check, Named, check, named, presets, target
+from idbg.checking.check import LEVELS, Check, Named, check, named, presets, target
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.cli.commands.run import never_began
 from idbg.cli.one_run import one_run

@@ -12,9 +12,9 @@ from idbg.accelerators.model import Accelerator
 from idbg.accelerators.watch import rules_for
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.partition import Partitions
-from idbg.check import costs
-from idbg.check.costs import Better, Waste
-from idbg.check.relax import Relaxation, relaxations
+from idbg.checking import costs
+from idbg.checking.costs import Better, Waste
+from idbg.checking.relax import Relaxation, relaxations
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, Stage
