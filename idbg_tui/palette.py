@@ -1,10 +1,11 @@
 """What can be reached by name? The palette: every action, node, kernel and file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.message import Message
 from textual.types import IgnoreReturnCallbackType
 
 from idbg.schema.code import Kernel
@@ -12,9 +13,7 @@ from idbg.schema.graphs import Graph
 from idbg_tui import keymap
 from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.graph.node_search import NodeSearch
-
-if TYPE_CHECKING:
-    from idbg_tui.app import IdbgApp
+from idbg_tui.state.state import State
 
 _BEST = 200
 """Candidates that are ranked: ranking 100,000 names takes a quarter of a second, finding them a few milliseconds."""
@@ -25,14 +24,32 @@ Command = tuple[str, str, IgnoreReturnCallbackType]
 """Title, help and what to do."""
 
 
+class Host(Protocol):
+    """What the palette needs of the app over which it opens."""
+
+    state: State
+    keys: dict[str, str]
+    theme: str
+
+    @property
+    def available_themes(self) -> Mapping[str, object]:
+        """Every theme by its name."""
+
+    def post_message(self, message: Message) -> bool:
+        """Have the app do what a message asks for."""
+
+    async def run_action(self, action: str) -> bool:
+        """Do what a key of keymap.KEYS does."""
+
+
 class IdbgCommands(Provider):
     """Actions first; then nodes of the shown graph, kernels and the user's files."""
 
     _index: tuple[Graph, NodeSearch] | None = None  # made once: a letter must not index the graph again
 
     @property
-    def _idbg(self) -> "IdbgApp":
-        return cast("IdbgApp", self.app)
+    def _host(self) -> Host:
+        return cast(Host, self.app)
 
     async def discover(self) -> Hits:
         for title, words, do in self._actions():
@@ -46,16 +63,16 @@ class IdbgCommands(Provider):
                 yield Hit(score, matcher.highlight(title), do, help=words)
 
     def _actions(self) -> Iterator[Command]:
-        app = self._idbg
+        host = self._host
         for key in keymap.KEYS:
             words = f"go to {key.words}" if key.name in _PANES else key.words
-            keys = keymap.spelled(app.keys[key.name])
-            yield f"{key.group}: {words}", keys, partial(app.run_action, key.action)
-        for theme in sorted(app.available_themes):
-            yield f"Theme: {theme}", "colours", partial(setattr, app, "theme", theme)
+            keys = keymap.spelled(host.keys[key.name])
+            yield f"{key.group}: {words}", keys, partial(host.run_action, key.action)
+        for theme in sorted(host.available_themes):
+            yield f"Theme: {theme}", "colours", partial(setattr, host, "theme", theme)
 
     def _nodes(self, query: str) -> Iterator[Command]:
-        state = self._idbg.state
+        state = self._host.state
         graph = state.graph
         if graph is None:
             return
@@ -65,18 +82,18 @@ class IdbgCommands(Provider):
             node = graph.nodes[index]
             words = f"node {node.target} {node.tensor or ''}"
             message = NodeChosen(graph.node_id(node.name), jump=True)
-            yield node.name, words, partial(self._idbg.post_message, message)
+            yield node.name, words, partial(self._host.post_message, message)
 
     def _kernels(self) -> Iterator[Command]:
-        shown = self._idbg.state.shown
+        shown = self._host.state.shown
         kernels: list[Kernel] = shown.kernels if shown else []
         for kernel in kernels:
             message = KernelChosen(kernel.frame, kernel.part, kernel.name)
             nodes = f"{len(kernel.nodes)} node" + ("" if len(kernel.nodes) == 1 else "s")
-            yield kernel.name, f"kernel, {kernel.language}, {nodes}", partial(self._idbg.post_message, message)
+            yield kernel.name, f"kernel, {kernel.language}, {nodes}", partial(self._host.post_message, message)
 
     def _files(self) -> Iterator[Command]:
-        graph = self._idbg.state.graph
+        graph = self._host.state.graph
         files = dict.fromkeys(node.file for node in graph.nodes if node.file) if graph else {}
         for file in files:
-            yield file, "file: opens in $EDITOR", partial(self._idbg.post_message, EditorAsked(file))
+            yield file, "file: opens in $EDITOR", partial(self._host.post_message, EditorAsked(file))

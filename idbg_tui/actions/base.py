@@ -121,11 +121,11 @@ class Actions(BenchActions):
         self._retarget(replace(self.session.target, strict=not self.session.target.strict))
 
     def action_backend(self) -> None:
-        from idbg_tui import choices_backends
+        from idbg_tui import choices
         from idbg_tui.widgets.picker import Picker
 
         current = self.session.target.backend
-        listed = choices_backends.choices(self.state.history.worker, current)
+        listed = choices.backends(self.state.history.worker, current)
         broken = {backend.name: backend.error for backend in listed if backend.error}
 
         def take(name: str | None) -> None:
@@ -139,13 +139,13 @@ class Actions(BenchActions):
         self.push_screen(Picker("Backend", words, current, broken), take)
 
     def action_accelerator(self) -> None:
-        from idbg_tui.choices_accelerators import choices
+        from idbg_tui import choices
         from idbg_tui.widgets.picker import Picker
 
         current = self.session.target.accelerator
         used = [current, *(run.target.accelerator for run in self.state.history.runs.values())]
         folder = Path(self.state.program.cwd if self.state.program else "")
-        self.push_screen(Picker("Accelerator", choices(folder, used), current), self._take_accelerator)
+        self.push_screen(Picker("Accelerator", choices.accelerators(folder, used), current), self._take_accelerator)
 
     def _take_accelerator(self, name: str | None) -> None:
         if not name:

@@ -110,12 +110,12 @@ class BenchActions(DiffActions):
     def action_measured_backends(self, last: str = "") -> None:
         """Choose what is measured: each choice goes in or out, until escape."""
         from idbg.bench import plan
-        from idbg_tui import choices_backends
+        from idbg_tui import choices
         from idbg_tui.widgets.picker import Picker
 
         modes = [f"{benching.INDUCTOR}:{mode}" for mode in plan.MODES if mode != "default"]
         chosen = self.state.bench.backends(self.session.target)
-        known = choices_backends.choices(self.state.history.worker, self.session.target.backend)
+        known = choices.backends(self.state.history.worker, self.session.target.backend)
         about = {one.name: one.error or one.about for one in known}
         about |= dict.fromkeys(modes, "torch.compile's mode") | {EAGER: "plain Python: what speed-up is over"}
         broken = {one.name for one in known if one.error}

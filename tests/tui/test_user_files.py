@@ -9,7 +9,7 @@ import pytest
 from recorded import app_of
 
 from idbg.schema.errors import BadInput
-from idbg_tui.choices_accelerators import choices
+from idbg_tui import choices
 from idbg_tui.state import user_files
 from idbg_tui.state.user_files import LARGEST, read
 from idbg_tui.terminal import suspend
@@ -123,7 +123,7 @@ async def test_the_screen_shows_the_kept_line_and_says_why_no_more(tmp_path: Pat
 def test_an_accelerator_that_is_no_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     path = str(tmp_path / name) if name == "pipe.toml" else name
-    named = dict(choices(tmp_path, [path]))
+    named = dict(choices.accelerators(tmp_path, [path]))
     assert "it is a pipe or a device" in named[path] or "null byte" in named[path]
 
 

@@ -1,0 +1,65 @@
+"""What can be chosen in a list: which backends, and which accelerators? Of a broken one, what is wrong with it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from idbg import plugins
+from idbg.accelerators import model
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.events import KnownBackend, WorkerStarted
+from idbg_tui.state import user_files
+
+OURS = (
+    KnownBackend("aot", "AOTAutograd: rules on forward and backward, Inductor's code"),
+    KnownBackend("mock", "rules on the Dynamo and ATen graphs, run eagerly: no kernels, quick"),
+    KnownBackend("inductor", "plain torch.compile, only captured"),
+    KnownBackend("eager", "Dynamo only: graph breaks, no ATen graphs"),
+)
+_MOST_FILES = 50
+"""Files of the folder that are looked at: a folder of thousands is no place for an accelerator."""
+
+
+def backends(worker: WorkerStarted | None, current: str) -> list[KnownBackend]:
+    """Ours first, then what the worker found, and `current`. Before it is up, other packages' by their names alone:
+    to import them is to import torch.
+    """
+    unread = tuple(KnownBackend(name, "of another package") for name in plugins.names("idbg.backends"))
+    others = (worker.backends if worker else ()) or unread
+    by_name = {backend.name: backend for backend in (*others, *OURS)}
+    by_name.setdefault(current, KnownBackend(current, "as the command line said"))
+    first = [backend.name for backend in OURS]
+    return [by_name.pop(name) for name in first] + list(by_name.values())
+
+
+def accelerators(folder: Path, used: Iterable[str]) -> list[tuple[str, str]]:
+    """(name or path, description): what was used in this session first, then the folder's files, then presets.
+
+    A file is listed if it reads as an accelerator that has rules, and one that was used even if it no longer does.
+    """
+    presets = model.names()
+    described: dict[str, str] = {}
+    seen: set[Path] = set()
+    for name in dict.fromkeys(used):
+        if name and name not in presets:
+            described[name] = describe(name)
+            seen.add(Path(user_files.real(name)))
+    for path in sorted(folder.glob("*.toml"))[:_MOST_FILES]:
+        if path.resolve() not in seen and (words := _words_of_file(path)) is not None:
+            described[str(path)] = words
+    return [*described.items(), *((name, describe(name)) for name in presets)]
+
+
+def describe(accelerator: str) -> str:
+    """What an accelerator (a preset's name or a file's path) says of itself, or why it cannot be used."""
+    try:
+        return model.parse(model.find(accelerator)[0]).description
+    except AcceleratorError as error:
+        return error.message
+
+
+def _words_of_file(path: Path) -> str | None:
+    try:
+        parsed = model.parse(model.find(str(path))[0])
+    except AcceleratorError:
+        return None
+    return (parsed.description or parsed.name) if parsed.rules else None
