@@ -10,11 +10,11 @@ import pytest
 
 from idbg.bench import history as history_module
 from idbg.bench.history import History
-from idbg.schema.bench import Backend, Latency, Row, Subject
+from idbg.schema.bench import Backend, BenchCase, Latency, Row
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Program
 
-SUBJECT = Subject(program=Program("a.py"), backend=Backend("eager"))
+CASE = BenchCase(program=Program("a.py"), backend=Backend("eager"))
 
 
 def row(file: str = "/a.py", backend: str = "eager", median: float = 1.0, **others: object) -> Row:
@@ -28,19 +28,19 @@ def history(tmp_path: Path) -> History:
 
 
 def test_what_is_kept_comes_back_as_it_was(history: History) -> None:
-    suite = history.begin([SUBJECT], "nightly")
-    kept = row(cold_compile_s=3.5, marks=("noisy",), diff="passed")
+    suite = history.begin([CASE], "nightly")
+    kept = row(cold_compile_s=3.5, caveats=("noisy",), diff="passed")
     history.add(suite, kept)
     again = History(history.path)
     assert again.rows(suite) == [kept]
     (found,) = again.suites()
-    assert (found.name, found.plan, found.done) == ("nightly", [SUBJECT], False)
+    assert (found.name, found.plan, found.done) == ("nightly", [CASE], False)
     again.end(suite)
     assert history.suites()[0].done
 
 
 def test_the_one_before_is_of_the_same_program_backend_and_size(history: History) -> None:
-    first, second = history.begin([SUBJECT]), history.begin([SUBJECT])
+    first, second = history.begin([CASE]), history.begin([CASE])
     history.add(first, row(median=2.0))
     history.add(first, row(median=0.0, status="failed"))
     history.add(first, row(backend="inductor", median=3.0))
@@ -56,7 +56,7 @@ def test_the_one_before_is_of_the_same_program_backend_and_size(history: History
 def test_several_may_write_at_once(history: History) -> None:
     def write() -> None:
         mine = History(history.path)
-        suite = mine.begin([SUBJECT])
+        suite = mine.begin([CASE])
         for _ in range(20):
             mine.add(suite, row())
         mine.close()
@@ -75,7 +75,7 @@ def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: st
     path = tmp_path / "bench.sqlite"
     if damage == "torn":
         whole = History(path)
-        suite = whole.begin([SUBJECT])
+        suite = whole.begin([CASE])
         for _ in range(200):
             whole.add(suite, row())
         whole.close()
@@ -90,7 +90,7 @@ def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: st
     (note,) = anew.notes
     (aside,) = (found for found in tmp_path.glob("bench.sqlite.broken-*") if not found.name.endswith(("-wal", "-shm")))
     assert str(aside) in note and aside.read_bytes() == before
-    assert anew.suites() == [] and anew.begin([SUBJECT]) == 1
+    assert anew.suites() == [] and anew.begin([CASE]) == 1
 
 
 def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_database_that_another_holds_is_said_so_in_a_sentence(
     other = sqlite3.connect(history.path)
     other.execute("begin exclusive")
     with pytest.raises(OutputError, match=r"cannot use the database .*bench.sqlite: database is locked") as caught:
-        impatient.begin([SUBJECT])
+        impatient.begin([CASE])
     assert "--database FILE" in caught.value.hint
     other.close()
     assert not list(history.path.parent.glob("*.broken-*"))

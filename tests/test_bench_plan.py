@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from idbg.bench import plan
-from idbg.schema.bench import Backend, Subject
+from idbg.schema.bench import Backend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
 
@@ -46,8 +46,8 @@ def test_the_examples_of_the_issue_are_models() -> None:
 
 def test_rows_go_program_by_program_with_the_same_settings() -> None:
     one, two = Program("a.py"), Program("b.py")
-    like = Subject(program=one, backend=Backend(""), runs=7, dtype="bfloat16")
-    found = plan.subjects([one, two], plan.backends([]), like)
+    like = BenchCase(program=one, backend=Backend(""), runs=7, dtype="bfloat16")
+    found = plan.cases([one, two], plan.backends([]), like)
     assert [(each.program.path, str(each.backend)) for each in found] == [
         ("a.py", "eager"),
         ("a.py", "inductor"),

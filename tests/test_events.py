@@ -127,7 +127,7 @@ EVERY: list[events.SessionEvent] = [
         name="k",
         lowered=Lowered((LoweredText("PTX", "ptx", ".entry"),), Resources(32, 0, 1024, 4, 0.5)),
     ),
-    events.BenchStarted(subjects=2),
+    events.BenchStarted(cases=2),
     events.BenchTaskStarted(program="m.py", backend="inductor:max-autotune", task="cold"),
     events.BenchStepStarted(step=4, of=6, words="warming up"),
     events.RowMeasured(
@@ -196,3 +196,28 @@ def test_a_recorded_log_is_written_again_as_it_was(recording: Path) -> None:
     assert [events.decode(events.encode(event)) for event in map(events.decode, lines) if event] == list(
         events.decode_all(iter(lines))
     )
+
+
+def _names(value: object) -> set[str]:
+    """Every key at any depth."""
+    if isinstance(value, dict):
+        return {*value, *(name for held in value.values() for name in _names(held))}
+    return {name for held in value for name in _names(held)} if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize(
+    "recording", sorted((Path(__file__).parent / "recordings").glob("*.jsonl")), ids=lambda path: path.stem
+)
+def test_fields_keep_the_names_that_logs_have_them_under(recording: Path) -> None:
+    for line in recording.read_bytes().splitlines():
+        event = events.decode(line)
+        assert event is not None
+        assert _names(msgspec.json.decode(line)) <= _names(msgspec.json.decode(events.encode(event)))
+
+
+def test_a_field_that_was_renamed_is_read_and_written_under_its_old_name() -> None:
+    line = b'{"type":"row_measured","at":1.0,"row":{"program":"m","backend":"eager","marks":["noisy"]}}'
+    event = events.decode(line)
+    assert isinstance(event, events.RowMeasured) and event.row.caveats == ("noisy",)
+    assert b'"marks":["noisy"]' in events.encode(event) and b"caveats" not in events.encode(event)
+    assert events.decode(b'{"type":"bench_started","at":1.0,"subjects":4}') == events.BenchStarted(cases=4, at=1.0)

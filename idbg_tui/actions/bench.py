@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from idbg.schema.bench import EAGER, Backend, Subject, file_of
+from idbg.schema.bench import EAGER, Backend, BenchCase, file_of
 from idbg.schema.errors import IdbgError
 from idbg_tui.actions.diff import DiffActions
 from idbg_tui.format.glyphs import MARKS
@@ -66,7 +66,7 @@ class BenchActions(DiffActions):
 
         def measure() -> None:
             asked = plan.backends(self.state.bench.backends(target))
-            like = Subject(
+            like = BenchCase(
                 program=program,
                 backend=Backend(EAGER),
                 device=target.device,
@@ -75,10 +75,10 @@ class BenchActions(DiffActions):
                 options_for=target.options_for,
                 dynamic=target.dynamic,
             )
-            subjects = plan.subjects([program], asked, like)
-            self.state.bench.waiting = len(subjects)  # until it begins: a compile may go on
+            cases = plan.cases([program], asked, like)
+            self.state.bench.waiting = len(cases)  # until it begins: a compile may go on
             try:
-                self.session.bench(subjects)
+                self.session.bench(cases)
             except IdbgError:
                 self.state.bench.waiting = 0
                 raise
@@ -93,7 +93,7 @@ class BenchActions(DiffActions):
             self.post_message(Flash("measuring already: c stops it"))
             return
         target = self.session.target
-        subject = Subject(
+        case = BenchCase(
             program=self.session.program,
             backend=Backend(target.backend),
             device=target.device,
@@ -102,7 +102,7 @@ class BenchActions(DiffActions):
             dynamic=target.dynamic,
             runs=KERNEL_RUNS,
         )
-        if self.attempt(lambda: self.session.time_kernels(subject)):
+        if self.attempt(lambda: self.session.time_kernels(case)):
             self.state.bench.waiting = 1  # until it begins: a compile may go on
             self.body.go(6)
             self.show()

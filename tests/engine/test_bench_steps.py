@@ -10,25 +10,25 @@ from idbg.bench import process, runner
 from idbg.bench.steps import PLANS, Step
 from idbg.config import places
 from idbg.engine.bench import peaks
-from idbg.schema.bench import Backend, Failed, Subject, Task, Timed
+from idbg.schema.bench import Backend, BenchCase, Failed, Task, Timed
 from idbg.schema.programs import Program
 
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"
 
 
 @pytest.fixture
-def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchCase:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "tiny.py").write_text(TINY)
-    return Subject(program=Program("tiny.py", cwd=str(tmp_path)), backend=Backend("inductor"), runs=5)
+    return BenchCase(program=Program("tiny.py", cwd=str(tmp_path)), backend=Backend("inductor"), runs=5)
 
 
-def test_the_steps_of_timing_kernels(subject: Subject) -> None:
+def test_the_steps_of_timing_kernels(case: BenchCase) -> None:
     cpu = torch.device("cpu")
     known = msgspec.structs.replace(peaks.unmeasured(cpu), copy_bytes_per_s=1e10)
     peaks._keep(known, peaks.place(known, places.cache()))
     told: list[Step] = []
-    found = runner.kernel_times(subject, stepped=told.append)
+    found = runner.kernel_times(case, stepped=told.append)
     assert isinstance(found, Timed), found
     assert [(step.number, step.of) for step in told] == [(number, 6) for number in range(1, 7)]
     words = [step.words for step in told]
@@ -47,10 +47,10 @@ def test_peaks_that_are_not_known_are_said_to_be_measured(tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_the_steps_of_each_task_of_a_row(subject: Subject) -> None:
+def test_the_steps_of_each_task_of_a_row(case: BenchCase) -> None:
     told: dict[Task, list[Step]] = {}
     (row,) = runner.rows(
-        [subject],
+        [case],
         told=lambda _, task: told.update({task: []}),
         stepped=lambda step: told[list(told)[-1]].append(step),
     )
@@ -62,8 +62,8 @@ def test_the_steps_of_each_task_of_a_row(subject: Subject) -> None:
     assert told["warm"][4].words == "timing up to 5 calls"
 
 
-def test_a_program_that_fails_ends_at_its_step(subject: Subject, tmp_path: Path) -> None:
+def test_a_program_that_fails_ends_at_its_step(case: BenchCase, tmp_path: Path) -> None:
     (tmp_path / "tiny.py").write_text("raise RuntimeError('no weights')")
     told: list[Step] = []
-    assert isinstance(process.measured(subject, "cold", tmp_path / "c", 60, stepped=told.append), Failed)
+    assert isinstance(process.measured(case, "cold", tmp_path / "c", 60, stepped=told.append), Failed)
     assert [step.words for step in told] == ["importing torch", "loading the program"]

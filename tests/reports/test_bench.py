@@ -69,7 +69,7 @@ def test_a_change_is_told_with_what_else_changed() -> None:
 
 
 def test_marks_stand_under_the_table() -> None:
-    assert "  ⚠ inductor: noisy" in bench.report([row(marks=("noisy",))]).splitlines()
+    assert "  ⚠ inductor: noisy" in bench.report([row(caveats=("noisy",))]).splitlines()
 
 
 def test_a_latency_shows_three_digits_in_the_unit_that_has_them() -> None:

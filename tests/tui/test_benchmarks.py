@@ -64,7 +64,7 @@ def test_a_reason_cannot_colour_the_terminal() -> None:
 
 
 def test_the_mark_never_says_fine_when_a_row_is_not() -> None:
-    fine = replace(rows()["mock"], marks=())
+    fine = replace(rows()["mock"], caveats=())
     assert bench_list.mark(with_rows(fine)) == "✔"
     assert bench_list.mark(with_rows(rows()["mock"])) == "⚠"
     assert bench_list.mark(with_rows(fine, rows()["tvm"])) == "✘"
@@ -72,14 +72,14 @@ def test_the_mark_never_says_fine_when_a_row_is_not() -> None:
     assert bench_list.mark(with_rows(replace(fine, diff="error"))) == "✘"
     assert bench_list.mark(State()) == ""
     going = with_rows()
-    going.apply([events.BenchStarted(subjects=2), events.RowMeasured(row=fine)])
+    going.apply([events.BenchStarted(cases=2), events.RowMeasured(row=fine)])
     assert bench_list.mark(going) == ""
     going.apply([events.BenchEnded(failure=Failure(kind="cancelled", message="cancelled"))])
     assert bench_list.mark(going) == "⚠"
 
 
 def test_the_last_measurement_of_each_is_shown() -> None:
-    again = replace(scaled(rows()["mock"], 2.0, days=-1.0), marks=())
+    again = replace(scaled(rows()["mock"], 2.0, days=-1.0), caveats=())
     lines = [line for line in told(with_rows(rows()["mock"], rows()["eager"], again)) if "mock  " in line]
     assert len(lines) == 1 and "301 µs" in lines[0]
 

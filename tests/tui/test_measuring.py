@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from idbg.bench.history import History, default_path
 from idbg.config.settings import Settings
 from idbg.schema import events
-from idbg.schema.bench import Backend, Subject
+from idbg.schema.bench import Backend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure, Program, Target
 from idbg.session.session import Session
@@ -47,16 +47,16 @@ class BenchSession(FakeSession):
         super().__init__()
         self.program = Program("m.py", cwd="/somewhere")
         self.target = STRICT
-        self.asked: list[Subject] = []
+        self.asked: list[BenchCase] = []
         self.refused = False
 
-    def bench(self, subjects: list[Subject]) -> None:
+    def bench(self, cases: list[BenchCase]) -> None:
         if self.refused:
             raise BadInput("this session is closed", hint="open a new one")
-        self.asked += subjects
+        self.asked += cases
 
     def begin(self) -> None:
-        self.emit(events.BenchStarted(subjects=len(self.asked)))
+        self.emit(events.BenchStarted(cases=len(self.asked)))
         self.emit(events.BenchTaskStarted(program="m.py", backend="eager", task="warm"))
 
 
@@ -75,10 +75,10 @@ async def test_one_key_measures_on_eager_inductor_and_the_targets_backend(tmp_pa
     async with measuring() as (app, session, pilot):
         await pilot.press("B")
         await pilot.pause()
-        assert [subject.backend for subject in session.asked] == [Backend("eager"), Backend("inductor"), Backend("aot")]
-        for subject in session.asked:
-            assert (subject.device, subject.options, subject.rules) == ("cpu", STRICT.options, STRICT.rules)
-            assert subject.program is session.program
+        assert [case.backend for case in session.asked] == [Backend("eager"), Backend("inductor"), Backend("aot")]
+        for case in session.asked:
+            assert (case.device, case.options, case.rules) == ("cpu", STRICT.options, STRICT.rules)
+            assert case.program is session.program
         assert app.body.current == 6
         assert " 3 rows to measure when the compile is done   (c cancels both)" in texts(app, 6)
         await pilot.press("B")
@@ -151,7 +151,7 @@ async def test_a_measurement_that_is_refused_says_so_and_can_be_asked_again() ->
 
 def test_the_time_of_each_kernel_is_no_row() -> None:
     state = with_rows(rows()["mock"])
-    state.apply([events.BenchStarted(subjects=1), events.BenchTaskStarted(program="m", backend="aot", task="kernels")])
+    state.apply([events.BenchStarted(cases=1), events.BenchTaskStarted(program="m", backend="aot", task="kernels")])
     assert told(state)[0] == " measuring aot: each kernel   (c stops it)"
 
 
@@ -162,7 +162,7 @@ def step(number: int, words: str, at: float) -> events.BenchStepStarted:
 def test_the_step_and_its_time_are_told() -> None:
     state, now = State(live=True), time.time()
     task = events.BenchTaskStarted(program="m", backend="aot", task="kernels", at=now - 42)
-    state.apply([events.BenchStarted(subjects=1, at=now - 42), task, step(1, "importing torch", now - 42)])
+    state.apply([events.BenchStarted(cases=1, at=now - 42), task, step(1, "importing torch", now - 42)])
     state.apply([step(6, "measuring the machine's peaks", now - 12.2)])
     assert told(state)[0] == " measuring aot: each kernel · step 6 of 6: measuring the machine's peaks   (c stops it)"
     whole = "".join(text for text, _ in status_bar.footer_progress(state, 160))

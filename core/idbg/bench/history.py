@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from idbg.config import places
-from idbg.schema.bench import Row, Subject
+from idbg.schema.bench import BenchCase, Row
 from idbg.schema.errors import OutputError
 
 WAIT_SECONDS = 10.0  # for another process to let go of the database
@@ -27,7 +27,7 @@ create table if not exists rows (
 create index if not exists rows_of on rows (file, backend, device, dtype, batch, at);
 """
 _decode_row = msgspec.json.Decoder(Row).decode
-_decode_plan = msgspec.json.Decoder(list[Subject]).decode
+_decode_plan = msgspec.json.Decoder(list[BenchCase]).decode
 
 
 def default_path() -> Path:
@@ -40,7 +40,7 @@ class Suite(msgspec.Struct, frozen=True):
     id: int
     at: float
     name: str
-    plan: list[Subject]
+    plan: list[BenchCase]
     done: bool
 
 
@@ -66,7 +66,7 @@ class History:
     def close(self) -> None:
         self._connection.close()
 
-    def begin(self, plan: list[Subject], name: str = "") -> int:
+    def begin(self, plan: list[BenchCase], name: str = "") -> int:
         """A new suite; its id."""
         with self._told(), self._connection as connection:
             cursor = connection.execute(

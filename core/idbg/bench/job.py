@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idbg.bench.steps import Step
 from idbg.schema import events
-from idbg.schema.bench import Row, Subject, Task, Timed
+from idbg.schema.bench import BenchCase, Row, Task, Timed
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BenchJob:
-    """Measures the subjects on a thread of its own; `emit` hears of each row, and last of the end. With `kernels` it
+    """Measures the cases on a thread of its own; `emit` hears of each row, and last of the end. With `kernels` it
     times each of their kernels instead.
 
     Rows are kept in the database before they are told; where that cannot be, the end says so and the rows are told.
@@ -27,20 +27,20 @@ class BenchJob:
 
     def __init__(
         self,
-        subjects: list[Subject],
+        cases: list[BenchCase],
         database: Path | None,
         emit: Callable[[SessionEvent], None],
         *,
         known: Sequence[Row] = (),
         kernels: bool = False,
     ) -> None:
-        self._subjects, self._database, self._emit, self._kernels = subjects, database, emit, kernels
+        self._cases, self._database, self._emit, self._kernels = cases, database, emit, kernels
         self._known = known
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="idbg-bench", daemon=True)
 
     def start(self) -> None:
-        self._emit(events.BenchStarted(subjects=len(self._subjects)))
+        self._emit(events.BenchStarted(cases=len(self._cases)))
         self._thread.start()
 
     def stop(self) -> None:
@@ -62,12 +62,12 @@ class BenchJob:
     def _timed(self) -> Failure | None:
         from idbg.bench.runner import kernel_times
 
-        for subject in self._subjects:
-            self._told(subject, "kernels")
-            found = kernel_times(subject, stepped=self._stepped, stopped=self._stop.is_set)
+        for case in self._cases:
+            self._told(case, "kernels")
+            found = kernel_times(case, stepped=self._stepped, stopped=self._stop.is_set)
             if self._stop.is_set():
                 break
-            told = events.KernelsTimed(program=subject.program.label, backend=str(subject.backend))
+            told = events.KernelsTimed(program=case.program.label, backend=str(case.backend))
             if isinstance(found, Timed):
                 self._emit(replace(told, times=found.times))
             else:
@@ -87,11 +87,11 @@ class BenchJob:
             history = History(self._database or default_path())
             for note in history.notes:
                 self._emit(events.Noted(level="warning", text=note))
-            suite = history.begin(self._subjects)
+            suite = history.begin(self._cases)
         except IdbgError as error:
             failure = error.failure()
         measured = rows(
-            self._subjects, told=self._told, stepped=self._stepped, stopped=self._stop.is_set, known=self._known
+            self._cases, told=self._told, stepped=self._stepped, stopped=self._stop.is_set, known=self._known
         )
         for row in measured:
             if history is not None and suite:
@@ -103,8 +103,8 @@ class BenchJob:
             history.close()
         return failure
 
-    def _told(self, subject: Subject, task: Task) -> None:
-        self._emit(events.BenchTaskStarted(program=subject.program.label, backend=str(subject.backend), task=task))
+    def _told(self, case: BenchCase, task: Task) -> None:
+        self._emit(events.BenchTaskStarted(program=case.program.label, backend=str(case.backend), task=task))
 
     def _stepped(self, step: Step) -> None:
         self._emit(events.BenchStepStarted(step=step.number, of=step.of, words=step.words))

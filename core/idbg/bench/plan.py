@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import idbg
 from idbg.config.arguments import parse_program
-from idbg.schema.bench import EAGER, Backend, Subject
+from idbg.schema.bench import EAGER, Backend, BenchCase
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.programs import Program
 
@@ -76,6 +76,6 @@ def _short(path: Path, cwd: str) -> str:
     return str(full.relative_to(cwd) if full.is_relative_to(cwd) else full)
 
 
-def subjects(programs: Sequence[Program], backends: Sequence[Backend], like: Subject) -> list[Subject]:
+def cases(programs: Sequence[Program], backends: Sequence[Backend], like: BenchCase) -> list[BenchCase]:
     """Every program on every backend, one program after another, with the settings of `like`."""
     return [replace(like, program=program, backend=backend) for program in programs for backend in backends]

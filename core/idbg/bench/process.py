@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from idbg.bench.steps import Step
-from idbg.schema.bench import Answer, Failed, Subject, Task
+from idbg.schema.bench import Answer, BenchCase, Failed, Task
 from idbg.schema.programs import Failure
 from idbg.worker.child import Child
 
@@ -21,7 +21,7 @@ _DECODER: msgspec.json.Decoder[Answer | Step] = msgspec.json.Decoder(Answer | St
 
 
 def measured(
-    subject: Subject,
+    case: BenchCase,
     task: Task,
     cache: Path,
     seconds: float,
@@ -30,7 +30,7 @@ def measured(
 ) -> Answer:
     """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it; `stepped` hears of
     each step as it begins."""
-    child = Child((*COMMAND, task, msgspec.json.encode(subject).decode()), _environment(cache), doomed=cache)
+    child = Child((*COMMAND, task, msgspec.json.encode(case).decode()), _environment(cache), doomed=cache)
     printed = bytearray()
     try:
         answers = _answers(child, printed, time.monotonic() + seconds, stopped, stepped)

@@ -17,12 +17,12 @@ from idbg.schema.bench import (
     EAGER,
     SECONDS,
     Answer,
+    BenchCase,
     Checked,
     Failed,
     Machine,
     Measured,
     Row,
-    Subject,
     Task,
     Timed,
     file_of,
@@ -32,13 +32,13 @@ NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
 BUSY = 0.1  # of the processors, that others used meanwhile
 
-Told = Callable[[Subject, Task], None]
+Told = Callable[[BenchCase, Task], None]
 Stopped = Callable[[], bool]
 Stepped = Callable[[Step], None]
 
 
 def rows(
-    subjects: list[Subject],
+    cases: list[BenchCase],
     *,
     seconds: float = SECONDS,
     told: Told = lambda *_: None,
@@ -46,16 +46,16 @@ def rows(
     stopped: Stopped = lambda: False,
     known: Iterable[Row] = (),
 ) -> Iterator[Row]:
-    """Each subject's row as soon as it is measured, until it is `stopped`: a row that was begun is not given then.
+    """Each case's row as soon as it is measured, until it is `stopped`: a row that was begun is not given then.
 
     A row's speed-up is over the eager row of its program, of these or of the `known` ones.
     """
     eager = {_same(row): row for row in known if row.backend == EAGER}
-    for subject in subjects:
-        row = _row(subject, seconds, told, stepped, stopped)
+    for case in cases:
+        row = _row(case, seconds, told, stepped, stopped)
         if stopped():
             return
-        if subject.backend.name == EAGER:
+        if case.backend.name == EAGER:
             eager[_same(row)] = row
         yield _with_speedup(row, eager.get(_same(row)))
 
@@ -65,7 +65,7 @@ def _same(row: Row) -> tuple[object, ...]:
 
 
 def kernel_times(
-    subject: Subject,
+    case: BenchCase,
     *,
     seconds: float = SECONDS,
     stepped: Stepped = lambda _: None,
@@ -74,38 +74,38 @@ def kernel_times(
     """The time of each of the program's kernels, from one process."""
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     try:
-        answer = measured(subject, "kernels", caches, seconds, stopped, stepped)
+        answer = measured(case, "kernels", caches, seconds, stopped, stepped)
     finally:
         shutil.rmtree(caches, ignore_errors=True)
     assert isinstance(answer, Timed | Failed)
     return answer
 
 
-def _row(subject: Subject, seconds: float, told: Told, stepped: Stepped, stopped: Stopped) -> Row:
+def _row(case: BenchCase, seconds: float, told: Told, stepped: Stepped, stopped: Stopped) -> Row:
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     answers: dict[Task, Answer] = {}
     try:
-        tasks: tuple[Task, ...] = ("warm",) if subject.backend.name == EAGER else ("cold", "warm", "check")
+        tasks: tuple[Task, ...] = ("warm",) if case.backend.name == EAGER else ("cold", "warm", "check")
         for task in tasks:
-            told(subject, task)
-            answers[task] = measured(subject, task, caches, seconds, stopped, stepped)
+            told(case, task)
+            answers[task] = measured(case, task, caches, seconds, stopped, stepped)
             if isinstance(answers[task], Failed):
                 break
     finally:
         shutil.rmtree(caches, ignore_errors=True)
-    return _told(subject, answers)
+    return _told(case, answers)
 
 
-def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
+def _told(case: BenchCase, answers: dict[Task, Answer]) -> Row:
     """The row of what was answered; a failure leaves what came before it."""
     row = Row(
-        program=subject.program.label,
-        backend=str(subject.backend),
-        file=file_of(subject.program),
-        device=subject.device,
-        dtype=subject.dtype,
-        batch=subject.batch,
-        program_hash=program_hash(subject),
+        program=case.program.label,
+        backend=str(case.backend),
+        file=file_of(case.program),
+        device=case.device,
+        dtype=case.dtype,
+        batch=case.batch,
+        program_hash=program_hash(case),
         at=time.time(),
     )
     for task, answer in answers.items():
@@ -116,10 +116,10 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
                     cold_compile_s=answer.compile_s,
                     kind=answer.kind,
                     size=answer.size,
-                    machine=_here(answer, subject),
+                    machine=_here(answer, case),
                 )
             case Measured():
-                row = _timed(row, answer, subject)
+                row = _timed(row, answer, case)
             case Checked():
                 row = replace(
                     row,
@@ -134,7 +134,7 @@ def _told(subject: Subject, answers: dict[Task, Answer]) -> Row:
     return row
 
 
-def _timed(row: Row, answer: Measured, subject: Subject) -> Row:
+def _timed(row: Row, answer: Measured, case: BenchCase) -> Row:
     latency = answer.latency
     per_second = answer.items / latency.median * 1e3 if answer.items and latency and latency.median else None
     return replace(
@@ -146,12 +146,12 @@ def _timed(row: Row, answer: Measured, subject: Subject) -> Row:
         size=answer.size,
         items_per_s=per_second,
         peak_bytes=answer.peak_bytes,
-        machine=_here(answer, subject),
-        marks=tuple(_marks(answer)),
+        machine=_here(answer, case),
+        caveats=tuple(_caveats(answer)),
     )
 
 
-def _marks(answer: Measured) -> Iterator[str]:
+def _caveats(answer: Measured) -> Iterator[str]:
     """What makes the latency doubtful."""
     latency = answer.latency
     if latency is None:
@@ -181,17 +181,17 @@ def _with_speedup(row: Row, eager: Row | None) -> Row:
     return replace(row, speedup=theirs.median / mine.median)
 
 
-def program_hash(subject: Subject) -> str:
+def program_hash(case: BenchCase) -> str:
     """Of the program's own file; "" of a module."""
     try:
-        text = Path(subject.program.cwd, subject.program.path).read_bytes()
+        text = Path(case.program.cwd, case.program.path).read_bytes()
     except OSError:
         return ""
     return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
-def _here(answer: Measured, subject: Subject) -> Machine:
-    return replace(answer.machine, commit=_commit(os.path.dirname(file_of(subject.program)) or subject.program.cwd))
+def _here(answer: Measured, case: BenchCase) -> Machine:
+    return replace(answer.machine, commit=_commit(os.path.dirname(file_of(case.program)) or case.program.cwd))
 
 
 def _commit(folder: str) -> str:

@@ -67,7 +67,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     for row in rows:
         latency = [getattr(row.latency_ms, part) if row.latency_ms else None for part in parts]
         values = [getattr(row, name) for name in (*plain, *figures, "diff")]
-        writer.writerow([*values, *latency, "; ".join(row.marks)])
+        writer.writerow([*values, *latency, "; ".join(row.caveats)])
     return out.getvalue()
 
 
@@ -107,7 +107,7 @@ def _program(rows: list[Row]) -> Iterator[str]:
         yield from (f"  ⚠ {row.backend}: nothing was compiled" for _ in range(row.diff == "empty"))
         yield from (f"  ✘ {row.backend} failed: {row.reason}" for _ in range(row.status == "failed"))
         yield from (f"  ✘ {row.backend}: {row.diff_note}" for _ in range(row.diff in ("failed", "error")))
-        yield from (f"  ⚠ {row.backend}: {mark}" for mark in row.marks)
+        yield from (f"  ⚠ {row.backend}: {caveat}" for caveat in row.caveats)
     yield ""
 
 

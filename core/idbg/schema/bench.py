@@ -30,7 +30,7 @@ class Backend(msgspec.Struct, frozen=True):
         return f"{self.name}:{self.mode}" if self.mode else self.name
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BenchCase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One row's question. `dtype` and `batch` change the program's own; `threads` 0 leaves torch's number.
 
     `rules` (TOML) are those that the check counts violations of.
@@ -132,7 +132,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One program on one backend. `status` "failed" has a `reason`; what was measured by then is there.
 
     `peak_bytes`: on a GPU what the allocator held at most, on a CPU what the process grew by from before the program
-    was loaded. `items_per_s` counts the batch. `marks` say what makes a figure doubtful.
+    was loaded. `items_per_s` counts the batch. `caveats` say what makes a figure doubtful.
     """
 
     program: str  # as it was named; `file` is the same wherever one stands
@@ -157,7 +157,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     violations: int | None = None
     diff: Outcome | None = None
     diff_note: str = ""
-    marks: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = msgspec.field(default=(), name="marks")
     program_hash: str = ""
     machine: Machine | None = None
     at: float = 0.0

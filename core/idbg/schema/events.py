@@ -240,7 +240,7 @@ class KernelLowered(Event, frozen=True, kw_only=True, tag="kernel_lowered"):
 class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
     """So many rows will be measured, in processes of their own."""
 
-    subjects: int
+    cases: int = msgspec.field(name="subjects")
 
 
 class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started"):

@@ -159,7 +159,7 @@ class History:
     def _apply_bench(self, event: SessionEvent) -> None:
         match event:
             case events.BenchStarted():
-                self.rows_left, self.measuring_since = event.subjects, event.at
+                self.rows_left, self.measuring_since = event.cases, event.at
             case events.BenchTaskStarted():
                 self.task, self.step = event, None
             case events.BenchStepStarted():

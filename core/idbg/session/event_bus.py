@@ -14,7 +14,7 @@ Listener = Callable[[SessionEvent], None]
 _log = logging.getLogger("idbg")
 
 
-class Feed:
+class EventBus:
     """Every event so far; each new one is folded at once, then written to disk and passed on by a thread of its own.
 
     Who emits never waits for the disk.

@@ -16,7 +16,7 @@ from idbg.accelerators.model import Accelerator
 from idbg.accelerators.watch import RulesFile, rules_for
 from idbg.bench.job import BenchJob
 from idbg.schema import events
-from idbg.schema.bench import Subject
+from idbg.schema.bench import BenchCase
 from idbg.schema.code import Kernel
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import AcceleratorError, BadInput
@@ -25,9 +25,9 @@ from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History
 from idbg.session import store
-from idbg.session.event_bus import Feed, Listener
+from idbg.session.event_bus import EventBus, Listener
 from idbg.session.store import Store
-from idbg.session.watchdog import Overtime, unfinished
+from idbg.session.watchdog import Watchdog, unfinished
 from idbg.worker.child import COMMAND
 from idbg.worker.client import Ended, Worker
 from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
@@ -45,7 +45,7 @@ class Session:
     target: Target  # with the rules in force
     folder: Path
     _worker: Worker | None = None
-    _feed: Feed
+    _bus: EventBus
     _rules_file: RulesFile
 
     def __init__(
@@ -62,10 +62,10 @@ class Session:
             target = replace(target, accelerator=str(rules_path))
         text, own_file = rules_for(target)
         kept = Store.create(output, program)
-        self._prepare(program, replace(target, rules=text), kept.folder, Feed(kept))
+        self._prepare(program, replace(target, rules=text), kept.folder, EventBus(kept))
         self._rules_file.follow(own_file, text)
         self._worker = Worker(self._take, command=command, alone=alone)
-        self._feed.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
+        self._bus.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
         self._warn(text, str(own_file or target.accelerator))
 
     @classmethod
@@ -74,18 +74,18 @@ class Session:
 
         Raises OutputError if the folder is not a session that can be read.
         """
-        feed = Feed(past=store.load(folder))
-        opened = next((event for event in feed.events if isinstance(event, events.SessionOpened)), None)
-        last = feed.history.last
+        bus = EventBus(past=store.load(folder))
+        opened = next((event for event in bus.events if isinstance(event, events.SessionOpened)), None)
+        last = bus.history.last
         program = last.program if last else opened.program if opened else Program(path="")
-        edits = [event.text for event in feed.events if isinstance(event, events.RulesEdited)]
+        edits = [event.text for event in bus.events if isinstance(event, events.RulesEdited)]
         target = last.target if last else Target()
         session = cls.__new__(cls)
-        session._prepare(program, replace(target, rules=edits[-1]) if edits else target, folder.absolute(), feed)
+        session._prepare(program, replace(target, rules=edits[-1]) if edits else target, folder.absolute(), bus)
         return session
 
-    def _prepare(self, program: Program, target: Target, folder: Path, feed: Feed) -> None:
-        self.program, self.target, self.folder, self._feed = program, target, folder, feed
+    def _prepare(self, program: Program, target: Target, folder: Path, bus: EventBus) -> None:
+        self.program, self.target, self.folder, self._bus = program, target, folder, bus
         self._rules_file = RulesFile(self._rules_file_changed, self._rules_file_refused)
         self._changed = threading.Condition()
         self._in_hand: Request | BenchJob | None = None
@@ -95,18 +95,18 @@ class Session:
         self._refused = False  # the last edit
         self._warned: set[str] = set()  # what was odd in the rules in force
         self._runs = 0
-        self._overtime = Overtime(self._stop_in_hand)
+        self._watchdog = Watchdog(self._stop_in_hand)
 
     # ------------------------------------------------------------- what happened
 
     @property
     def events(self) -> list[SessionEvent]:
         """Everything so far."""
-        return self._feed.events
+        return self._bus.events
 
     @property
     def history(self) -> History:
-        return self._feed.history
+        return self._bus.history
 
     @property
     def live(self) -> bool:
@@ -117,7 +117,7 @@ class Session:
 
         Past events are not repeated: before `start` and `run`, `events` has all of them.
         """
-        return self._feed.subscribe(listener)
+        return self._bus.subscribe(listener)
 
     # ------------------------------------------------------------- what the user does
 
@@ -186,7 +186,7 @@ class Session:
         """Wait until nothing is being done and the listeners have heard of all of it; False if that takes longer."""
         with self._changed:
             idle = self._changed.wait_for(lambda: self._in_hand is None and not self._queue, timeout)
-        return idle and self._feed.flush(timeout)
+        return idle and self._bus.flush(timeout)
 
     def edit_rules(self, text: str, origin: str = "editor") -> Accelerator | None:
         """Put these rules in force for the next run; a text that is not valid is refused: the last good one stays.
@@ -203,7 +203,7 @@ class Session:
                 self._rules_file.follow(Path(origin).absolute(), text)
                 self.target = replace(self.target, accelerator=origin)
             self.target, self._refused = replace(self.target, rules=text), False
-            self._feed.emit(events.RulesEdited(text=text, origin=origin))
+            self._bus.emit(events.RulesEdited(text=text, origin=origin))
             self._warn(text, "the rules" if origin == "editor" else origin)
         return valid
 
@@ -230,18 +230,18 @@ class Session:
             self._queue.append(LowerKernel(run=self._runs, kernel=kernel))
             self._next()
 
-    def bench(self, subjects: list[Subject], database: Path | None = None) -> None:
+    def bench(self, cases: list[BenchCase], database: Path | None = None) -> None:
         """Measure each in processes of its own when nothing else is done; see RowMeasured. Rows go to the database."""
         self._live()
         with self._changed:
-            self._queue.append(BenchJob(subjects, database, self._take, known=tuple(self.history.rows)))
+            self._queue.append(BenchJob(cases, database, self._take, known=tuple(self.history.rows)))
             self._next()
 
-    def time_kernels(self, subject: Subject) -> None:
+    def time_kernels(self, case: BenchCase) -> None:
         """Time each kernel of the program on one backend, in a process of its own; see KernelsTimed."""
         self._live()
         with self._changed:
-            self._queue.append(BenchJob([subject], None, self._take, kernels=True))
+            self._queue.append(BenchJob([case], None, self._take, kernels=True))
             self._next()
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class Session:
         self._rules_file.stop()
         if self._worker is not None:
             self._worker.close()
-        self._feed.close()
+        self._bus.close()
 
     def __enter__(self) -> "Session":
         return self
@@ -285,7 +285,7 @@ class Session:
             if not target.rules:
                 self._rules_file.follow(own_file, text)
             if text != self.target.rules:
-                self._feed.emit(events.RulesEdited(text=text, origin=str(own_file or target.accelerator)))
+                self._bus.emit(events.RulesEdited(text=text, origin=str(own_file or target.accelerator)))
                 self._warn(text, str(own_file or target.accelerator))
             self.target = replace(target, rules=text)
 
@@ -299,37 +299,37 @@ class Session:
             request.start()
             return
         if isinstance(request, Compile):
-            self._feed.emit(
+            self._bus.emit(
                 events.RunStarted(
                     run=request.run, program=request.program, target=request.target, comparison=request.comparison
                 )
             )
-            self._overtime.begin(request.comparison.seconds if request.comparison else 0.0)
+            self._watchdog.begin(request.comparison.seconds if request.comparison else 0.0)
         elif isinstance(request, WriteRepro):
-            self._feed.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
+            self._bus.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
         self._in_hand = replace(request, folder=self._repro_folder())
         self._worker.submit(self._in_hand)
 
     def _repro_folder(self) -> str:
         """Where the worker writes repros: the session's folder, or a temporary one where the disk refuses that."""
         try:
-            kept = self._feed.store
+            kept = self._bus.store
             if kept is not None:
                 return str(kept.repro_folder())
         except OSError as error:
-            self._feed.emit(events.Noted(level="warning", text=f"{error}; repros go to a temporary folder"))
+            self._bus.emit(events.Noted(level="warning", text=f"{error}; repros go to a temporary folder"))
         return tempfile.mkdtemp(prefix="idbg-")
 
     def _take(self, event: SessionEvent) -> None:
         """What the worker says, on its thread."""
         with self._changed:
-            self._overtime.take(event)
+            self._watchdog.take(event)
             if isinstance(event, events.RunEnded):
-                event = self._overtime.ended(event)
-                run = self._feed.history.runs.get(event.run)
+                event = self._watchdog.ended(event)
+                run = self._bus.history.runs.get(event.run)
                 if run is not None and run.comparison and (event.failure or not run.diff):
-                    self._feed.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
-            self._feed.emit(event)
+                    self._bus.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
+            self._bus.emit(event)
             if isinstance(event, Ended | events.BenchEnded):
                 self._in_hand, self._stopping = None, False
                 self._next()
@@ -347,13 +347,13 @@ class Session:
         found = warnings(text)
         for warning in found:
             if warning.message not in self._warned:
-                self._feed.emit(events.Noted(level="warning", text=f"{origin}:{warning.line}: {warning.message}"))
+                self._bus.emit(events.Noted(level="warning", text=f"{origin}:{warning.line}: {warning.message}"))
         self._warned = {warning.message for warning in found}
 
     def _refuse(self, text: str, origin: str, error: AcceleratorError) -> None:
         self._refused = True
         message = f"{error.message}; {error.hint}" if error.hint else error.message
-        self._feed.emit(events.RulesRefused(text=text, origin=origin, message=message, line=error.line))
+        self._bus.emit(events.RulesRefused(text=text, origin=origin, message=message, line=error.line))
 
 
 def _is_long(job: Request | BenchJob | None) -> bool:

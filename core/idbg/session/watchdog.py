@@ -12,7 +12,7 @@ from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 
 
-class Overtime:
+class Watchdog:
     """Calls `stop` when a side of the run in hand takes longer than the comparison gives it."""
 
     def __init__(self, stop: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The process that measures one row's task and tells the answer: `python -m idbg.worker.bench TASK SUBJECT FD FD`.
+"""The process that measures one row's task and tells the answer: `python -m idbg.worker.bench TASK CASE FD FD`.
 
 The first descriptor is never written to: its end says that the host is gone. Each step as it begins, and last the
 answer, go to the second: a line of JSON each.
@@ -14,13 +14,13 @@ import msgspec
 
 from idbg.bench.steps import IMPORT, Step
 from idbg.engine.compat import scratch
-from idbg.schema.bench import Answer, Subject, Task
+from idbg.schema.bench import Answer, BenchCase, Task
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
 
 
 def main() -> None:
-    task, subject, host_fd, answer_fd = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    task, case, host_fd, answer_fd = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     assert task in get_args(Task)
     for fd in (host_fd, answer_fd):
         os.set_inheritable(fd, False)
@@ -41,7 +41,7 @@ def main() -> None:
         tell(IMPORT)
         from idbg.engine.bench.measure import answer
 
-        found = answer(msgspec.json.decode(subject, type=Subject), cast("Task", task), tell)
+        found = answer(msgspec.json.decode(case, type=BenchCase), cast("Task", task), tell)
         flush()
         write(found)
 

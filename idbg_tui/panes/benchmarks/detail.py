@@ -27,8 +27,8 @@ def entries(row: Row, change: Change | None, width: int) -> list[Entry]:
         found += sentences(f"failed: {rows.reason(row)}", width, BAD)
     elif row.diff in ("failed", "error"):
         found += sentences(f"numbers: {rows.numbers(row)}: {rows.reason(row)}".rstrip(": "), width, BAD)
-    for mark in row.marks:
-        found += sentences(f"doubtful: {mark}", width, DOUBT)
+    for caveat in row.caveats:
+        found += sentences(f"doubtful: {caveat}", width, DOUBT)
     if change is not None:
         found += sentences(rows.changed(change), width, rows.style_of(change))
     found += [_line(label, text) for label, text in _figures(row)]

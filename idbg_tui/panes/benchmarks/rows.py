@@ -115,7 +115,7 @@ def mark(state: State) -> str:
         return VERDICT_SIGNS["failed"]
     if not rows or state.measuring:
         return ""
-    doubtful = any(row.marks for row in rows) or state.bench.failure is not None
+    doubtful = any(row.caveats for row in rows) or state.bench.failure is not None
     return VERDICT_SIGNS["violations" if doubtful else "clean"]
 
 
@@ -158,7 +158,7 @@ def _now(state: State) -> Iterator[Told]:
 def _verdict(rows: Sequence[Row]) -> Told:
     failed = sum(row.status == "failed" for row in rows)
     wrong = sum(row.status != "failed" and is_bad(row) for row in rows)
-    doubtful = sum(bool(row.marks) for row in rows)
+    doubtful = sum(bool(row.caveats) for row in rows)
     measured = f"{counted(len(rows), 'row')} measured"
     if failed or wrong:
         said = [f"{failed} failed"] * bool(failed) + [f"{wrong} with numbers that do not agree"] * bool(wrong)
@@ -181,7 +181,7 @@ def _table(rows: list[Row], state: State) -> Iterator[Item]:
             yield Told(f" {VERDICT_SIGNS['failed']} {row.backend} failed: {reason(row)}", BAD, row)
         elif row.diff in ("failed", "error"):
             yield Told(f" {VERDICT_SIGNS['failed']} {row.backend}: {reason(row) or numbers(row)}", BAD, row)
-        yield from (Told(f" {VERDICT_SIGNS['violations']} {row.backend}: {one}", DOUBT, row) for one in row.marks)
+        yield from (Told(f" {VERDICT_SIGNS['violations']} {row.backend}: {one}", DOUBT, row) for one in row.caveats)
     yield from _since(rows, state.bench.past)
 
 
@@ -260,8 +260,8 @@ def heads(rows: Sequence[Row], width: int) -> lines.Row:
 def row(one: Row, rows: Sequence[Row], width: int) -> lines.Row:
     """One measurement; of one that failed before anything was measured, why."""
     name, shown = columns(rows, width)
-    style = BAD if is_bad(one) else DOUBT if one.marks else OK
-    sign = VERDICT_SIGNS["failed" if is_bad(one) else "violations" if one.marks else "clean"]
+    style = BAD if is_bad(one) else DOUBT if one.caveats else OK
+    sign = VERDICT_SIGNS["failed" if is_bad(one) else "violations" if one.caveats else "clean"]
     start = [(f" {sign} ", style), (fit(one.backend, name), style if one.status == "failed" else "strong")]
     if one.status == "failed" and not _has_figures(one):
         return [*start, (clip(f"  failed: {reason(one)}", width - 3 - name), style)]

@@ -192,7 +192,7 @@ def step(event: events.BenchStepStarted) -> str:
 
 def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed) -> Told:
     match event:
-        case events.BenchStarted(subjects=count):
+        case events.BenchStarted(cases=count):
             return Told(f"{MARKS['rule']} measuring {count} {'row' if count == 1 else 'rows'}", "strong")
         case events.BenchTaskStarted():
             return Told(f"measuring {event.backend}: {event.task}", "dim")

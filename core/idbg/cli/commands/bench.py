@@ -18,7 +18,7 @@ from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.reports import bench as report
 from idbg.reports import kernels as kernel_report
-from idbg.schema.bench import EAGER, RUNS, SECONDS, Backend, Failed, Row, Subject, Task, Timed, file_of
+from idbg.schema.bench import EAGER, RUNS, SECONDS, Backend, BenchCase, Failed, Row, Task, Timed, file_of
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 
@@ -76,28 +76,28 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> int:
     for note in history.notes:
         print(f"idbg: {note}", file=sys.stderr)
-    subjects = [] if args.resume else _subjects(args, argv)
-    if not (args.resume or subjects or args.compare):
+    cases = [] if args.resume else _cases(args, argv)
+    if not (args.resume or cases or args.compare):
         raise BadInput("no program is named", hint="name files, --model NAME, or --all")
     older = _older(history, args.compare) if args.compare else None
     if args.resume:
-        suite, subjects, rows = _unfinished(history)
-    elif subjects:
-        suite, rows = history.begin(subjects, args.name), []
+        suite, cases, rows = _unfinished(history)
+    elif cases:
+        suite, rows = history.begin(cases, args.name), []
     else:
         suite, rows = _latest(history)
-    rows += _measured(subjects, rows, suite, history, args.timeout)
+    rows += _measured(cases, rows, suite, history, args.timeout)
     changes: list[Change] = []
     try:
-        if subjects:
+        if cases:
             history.end(suite)
         changes = [found for row in rows if args.compare and (found := _change(row, older, history, suite))]
     except OutputError as error:  # the rows are measured: they are told whatever the database says
         print(f"idbg: {error.message}", file=sys.stderr)
-    kernels: list[tuple[Subject, Timed | Failed]] = []
+    kernels: list[tuple[BenchCase, Timed | Failed]] = []
     try:
         if args.kernels:
-            kernels += _kernels(subjects, args.timeout)
+            kernels += _kernels(cases, args.timeout)
     finally:
         _report(rows, changes, kernels, args, notes=history.notes)
     return 0 if report.passed(rows) else FAILED
@@ -112,13 +112,13 @@ def _check(args: argparse.Namespace) -> None:
     check_device(args.device)
 
 
-def _subjects(args: argparse.Namespace, argv: tuple[str, ...]) -> list[Subject]:
+def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
     cwd = os.getcwd()
     folder = Path(args.examples) if args.examples else None
     found = plan.programs(args.programs, args.model, folder, everything=args.all, argv=argv, cwd=cwd)
     chosen = settings.load(os.environ)
     rules, _ = rules_for(Target(accelerator=args.accelerator or chosen.accelerator or "mock"))
-    like = Subject(
+    like = BenchCase(
         program=Program(""),
         backend=Backend(""),
         device=args.device,
@@ -128,10 +128,10 @@ def _subjects(args: argparse.Namespace, argv: tuple[str, ...]) -> list[Subject]:
         threads=args.threads,
         rules=rules,
     )
-    return plan.subjects(found, plan.backends(args.backends), like)
+    return plan.cases(found, plan.backends(args.backends), like)
 
 
-def _unfinished(history: History) -> tuple[int, list[Subject], list[Row]]:
+def _unfinished(history: History) -> tuple[int, list[BenchCase], list[Row]]:
     """The last suite that was interrupted, what of it is left, and its good rows."""
     suite = next((suite for suite in history.suites() if not suite.done), None)
     if suite is None:
@@ -171,17 +171,17 @@ def _change(row: Row, older: dict[tuple[object, ...], Row] | None, history: Hist
     return change(row, before) if before else None
 
 
-def _measured(subjects: list[Subject], known: list[Row], suite: int, history: History, seconds: float) -> list[Row]:
+def _measured(cases: list[BenchCase], known: list[Row], suite: int, history: History, seconds: float) -> list[Row]:
     """Each row is in the database before the next begins; an interrupt leaves them there."""
     found: list[Row] = []
     with signals_raise():
         try:
-            for row in measured_rows(subjects, seconds=seconds, told=_progress, known=known):
+            for row in measured_rows(cases, seconds=seconds, told=_progress, known=known):
                 _keep(history, suite, row)
                 found.append(row)
         except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
-            if len(found) < len(subjects):
-                print(f"idbg: {len(found)} of {len(subjects)} rows are kept; --resume goes on", file=sys.stderr)
+            if len(found) < len(cases):
+                print(f"idbg: {len(found)} of {len(cases)} rows are kept; --resume goes on", file=sys.stderr)
             raise
     return found
 
@@ -192,13 +192,13 @@ def _told(name: str, found: Timed | Failed) -> str:
     return f"{name}: no kernel was timed: {reason(found)}"
 
 
-def _plain(subject: Subject, found: Timed | Failed) -> dict[str, object]:
+def _plain(case: BenchCase, found: Timed | Failed) -> dict[str, object]:
     timed = kernel_report.plain(found.times) if isinstance(found, Timed) else {"reason": reason(found)}
-    return {"program": subject.program.label, "backend": str(subject.backend), **timed}
+    return {"program": case.program.label, "backend": str(case.backend), **timed}
 
 
-def _progress(subject: Subject, task: Task) -> None:
-    print(f"… {subject.program.label} {subject.backend}: {task}", file=sys.stderr)
+def _progress(case: BenchCase, task: Task) -> None:
+    print(f"… {case.program.label} {case.backend}: {task}", file=sys.stderr)
 
 
 def _keep(history: History, suite: int, row: Row) -> None:
@@ -211,21 +211,21 @@ def _keep(history: History, suite: int, row: Row) -> None:
         print(f"idbg: {error.message}; the row is in {file.name}", file=sys.stderr)
 
 
-def _kernels(subjects: list[Subject], seconds: float) -> list[tuple[Subject, Timed | Failed]]:
+def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
     """Those of each backend but eager, which has none."""
     found = []
     with signals_raise():
-        for subject in subjects:
-            if subject.backend.name != EAGER:
-                _progress(subject, "kernels")
-                found.append((subject, kernel_times(subject, seconds=seconds)))
+        for case in cases:
+            if case.backend.name != EAGER:
+                _progress(case, "kernels")
+                found.append((case, kernel_times(case, seconds=seconds)))
     return found
 
 
 def _report(
     rows: list[Row],
     changes: list[Change],
-    kernels: list[tuple[Subject, Timed | Failed]],
+    kernels: list[tuple[BenchCase, Timed | Failed]],
     args: argparse.Namespace,
     notes: list[str],
 ) -> None:
@@ -233,8 +233,8 @@ def _report(
         if args.json:
             print(report.to_json(rows, changes, notes, [_plain(*timed) for timed in kernels]))
         else:
-            for subject, found in kernels:
-                print(_told(f"{subject.program.label} {subject.backend}", found), end="\n\n")
+            for case, found in kernels:
+                print(_told(f"{case.program.label} {case.backend}", found), end="\n\n")
             print(report.report(rows, changes))
     if args.csv:
         try:

@@ -30,7 +30,7 @@ from idbg.engine.program.environment import torch_compile_as_it_is
 from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.target import check_device, options_of
 from idbg.reports.words import count
-from idbg.schema.bench import EAGER, Answer, Checked, Failed, Machine, Measured, Subject, Task, Timed
+from idbg.schema.bench import EAGER, Answer, BenchCase, Checked, Failed, Machine, Measured, Task, Timed
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target
@@ -43,53 +43,51 @@ class _Enough(BaseException):
     """The program's workload was measured: what comes after it in a script is not wanted."""
 
 
-def answer(subject: Subject, task: Task, tell: Tell = untold) -> Answer:
+def answer(case: BenchCase, task: Task, tell: Tell = untold) -> Answer:
     """Do the task, and `tell` of its steps. Whatever goes wrong in the program is told as data."""
     found: list[Answer] = []
     before = memory.resident()
 
     def use(workload: Workload, _: str) -> None:
         with torch_compile_as_it_is():
-            sized = _sized(workload, subject)
-            name = subject.backend.name
+            sized = _sized(workload, case)
+            name = case.backend.name
             with fallbacks.heard(name) as told:
-                answered = _answered(sized, subject, task, before, tell)
+                answered = _answered(sized, case, task, before, tell)
             found.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
         raise _Enough
 
-    target = Target(
-        subject.backend.name, device=subject.device, options=subject.options, options_for=subject.options_for
-    )
+    target = Target(case.backend.name, device=case.device, options=case.options, options_for=case.options_for)
     tell(LOAD)
     try:
         check_device(target)
         options, _ = options_of(target, backends.find(target.backend))
-        subject = replace(subject, options=options)
-        if subject.threads:
-            torch.set_num_threads(subject.threads)
-        programs = Programs({} if subject.batch is None else {"batch": subject.batch})
-        programs.run(subject.program, target, RunCapture(0, lambda event: None, None), use)
+        case = replace(case, options=options)
+        if case.threads:
+            torch.set_num_threads(case.threads)
+        programs = Programs({} if case.batch is None else {"batch": case.batch})
+        programs.run(case.program, target, RunCapture(0, lambda event: None, None), use)
     except _Enough:
         return found[0]
     except BaseException as error:  # the process's border: whatever ends the program is the row's reason
         if found:  # the program swallowed what was to end it, and then did something else
             return found[0]
-        return Failed(failure_of(error, subject.program, subject.backend.name))
+        return Failed(failure_of(error, case.program, case.backend.name))
     return found[0]
 
 
-def _answered(workload: Workload, subject: Subject, task: Task, before: int | None, tell: Tell) -> Answer:
+def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: Tell) -> Answer:
     # it may be compiled already, for which backend ever: a row compiles it itself
     workload = dataclasses.replace(workload, model=comparing.uncompiled(workload.model))
     _use_device(workload)
     match task:
         case "check":
             tell(COMPARE)
-            return _checked(workload, subject)
+            return _checked(workload, case)
         case "kernels":
-            return _timed(workload, subject, tell)
+            return _timed(workload, case, tell)
         case "cold" | "warm":
-            return _measured(workload, subject, task, before, tell)
+            return _measured(workload, case, task, before, tell)
 
 
 def _use_device(workload: Workload) -> None:
@@ -99,24 +97,24 @@ def _use_device(workload: Workload) -> None:
         torch.cuda.set_device(device)
 
 
-def _sized(workload: Workload, subject: Subject) -> Workload:
-    if subject.dtype:
-        workload = sizes.in_dtype(workload, subject.dtype)
-    if subject.batch is not None and sizes.batch_of(workload) != subject.batch:
-        workload = sizes.in_batches_of(workload, subject.batch)
+def _sized(workload: Workload, case: BenchCase) -> Workload:
+    if case.dtype:
+        workload = sizes.in_dtype(workload, case.dtype)
+    if case.batch is not None and sizes.batch_of(workload) != case.batch:
+        workload = sizes.in_batches_of(workload, case.batch)
     return workload
 
 
 # Time and memory
 
 
-def _measured(workload: Workload, subject: Subject, task: Task, before: int | None, tell: Tell) -> Measured:
-    machine, compiled = _machine(workload), _compiled(workload.model, subject)
+def _measured(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: Tell) -> Measured:
+    machine, compiled = _machine(workload), _compiled(workload.model, case)
     call = call_of(workload, compiled)
-    tell(COMPILE, "calling it once" if subject.backend.name == EAGER else "")
+    tell(COMPILE, "calling it once" if case.backend.name == EAGER else "")
     first = seconds(call)
     found = Measured(
-        compile_s=None if subject.backend.name == EAGER else first,
+        compile_s=None if case.backend.name == EAGER else first,
         kind="training" if workload.loss else "forward",
         items=sizes.batch_of(workload),
         size=sizes.said(workload),
@@ -126,8 +124,8 @@ def _measured(workload: Workload, subject: Subject, task: Task, before: int | No
         return found
     forward, busy = _forward(workload, compiled) if workload.loss else None, Busy()
     tell(WARM_UP)
-    whole = latency(call, subject.runs, begins=lambda: tell(CALLS, _calls(subject.runs, forward)))
-    others, alone = busy.others(), latency(forward, subject.runs) if forward else None
+    whole = latency(call, case.runs, begins=lambda: tell(CALLS, _calls(case.runs, forward)))
+    others, alone = busy.others(), latency(forward, case.runs) if forward else None
     tell(MEMORY)
     return replace(
         found,
@@ -144,29 +142,29 @@ def _calls(runs: int, forward: Call | None) -> str:
     return f"timing up to {most}{', then the forward alone' if forward else ''}"
 
 
-def _compiled(model: Model, subject: Subject) -> Model:
+def _compiled(model: Model, case: BenchCase) -> Model:
     """The model as the backend runs it; in eager as plain Python."""
-    backend = subject.backend
+    backend = case.backend
     if backend.name == EAGER:
         return model
     if backend.name == INDUCTOR:
-        options: Any = _options(subject) or None  # torch's type of them is narrower than what it takes
-        return torch.compile(model, options=options, dynamic=subject.dynamic)
-    return torch.compile(model, backend=_target_backend(subject, rules=""), dynamic=subject.dynamic)
+        options: Any = _options(case) or None  # torch's type of them is narrower than what it takes
+        return torch.compile(model, options=options, dynamic=case.dynamic)
+    return torch.compile(model, backend=_target_backend(case, rules=""), dynamic=case.dynamic)
 
 
-def _options(subject: Subject) -> dict[str, object]:
+def _options(case: BenchCase) -> dict[str, object]:
     """The mode's, which are Inductor's, then those that were asked for."""
-    mode = subject.backend.mode if family(subject.backend.name) == INDUCTOR else ""
-    return compat.mode_options(mode or None, subject.dynamic) | subject.options
+    mode = case.backend.mode if family(case.backend.name) == INDUCTOR else ""
+    return compat.mode_options(mode or None, case.dynamic) | case.options
 
 
-def _target_backend(subject: Subject, rules: str) -> TargetBackend:
+def _target_backend(case: BenchCase, rules: str) -> TargetBackend:
     """Ours, a plug-in's or torch's by name, which refuses nothing; without `rules` it checks none."""
-    backend = subject.backend
+    backend = case.backend
     held = accelerator.parse(rules) if rules else Accelerator(name="none")
     found = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
-    return found.with_options(_options(subject))
+    return found.with_options(_options(case))
 
 
 def _forward(workload: Workload, compiled: Model) -> Call:
@@ -187,7 +185,7 @@ def _machine(workload: Workload) -> Machine:
     )
 
 
-def _timed(workload: Workload, subject: Subject, tell: Tell) -> Timed:
+def _timed(workload: Workload, case: BenchCase, tell: Tell) -> Timed:
     """Every launch of the compiled program's kernels."""
     times = time_kernels(
         workload.model,
@@ -195,8 +193,8 @@ def _timed(workload: Workload, subject: Subject, tell: Tell) -> Timed:
         workload.kwargs,
         loss=workload.loss,
         grad=workload.grad,
-        compile=lambda model: _compiled(model, subject),
-        runs=subject.runs,
+        compile=lambda model: _compiled(model, case),
+        runs=case.runs,
         cache=places.cache(),
         tell=tell,
     )
@@ -206,10 +204,10 @@ def _timed(workload: Workload, subject: Subject, tell: Tell) -> Timed:
 # Is it right?
 
 
-def _checked(workload: Workload, subject: Subject) -> Checked:
+def _checked(workload: Workload, case: BenchCase) -> Checked:
     """The graphs, breaks and violations of one compile, and whether it computes what eager does."""
     told: list[SessionEvent] = []
-    backend = _target_backend(subject, subject.rules)
+    backend = _target_backend(case, case.rules)
     capture = RunCapture(0, told.append, backend.accelerator)
     with capturing(capture):
         report = KernelDiff(
@@ -219,15 +217,15 @@ def _checked(workload: Workload, subject: Subject) -> Checked:
             loss=workload.loss,
             grad=workload.grad,
             test=backend,
-            dynamic=subject.dynamic,
+            dynamic=case.dynamic,
         ).compare()
-    counted = Run(0, subject.program, Target(), 0.0)
+    counted = Run(0, case.program, Target(), 0.0)
     for event in told:
         counted.apply(event)
     return Checked(
         graphs=sum(graph.stage == "dynamo" for graph in counted.graphs),
         breaks=len(counted.breaks),
-        violations=len(capture.violations) if backend.backend.checks and subject.rules else None,
+        violations=len(capture.violations) if backend.backend.checks and case.rules else None,
         diff=report.verdict,
         diff_note=_why(report),
     )
