@@ -329,7 +329,7 @@ def compared(state: State) -> tuple[str, str]:
     report = state.run.diff if state.run is not None else None
     if report is None or report.verdict == "error":
         return "", "info"
-    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    bad = report.culprit
     if bad is not None:
         place = f", {os.path.basename(bad.file)}:{bad.line}" if bad.file else ""
         return f"the first bad {'node' if bad.by_halves else 'kernel'} is {bad.name}{place}: enter goes there", "error"

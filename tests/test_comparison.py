@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from idbg.reports.diff import summary
 from idbg.schema import events
 from idbg.schema.diff import LARGEST, Comparison, DiffReport, ErrorMap, KernelError, SideResult, sayable
 from idbg.schema.programs import Program, Target
@@ -66,7 +67,7 @@ def test_a_comparison_that_was_cancelled_is_waiting_and_not_failed(opened: Open)
     assert session.wait(20)
     run = session.history.runs[1]
     assert run.diff is not None and (run.diff.verdict, run.verdict) == ("waiting", "waiting")
-    assert run.diff.summary().startswith("… not finished")
+    assert summary(run.diff).startswith("… not finished")
 
 
 def test_a_worker_that_dies_leaves_a_report_that_says_so(opened: Open) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg.reports.diff import summary
 from idbg.schema import events
 from idbg.schema.diff import Comparison, DiffReport
 from idbg.schema.events import SessionEvent
@@ -90,7 +91,7 @@ def test_a_script_that_differentiates_inside_is_compared(tmp_path: Path) -> None
     found, ended = told(tmp_path, DIFFERENTIATES)
     assert ended.failure is None
     last = reports(found)[-1]
-    assert last.verdict == "passed", last.summary()
+    assert last.verdict == "passed", summary(last)
     assert any("the first call is compared" in note for note in last.notes)
 
 

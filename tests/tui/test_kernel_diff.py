@@ -44,6 +44,12 @@ def report() -> DiffReport:
     return compared.diff
 
 
+def culprit() -> KernelError:
+    bad = report().culprit
+    assert bad is not None
+    return bad
+
+
 @asynccontextmanager
 async def opened(folder: Path, size: tuple[int, int] = WIDE) -> AsyncIterator[tuple[IdbgApp, Pilot[None]]]:
     app = app_of("planted", folder)
@@ -77,7 +83,7 @@ async def test_the_verdict_the_outputs_and_the_first_bad_kernel_are_listed(tmp_p
 
 async def test_enter_on_a_kernel_goes_to_its_source_and_its_node(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        bad = report().kernels[report().first_bad_kernel or 0]
+        bad = culprit()
         lines = app.body.panes[5].lines  # type: ignore[attr-defined]
         lines.place_cursor(lines.items.index(bad))
         await pilot.press("enter")
@@ -152,7 +158,7 @@ async def test_the_chart_opens_at_its_top_and_leads_to_the_first_bad_kernel(tmp_
         await pilot.press("enter")
         await settle(pilot)
         assert app.state.selected is not None
-        assert app.state.selected.name == report().kernels[report().first_bad_kernel or 0].node
+        assert app.state.selected.name == culprit().node
 
 
 async def test_a_filter_lists_only_what_has_the_text_and_escape_shows_all(tmp_path: Path) -> None:
@@ -177,9 +183,9 @@ async def test_figures_places_and_values_are_whole_at_every_size(tmp_path: Path,
         await settle(pilot)
         rows = texts(app, 5)
         assert all(len(row) <= size[0] for row in rows)
-        culprit = next(row for row in rows if row.startswith(" ✘ cpp"))
-        assert figure(report().kernels[report().first_bad_kernel or 0].error) in culprit
-        assert "planted.py:18" in culprit
+        told = next(row for row in rows if row.startswith(" ✘ cpp"))
+        assert figure(culprit().error) in told
+        assert "planted.py:18" in told
         late = next(diff for diff in report().outputs if not diff.passed)
         assert late.worst is not None
         row = next(row for row in rows if row.startswith(' ✘ out["late"]'))
@@ -198,7 +204,7 @@ async def test_no_figure_of_an_output_is_cut_on_a_small_screen(tmp_path: Path) -
 
 def test_the_graph_and_the_node_tell_the_error_of_their_kernel() -> None:
     state = state_of("planted")
-    bad = report().kernels[report().first_bad_kernel or 0]
+    bad = culprit()
     assert bad.graph is not None
     from idbg.schema.graphs import NodeId
 

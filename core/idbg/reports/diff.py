@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 import msgspec
+from msgspec.structs import asdict
 
 from idbg.reports.because import because, measured
 from idbg.reports.words import count, place
@@ -39,6 +40,23 @@ STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
 )
 
 Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | bool | None
+
+
+class ReadableReport(DiffReport, frozen=True, kw_only=True):
+    """A comparison as Python code gets it from `KernelDiff.compare`: the record, and how it reads."""
+
+    @classmethod
+    def of(cls, report: DiffReport) -> "ReadableReport":
+        """The same figures, with `summary` and `to_json`."""
+        return cls(**asdict(report))
+
+    def summary(self) -> str:
+        """The verdict for a person: what failed, by which rule, and the first bad kernel."""
+        return summary(self)
+
+    def to_json(self) -> str:
+        """Strict JSON, as docs/json-schema.md has it."""
+        return to_json(self)
 
 
 def to_json(report: DiffReport, *, indent: int = 2) -> str:
@@ -217,7 +235,7 @@ def _kernels(report: DiffReport) -> Iterator[str]:
         return
     launches = [kernel for kernel in report.kernels if not kernel.by_halves]
     unseen = [kernel for kernel in launches if not kernel.observed]
-    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    bad = report.culprit
     yield ""
     if launches:
         seen = len(launches) - len(unseen)

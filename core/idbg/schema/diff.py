@@ -298,20 +298,14 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
     @property
+    def culprit(self) -> KernelError | None:
+        """The first launch that is accused; None where none is."""
+        return None if self.first_bad_kernel is None else self.kernels[self.first_bad_kernel]
+
+    @property
     def passed(self) -> bool:
+        """Whether both sides ran and every number agrees."""
         return self.verdict == "passed"
-
-    def summary(self) -> str:
-        """The verdict for a person: what failed, by which rule, and the first bad kernel."""
-        from idbg.reports import diff  # it reads these records: not at the top
-
-        return diff.summary(self)
-
-    def to_json(self) -> str:
-        """Strict JSON, as docs/json-schema.md has it."""
-        from idbg.reports import diff
-
-        return diff.to_json(self)
 
 
 def sayable(report: DiffReport) -> DiffReport:

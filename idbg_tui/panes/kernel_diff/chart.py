@@ -52,7 +52,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
 
 def _found(report: DiffReport, seen: list[KernelError], width: int) -> Iterator[Entry]:
     """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
-    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    bad = report.culprit
     shown = bad or max(seen, key=lambda one: one.error or 0.0)
     first, *more = sentences(rows.kernels_said(report), width, "reject" if bad else "")
     return iter([Entry(first.draw, _node(shown), here=True), *more])

@@ -134,12 +134,10 @@ class KernelDiffPane(FindingPane):
         found = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
         if (now := _since(state)) is not None:
             found.insert(0, now)
-        first = report.first_bad_kernel
-        culprit = None if first is None else report.kernels[first]
-        self.lines.show_items(found, culprit, "")
+        self.lines.show_items(found, report.culprit, "")
         if report is not self._landed:
             self._landed = report
-            self._land(culprit)
+            self._land(report.culprit)
         self.mark = VERDICT_SIGNS[diff_list.LOOKS[report.verdict]]
 
     def _land(self, culprit: KernelError | None) -> None:

@@ -176,7 +176,7 @@ def narrowed(report: DiffReport) -> bool:
 
 def kernels_said(report: DiffReport) -> str:
     """How many kernels were observed, and what was found."""
-    bad = None if report.first_bad_kernel is None else report.kernels[report.first_bad_kernel]
+    bad = report.culprit
     if narrowed(report):
         return f"the first bad node (found by halves): {bad.name if bad else 'none'}"
     seen, every = sum(one.observed for one in report.kernels), len(report.kernels)

@@ -13,6 +13,7 @@ from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
+from idbg.reports import diff as diff_report
 from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Target
@@ -130,10 +131,10 @@ def _report(run: Run, *, as_json: bool, folder: Path) -> None:
     assert run.diff is not None, "a run with a comparison has one, whatever becomes of it"
     with printing():
         if as_json:
-            print(run.diff.to_json())
+            print(diff_report.to_json(run.diff))
             return
         if run.failure is None or run.diff.sides:
-            print(run.diff.summary())
+            print(diff_report.summary(run.diff))
         else:  # it did not come to its first side
             from idbg.reports import text
 

@@ -13,6 +13,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.compare import tolerance
 from idbg.engine.kerneldiff.tensors.kept import Kept
 from idbg.engine.program.load import Model, Workload
+from idbg.reports.diff import ReadableReport
 from idbg.schema.diff import DiffReport, Mode
 from idbg.schema.errors import BadInput
 
@@ -62,11 +63,11 @@ class KernelDiff:
     on_side: Callable[[str], None] | None = None
     on_result: Callable[[DiffReport], None] | None = None
 
-    def compare(self) -> DiffReport:
+    def compare(self) -> ReadableReport:
         """Run every side and compare. Raises BadInput for settings that make no sense; what a side raises is told in
         the report.
         """
-        return self.begin().run()
+        return ReadableReport.of(self.begin().run())
 
     def begin(self) -> Comparison:
         """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""
