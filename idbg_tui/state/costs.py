@@ -54,9 +54,9 @@ def answers(asked: Question) -> Iterator[Answer]:
     With rules that were left out it is the memory alone: after that, they are checked.
     """
     findings = asked.findings
-    profile = findings.whole.profile(weights=True)
+    profile = findings.facts.profile(weights=True)
     for rule in asked.late:
-        list(rule.check_whole(findings.whole))  # for what `Whole` keeps of it
+        list(rule.check_whole(findings.facts))  # for what `GraphFacts` keeps of it
     yield profile
     if asked.late:
         return
@@ -70,7 +70,7 @@ def answers(asked: Question) -> Iterator[Answer]:
         yield replace(priced, best=tuple(costs.best_changes([findings], [partitions])), whole=True)
     else:
         yield Priced(padding, alone, whole=True)
-    findings.whole.profile(weights=False)  # kept, so that a rule that counts no weights can be edited in at once
+    findings.facts.profile(weights=False)  # kept, so that a rule that counts no weights can be edited in at once
 
 
 def _sides(partitions: Partitions) -> dict[str, int]:

@@ -24,16 +24,20 @@ OPS = ("add.Tensor", "mul.Tensor", "mm.default", "relu.default", "convolution.de
 CHECK_MS, CHANGE_MS = 300.0, 50.0
 
 
-def graph(count: int, *, looks: int) -> Graph:
-    """A graph in which `count` nodes have `looks` distinct (op, shape) pairs, as repeated blocks of a model have."""
+def graph(count: int, *, signatures: int) -> Graph:
+    """A graph in which `count` nodes have `signatures` distinct (op, shape) pairs, as repeated blocks have."""
     nodes = [
         Node(
             name=f"node_{index}",
             op="call_function",
-            target=f"aten.{OPS[index % looks % len(OPS)]}",
+            target=f"aten.{OPS[index % signatures % len(OPS)]}",
             args=f"node_{index - 1}, [0, 1], True",
             inputs=(f"node_{index - 1}",) if index else (),
-            tensors=(TensorMeta("float32", (1, 3 + index % looks, 7, 9), (63 * (3 + index % looks), 63, 1, 7), "cpu"),),
+            tensors=(
+                TensorMeta(
+                    "float32", (1, 3 + index % signatures, 7, 9), (63 * (3 + index % signatures), 63, 1, 7), "cpu"
+                ),
+            ),
             storages=(index,),
             module=f"layer{index % 100}",
             file="model.py",
@@ -79,8 +83,8 @@ def each_node(big: Graph, rules: tuple[Constraint, ...]) -> int:
     return sum(len(checker.check(rules)) for checker in alone)
 
 
-def measure(name: str, count: int, *, looks: int) -> None:
-    big = graph(count, looks=looks)
+def measure(name: str, count: int, *, signatures: int) -> None:
+    big = graph(count, signatures=signatures)
     text, _ = model.find("mock")
     rules = model.parse(model.with_value(text, "dtype", "allowed", ["bfloat16"])).rules
     first = samples_ms(lambda: shown(Checker(big).check(rules)), 5)
@@ -96,12 +100,12 @@ def measure(name: str, count: int, *, looks: int) -> None:
 
     report(f"{name}: an edit ({len(before):,} violations)", samples_ms(edit, 20), bound=CHANGE_MS)
     presets = cycle([model.parse(model.find(preset)[0]).rules for preset in model.names()])
-    checker.whole.profile(weights=True)  # the screen has it by then: it shows the peak from the start
-    checker.whole.profile(weights=False)
+    checker.facts.profile(weights=True)  # the screen has it by then: it shows the peak from the start
+    checker.facts.profile(weights=False)
     repeat = 2 * len(model.names())
     report(f"{name}: a switch among {len(model.names())} presets",
            samples_ms(lambda: shown(checker.check(next(presets))), repeat), bound=CHANGE_MS)  # fmt: skip
-    if looks < 1000:
+    if signatures < 1000:
         start = perf_counter()
         assert each_node(big, rules) == len(checker.check(rules))
         seconds = perf_counter() - start
@@ -112,6 +116,6 @@ def measure(name: str, count: int, *, looks: int) -> None:
 if __name__ == "__main__":
     nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     print(f"{nodes:,} nodes; every node breaks three rules or more")
-    measure("300 looks", nodes, looks=300)
-    measure("10,000 looks", nodes, looks=10_000)
-    measure("all different", nodes, looks=nodes)
+    measure("300 signatures", nodes, signatures=300)
+    measure("10,000 signatures", nodes, signatures=10_000)
+    measure("all different", nodes, signatures=nodes)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from idbg.constraints import BadValue, Look
+from idbg.constraints import BadValue, NodeSignature
 from idbg.constraints.alignment import Alignment
 from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
 
@@ -75,7 +75,7 @@ def test_a_multiple_below_one_is_refused(multiple: int) -> None:
 @pytest.mark.parametrize("multiple", [1, 7, 16, 96, 10**30])
 @pytest.mark.parametrize("sizes", [(7, 14), (12, 30), (0, 8), (), (1,), (96, 48)])
 def test_the_relaxed_multiple_is_the_largest_that_all_sizes_have(multiple: int, sizes: tuple[int, ...]) -> None:
-    relaxed = Alignment(multiple=multiple).relaxed([Look(tensors=(TensorMeta("float32", sizes),))])
+    relaxed = Alignment(multiple=multiple).relaxed([NodeSignature(tensors=(TensorMeta("float32", sizes),))])
     assert relaxed is not None and all(size % relaxed.multiple == 0 for size in sizes)
     larger = range(relaxed.multiple + 1, min(multiple, 200) + 1)
     assert not [value for value in larger if all(size % value == 0 for size in sizes)]
@@ -97,5 +97,5 @@ def test_a_range_with_an_end_is_checked_all_over(dim: Sym, breaks: bool) -> None
 
 def test_in_bytes_the_last_dimension_is_the_one_that_lies_together() -> None:
     channels_last = TensorMeta("float32", (2, 3, 8, 8), (192, 1, 24, 3))
-    (finding,) = Alignment(multiple=32, unit="bytes", dims="last").check(Look(tensors=(channels_last,)))
+    (finding,) = Alignment(multiple=32, unit="bytes", dims="last").check(NodeSignature(tensors=(channels_last,)))
     assert finding.found == "dim 1 is 3"

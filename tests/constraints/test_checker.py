@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 
 from idbg.accelerators import model
-from idbg.constraints import Checker, Constraint, Finding, Look, check
+from idbg.constraints import Checker, Constraint, Finding, NodeSignature, check
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.unsupported_ops import UnsupportedOps
@@ -18,10 +18,10 @@ ID = GraphId("0/0", "forward")
 class Asked(Constraint, frozen=True, tag="asked"):
     """A rule that every node breaks, and that remembers what it was asked."""
 
-    seen: ClassVar[list[Look]] = []
+    seen: ClassVar[list[NodeSignature]] = []
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        self.seen.append(look)
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        self.seen.append(signature)
         yield Finding("asked", "not asked")
 
 
@@ -54,16 +54,16 @@ REPEATED = graph(
 def test_nodes_that_look_alike_are_asked_about_once() -> None:
     Asked.seen.clear()
     assert len(Checker(REPEATED).check((Asked(),))) == 5
-    assert [look.target for look in Asked.seen] == ["", "aten.sin.default", "aten.cos.default"]
+    assert [signature.target for signature in Asked.seen] == ["", "aten.sin.default", "aten.cos.default"]
 
 
 def test_a_rule_sees_nothing_that_nodes_of_its_look_do_not_share() -> None:
     Asked.seen.clear()
     list(Checker(REPEATED).check((Asked(),)).violations())
-    assert {look.args for look in Asked.seen} == {""}
+    assert {signature.args for signature in Asked.seen} == {""}
 
 
-def test_the_in_place_argument_makes_another_look() -> None:
+def test_the_in_place_argument_makes_another_signature() -> None:
     target = "torch.nn.functional.relu"
     nodes = graph(call("a", target, 8, args="x, inplace = False"), call("b", target, 8, args="x, inplace = True"))
     assert [v.node.name for v in Checker(nodes).check((UnsupportedOps(deny=("relu_",)),)).violations()] == ["b"]

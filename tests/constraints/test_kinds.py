@@ -7,7 +7,7 @@ import pytest
 
 from idbg import constraints, plugins
 from idbg.accelerators import model
-from idbg.constraints import Constraint, Finding, Look
+from idbg.constraints import Constraint, Finding, NodeSignature
 from idbg.schema.errors import AcceleratorError
 
 
@@ -16,8 +16,8 @@ class Depth(Constraint, frozen=True, tag="depth"):
 
     most: int
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        for tensor in look.tensors:
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        for tensor in signature.tensors:
             if len(tensor.shape) > self.most:
                 yield Finding(f"rank is {len(tensor.shape)}", f"at most {self.most}")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from idbg.accelerators import model
-from idbg.constraints import BadValue, Constraint, Look, Operand, check
+from idbg.constraints import BadValue, Constraint, NodeSignature, Operand, check
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.constant_operand import ConstantOperand
 from idbg.constraints.layout import Layout
@@ -25,16 +25,18 @@ def tensor(*shape: Dim, dtype: str = "float32", stride: tuple[int, ...] = ()) ->
     return TensorMeta(dtype, shape, stride)
 
 
-def look(*results: TensorMeta, role: Role = "intermediate", target: str = "aten.mul.Tensor", **fields: object) -> Look:
-    return Look(target=target, role=role, tensors=results, **fields)
+def signature(
+    *results: TensorMeta, role: Role = "intermediate", target: str = "aten.mul.Tensor", **fields: object
+) -> NodeSignature:
+    return NodeSignature(target=target, role=role, tensors=results, **fields)
 
 
-def reads(target: str, *operands: TensorMeta | Operand, args: str = "") -> Look:
+def reads(target: str, *operands: TensorMeta | Operand, args: str = "") -> NodeSignature:
     wrapped = [one if isinstance(one, Operand) else Operand(one) for one in operands]
-    return look(tensor(1), target=target, operands=tuple(wrapped), args=args)
+    return signature(tensor(1), target=target, operands=tuple(wrapped), args=args)
 
 
-def found(rule: Constraint, node: Look) -> list[str]:
+def found(rule: Constraint, node: NodeSignature) -> list[str]:
     return [f"{finding.found} | {finding.wanted} | {finding.fix}" for finding in rule.check(node)]
 
 
@@ -70,13 +72,13 @@ def test_dims_that_do_not_exist_are_refused(dims) -> None:
 
 def test_alignment_in_bytes_is_in_elements_of_each_dtype() -> None:
     rule = Alignment(multiple=32, unit="bytes", dims="last")
-    assert found(rule, look(tensor(3, 8))) == []
-    (said,) = found(rule, look(tensor(3, 8, dtype="bfloat16")))
+    assert found(rule, signature(tensor(3, 8))) == []
+    (said,) = found(rule, signature(tensor(3, 8, dtype="bfloat16")))
     assert said == "dim 1 is 8 | a multiple of 16 (32 bytes of bfloat16) | pad to 16: +100 % bytes"
 
 
 def test_alignment_says_the_range_of_a_symbol() -> None:
-    (said,) = found(Alignment(multiple=16), look(tensor(Sym("s0", 10, 2, 64))))
+    (said,) = found(Alignment(multiple=16), signature(tensor(Sym("s0", 10, 2, 64))))
     assert said.startswith("dim 0 is s0 (hint 10, range 2 to 64)")
 
 
@@ -85,15 +87,15 @@ def test_alignment_says_the_range_of_a_symbol() -> None:
 
 def test_rank() -> None:
     rule = Rank(min=1, max=4)
-    assert found(rule, look(tensor(1, 2, 3, 4))) == []
-    assert "rank is 5 | at most 4" in found(rule, look(tensor(1, 1, 1, 1, 1)))[0]
-    assert "rank is 0 | at least 1" in found(rule, look(tensor()))[0]
+    assert found(rule, signature(tensor(1, 2, 3, 4))) == []
+    assert "rank is 5 | at most 4" in found(rule, signature(tensor(1, 1, 1, 1, 1)))[0]
+    assert "rank is 0 | at least 1" in found(rule, signature(tensor()))[0]
 
 
 def test_max_dim() -> None:
     rule = MaxDim(max=65535, dims=("height", "width"))
-    assert found(rule, look(tensor(1, 70000, 3, 3))) == []
-    (said,) = found(rule, look(tensor(1, 1, 70000, 3)))
+    assert found(rule, signature(tensor(1, 70000, 3, 3))) == []
+    (said,) = found(rule, signature(tensor(1, 1, 70000, 3)))
     assert said == "dim 2 is 70000 | at most 65535 | split it: 2 pieces or more (torch.chunk)"
 
 
@@ -108,18 +110,18 @@ def test_max_dim() -> None:
     ],
 )
 def test_max_dim_of_a_symbol_is_that_of_its_hint_and_of_the_end_of_its_range(dim: Sym, breaks: bool) -> None:
-    assert bool(found(MaxDim(max=32), look(tensor(dim)))) is breaks
+    assert bool(found(MaxDim(max=32), signature(tensor(dim)))) is breaks
 
 
 def test_static_shapes() -> None:
-    assert found(StaticShapes(), look(tensor(3, 4))) == []
-    (said,) = found(StaticShapes(), look(tensor(3, Sym("s0", 8))))
+    assert found(StaticShapes(), signature(tensor(3, 4))) == []
+    (said,) = found(StaticShapes(), signature(tensor(3, Sym("s0", 8))))
     assert "dim 1 is s0 (hint 8)" in said and "dynamic=False" in said
 
 
 def test_leading_dims() -> None:
-    assert found(LeadingDims(free=3), look(tensor(1, 8, 8, 3))) == []
-    assert "dim 0 is 2" in found(LeadingDims(free=3), look(tensor(2, 8, 8, 3)))[0]
+    assert found(LeadingDims(free=3), signature(tensor(1, 8, 8, 3))) == []
+    assert "dim 0 is 2" in found(LeadingDims(free=3), signature(tensor(2, 8, 8, 3)))[0]
 
 
 # ---------------------------------------------------------------- layout
@@ -137,7 +139,7 @@ def test_leading_dims() -> None:
     ],
 )
 def test_dense_and_innermost(shape, stride, dense, innermost) -> None:
-    node = look(tensor(*shape, stride=stride))
+    node = signature(tensor(*shape, stride=stride))
     assert (found(Layout(formats=("dense",)), node) == []) is dense
     assert (found(Layout(formats=("innermost",)), node) == []) is innermost
 
@@ -277,8 +279,8 @@ def test_only_what_is_allowed_runs() -> None:
     rule = UnsupportedOps(allow=("mm", "conv2d"))
     assert found(rule, reads("torch.mm", tensor(1, 1))) == []
     assert found(rule, reads("aten.add.Tensor", tensor(1, 1)))[0].startswith("add is not supported")
-    assert found(rule, look(target="operator.getitem")) == []
-    assert found(rule, Look(target="aten.sym_size.int")) == []
+    assert found(rule, signature(target="operator.getitem")) == []
+    assert found(rule, NodeSignature(target="aten.sym_size.int")) == []
 
 
 def test_unknown_nodes_are_reported_and_reject_where_the_rule_says_so() -> None:
@@ -287,7 +289,7 @@ def test_unknown_nodes_are_reported_and_reject_where_the_rule_says_so() -> None:
     strict = model.parse('[[rules]]\nkind = "unknown"\nseverity = "reject"')
     off = model.parse('[[rules]]\nkind = "unknown"\nenabled = false')
     assert [[v.severity for v in check(graph, a)] for a in (default, strict, off)] == [["unknown"], ["reject"], []]
-    assert found(Unknown(), Look(target="aten.sym_size.int")) == []
+    assert found(Unknown(), NodeSignature(target="aten.sym_size.int")) == []
 
 
 # ---------------------------------------------------------------- whole graphs

@@ -113,7 +113,7 @@ def test_padding_and_partitions_are_summed_over_all_graphs() -> None:
 
 def test_peak_memory_is_that_of_the_largest_graph() -> None:
     found = checked(ANYTHING, FLOAT16)
-    profiles = [each.whole.profile(weights=True).peak_bytes for each in found.accelerators[0].findings]
+    profiles = [each.facts.profile(weights=True).peak_bytes for each in found.accelerators[0].findings]
     told = check_json.check_report(found).accelerators
     assert [each.peak_bytes for each in told] == [max(profiles)] * 2 and min(profiles) > 0
 

@@ -144,7 +144,7 @@ class Check:
     @property
     def _profiles(self) -> list[MemoryProfile]:
         found = self.accelerators[0].findings if self.accelerators else ()
-        return [findings.whole.profile(weights=True) for findings in found]
+        return [findings.facts.profile(weights=True) for findings in found]
 
 
 def target(level: str, *, device: str = "", dynamic: bool | None = None) -> Target:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idbg.analysis.flops import flops
 from idbg.analysis.partition import Partitions, best_merge, partition
 from idbg.analysis.sizes import spelled_percent
-from idbg.constraints import Findings, Group, Look, TensorRule
+from idbg.constraints import Findings, Group, NodeSignature, TensorRule
 from idbg.schema.graphs import Role, TensorMeta
 
 _CHANGES = 24  # findings that are tried as the best one to allow
@@ -103,26 +103,26 @@ def growth(percent: float) -> str:
 
 def padded(findings: Findings, index: int) -> list[Padded]:
     """The padded results of one node, by its index in the graph."""
-    look = findings.look_at(index)
-    if look is None:
+    signature = findings.signature_at(index)
+    if signature is None:
         return []
-    rules = _of_results(_pads(findings, look))
-    shapes = [_padded_shape(tensor, look.role, rules) for tensor in look.tensors]
-    return [Padded(tensor, shape) for tensor, shape in zip(look.tensors, shapes, strict=True) if shape is not None]
+    rules = _of_results(_pads(findings, signature))
+    shapes = [_padded_shape(tensor, signature.role, rules) for tensor in signature.tensors]
+    return [Padded(tensor, shape) for tensor, shape in zip(signature.tensors, shapes, strict=True) if shape is not None]
 
 
 def waste_of(findings: Findings, index: int) -> Waste:
     """What padding adds to one node: to its results' bytes, and to its FLOPs, its operands padded too."""
-    look = findings.look_at(index)
-    return _waste(look, _pads(findings, look)) if look is not None else Waste()
+    signature = findings.signature_at(index)
+    return _waste(signature, _pads(findings, signature)) if signature is not None else Waste()
 
 
 def waste(findings: Findings) -> Waste:
     """The same over all nodes. Memory that several nodes have together (views) is counted once, where that is known."""
     total = Waste()
-    for look, made, count in findings.looks():
-        rules = _pads(findings, look)
-        one = _waste(look, rules)
+    for signature, made, count in findings.signatures():
+        rules = _pads(findings, signature)
+        one = _waste(signature, rules)
         total += Waste(flops=one.flops, wasted_flops=one.wasted_flops).times(count)
         total += Waste(nbytes=one.nbytes, wasted_bytes=one.wasted_bytes).times(made)
     return total
@@ -201,12 +201,12 @@ def _names(findings: Findings, indices: Collection[int]) -> list[str]:
     return [nodes[index].name for index in indices if nodes[index].op.startswith("call")]
 
 
-def _pads(findings: Findings, look: Look) -> list[TensorRule]:
+def _pads(findings: Findings, signature: NodeSignature) -> list[TensorRule]:
     """The rules of severity `pad` that concern such nodes."""
     return [
         rule
         for rule in findings.rules
-        if isinstance(rule, TensorRule) and rule.severity == "pad" and rule.concerns(look)
+        if isinstance(rule, TensorRule) and rule.severity == "pad" and rule.concerns(signature)
     ]
 
 
@@ -226,19 +226,23 @@ def _padded_shape(tensor: TensorMeta, role: Role, rules: Sequence[TensorRule]) -
     return None if padded.numel == tensor.numel else tuple(size for size in padded.shape if isinstance(size, int))
 
 
-def _waste(look: Look, rules: Sequence[TensorRule]) -> Waste:
+def _waste(signature: NodeSignature, rules: Sequence[TensorRule]) -> Waste:
     of_copies = [rule for rule in rules if rule.tensors == "operands" or (rule.tensors == "all" and rule.ops)]
-    results = [(tensor, _padded_shape(tensor, look.role, _of_results(rules))) for tensor in look.tensors]
-    operands = [(one.tensor, _padded_shape(one.tensor, one.role, rules)) for one in look.operands]
-    copies = [(one.tensor, _padded_shape(one.tensor, one.role, of_copies)) for one in look.operands]
+    results = [(tensor, _padded_shape(tensor, signature.role, _of_results(rules))) for tensor in signature.tensors]
+    operands = [(one.tensor, _padded_shape(one.tensor, one.role, rules)) for one in signature.operands]
+    copies = [(one.tensor, _padded_shape(one.tensor, one.role, of_copies)) for one in signature.operands]
     nbytes = sum(tensor.nbytes or 0 for tensor, _ in results)
     wasted = sum(prod(shape) * tensor.itemsize - (tensor.nbytes or 0) for tensor, shape in (*results, *copies) if shape)
-    count = flops(look.target, [tensor for tensor, _ in operands], look.tensors, look.args) if look.target else 0
+    count = (
+        flops(signature.target, [tensor for tensor, _ in operands], signature.tensors, signature.args)
+        if signature.target
+        else 0
+    )
     if not count:
         return Waste(nbytes, wasted)
     # what multiplies padded operands gives a padded result, whichever of them the rules are about
-    computed = [(tensor, _padded_shape(tensor, look.role, rules)) for tensor in look.tensors]
-    after = flops(look.target, list(map(_as_padded, operands)), list(map(_as_padded, computed)), look.args)
+    computed = [(tensor, _padded_shape(tensor, signature.role, rules)) for tensor in signature.tensors]
+    after = flops(signature.target, list(map(_as_padded, operands)), list(map(_as_padded, computed)), signature.args)
     return Waste(nbytes, wasted, count, (after or count) - count)
 
 

@@ -36,10 +36,10 @@ def relaxations(findings: Sequence[Findings], severities: Sequence[Severity] = (
 
 def _relaxation(rule: Constraint, findings: Sequence[Findings], count: int) -> Relaxation:
     asked = [found for found in findings if not rule.stages or found.graph.id.stage in rule.stages]
-    looks = [look for found in asked for look, _, _ in found.looks() if rule.concerns(look)]
-    wholes = [found.whole for found in asked]
-    relaxed = rule.relaxed(looks, wholes)
-    if relaxed is None or any(True for look in looks for _ in relaxed.check(look)):
+    signatures = [signature for found in asked for signature, _, _ in found.signatures() if rule.concerns(signature)]
+    graphs = [found.facts for found in asked]
+    relaxed = rule.relaxed(signatures, graphs)
+    if relaxed is None or any(True for signature in signatures for _ in relaxed.check(signature)):
         return Relaxation(rule, None, "no value of its keys does: switch it off", count)
     return Relaxation(rule, relaxed, ", ".join(_changes(rule, relaxed)), count)
 

@@ -13,8 +13,8 @@ from typing import Protocol, TypeGuard
 from idbg import plugins
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
 from idbg.constraints.checker import Change, Checker, Findings, Group
-from idbg.constraints.look import Look, Operand
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature, Operand
 from idbg.schema.graphs import Graph
 from idbg.schema.violations import Violation
 
@@ -25,11 +25,11 @@ __all__ = [
     "Constraint",
     "Finding",
     "Findings",
+    "GraphFacts",
     "Group",
-    "Look",
+    "NodeSignature",
     "Operand",
     "TensorRule",
-    "Whole",
     "broken_kinds",
     "check",
     "kind_named",

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from idbg.analysis.sizes import spelled_dim, spelled_percent
 from idbg.constraints.base import BadValue, Finding
 from idbg.constraints.dims import DimsRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Dim, Role, TensorMeta, hint_of
 
 _HOPELESS = 1000
@@ -41,7 +41,7 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
             found = [(place, tensor.shape[place])]
         yield from found
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         multiple = self._elements(tensor)
         if multiple == 1:
             return
@@ -63,11 +63,11 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
         known = tuple(size for size in shape if size is not None)
         return known if len(known) == len(shape) else None
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """The largest multiple, up to this one, that all sizes have; 1 where a size is not known."""
         common = 0
-        for look in looks:
-            for _, tensor, role in self.labelled(look):
+        for signature in signatures:
+            for _, tensor, role in self.labelled(signature):
                 item = tensor.itemsize if self.unit == "bytes" else 1
                 for _, dim in self.sizes(tensor, role):
                     common = gcd(common, _factor(dim) * item)

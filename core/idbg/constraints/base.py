@@ -6,8 +6,8 @@ from typing import Literal, Self
 import msgspec
 
 from idbg.constraints.globs import matches
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, Stage, TensorMeta
 from idbg.schema.violations import Severity
 
@@ -83,26 +83,27 @@ class Constraint(
     def validate(self) -> None:
         """Raise BadValue if a key's value makes no sense."""
 
-    def concerns(self, look: Look) -> bool:
-        """Whether the rule applies to nodes that look like this."""
-        return self.takes(look.role) and (not self.ops or matches(look, self.ops))
+    def concerns(self, signature: NodeSignature) -> bool:
+        """Whether the rule applies to nodes of this signature."""
+        return self.takes(signature.role) and (not self.ops or matches(signature, self.ops))
 
     def takes(self, role: Role) -> bool:
         """Whether the rule applies to what nodes of this role make."""
         return not self.roles or _SCOPE_OF[role] in self.roles
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        """Everything about nodes that look like this that breaks the rule."""
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        """Everything about nodes of this signature that breaks the rule."""
         yield from ()
 
-    def check_whole(self, whole: Whole) -> Iterator[tuple[int, Finding]]:
+    def check_whole(self, facts: GraphFacts) -> Iterator[tuple[int, Finding]]:
         """What the graph as a whole breaks: the index of the node at which it shows, and the finding."""
         yield from ()
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        """This rule with the smallest change with which none of these looks, and none of these graphs, breaks it.
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        """This rule with the smallest change with which none of these nodes, and none of these graphs, breaks it.
 
-        `looks` are all that the rule concerns. None if no value of its keys does that; then only switching it off does.
+        `signatures` are all that the rule concerns. None if no value of its keys does that; then only switching it off
+        does.
         """
         return None
 
@@ -132,15 +133,15 @@ class TensorRule(Constraint, frozen=True, kw_only=True):
 
     tensors: Literal["results", "operands", "all"] = "results"
 
-    def concerns(self, look: Look) -> bool:
-        return not self.ops or matches(look, self.ops)
+    def concerns(self, signature: NodeSignature) -> bool:
+        return not self.ops or matches(signature, self.ops)
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        for label, tensor, role in self.labelled(look):
-            for finding in self.check_tensor(tensor, role, look):
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        for label, tensor, role in self.labelled(signature):
+            for finding in self.check_tensor(tensor, role, signature):
                 yield msgspec.structs.replace(finding, found=label + finding.found) if label else finding
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         """What breaks the rule about one tensor; `role` is that of the node that makes it."""
         raise NotImplementedError
 
@@ -148,16 +149,16 @@ class TensorRule(Constraint, frozen=True, kw_only=True):
         """The shape that the hardware pads this tensor to; None if this rule pads nothing, or a size has no hint."""
         return None
 
-    def labelled(self, look: Look) -> Iterator[tuple[str, TensorMeta, Role]]:
+    def labelled(self, signature: NodeSignature) -> Iterator[tuple[str, TensorMeta, Role]]:
         """Each tensor that the rule is about; where it is not the node's only one, with what starts its finding."""
-        if self.tensors != "operands" and self.takes(look.role):
-            for index, tensor in enumerate(look.tensors):
-                yield ("" if len(look.tensors) == 1 else f"output {index}: "), tensor, look.role
+        if self.tensors != "operands" and self.takes(signature.role):
+            for index, tensor in enumerate(signature.tensors):
+                yield ("" if len(signature.tensors) == 1 else f"output {index}: "), tensor, signature.role
         if self.tensors != "results":
-            for index, operand in enumerate(look.operands):
+            for index, operand in enumerate(signature.operands):
                 if self.takes(operand.role):
                     yield f"operand {index}: ", operand.tensor, operand.role
 
-    def concerned(self, looks: Sequence[Look]) -> Iterator[TensorMeta]:
-        """Every tensor of these looks that the rule is about."""
-        return (tensor for look in looks for _, tensor, _ in self.labelled(look))
+    def concerned(self, signatures: Sequence[NodeSignature]) -> Iterator[TensorMeta]:
+        """Every tensor of these nodes that the rule is about."""
+        return (tensor for signature in signatures for _, tensor, _ in self.labelled(signature))

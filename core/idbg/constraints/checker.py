@@ -1,6 +1,6 @@
 """How is a graph of 100,000 nodes checked again within one keypress?
 
-A check asks each rule once about each distinct look, and no result is expanded to nodes before somebody reads it.
+A check asks each rule once about each distinct signature, and no result is expanded to nodes before somebody reads it.
 """
 
 from collections import Counter
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from idbg.constraints.base import Constraint, Finding
-from idbg.constraints.look import Look, Looks
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature, Signatures
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.violations import Severity, Violation, worst
 
 Broken = tuple[Constraint, Finding]
-Place = int  # the number of a look; or, for what a graph breaks as a whole, one node's index, inverted (~index)
+Place = int  # the number of a signature; or, for what a graph breaks as a whole, one node's index, inverted (~index)
 Found = tuple[tuple[Place, Finding], ...]
 Result = tuple[Constraint, Found]
 
@@ -27,8 +27,8 @@ class Checker:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.index = Looks(graph)
-        self.whole = Whole(graph)
+        self.index = Signatures(graph)
+        self.facts = GraphFacts(graph)
         self._last: list[Result] = []
 
     def check(self, rules: Iterable[Constraint]) -> "Findings":
@@ -53,11 +53,11 @@ class Checker:
             return ()
         alike = [
             (number, _with_hint(finding, rule.fix))
-            for number, look in enumerate(self.index.looks)
-            if rule.concerns(look)
-            for finding in rule.check(look)
+            for number, signature in enumerate(self.index.signatures)
+            if rule.concerns(signature)
+            for finding in rule.check(signature)
         ]
-        return (*alike, *[(~index, _with_hint(finding, rule.fix)) for index, finding in rule.check_whole(self.whole)])
+        return (*alike, *[(~index, _with_hint(finding, rule.fix)) for index, finding in rule.check_whole(self.facts)])
 
 
 class Group:
@@ -128,7 +128,7 @@ class Findings:
 
     def broken_by(self, name: str) -> tuple[Broken, ...]:
         """The (rule, finding) pairs of one node; nothing for a name that the graph does not have."""
-        index = self._checker.whole.position.get(name)
+        index = self._checker.facts.position.get(name)
         return () if index is None else self.broken_at(index)
 
     def broken_at(self, index: int) -> tuple[Broken, ...]:
@@ -158,19 +158,20 @@ class Findings:
         return [rule for rule, _ in self._results]
 
     @property
-    def whole(self) -> Whole:
-        return self._checker.whole
+    def facts(self) -> GraphFacts:
+        return self._checker.facts
 
-    def look_at(self, index: int) -> Look | None:
+    def signature_at(self, index: int) -> NodeSignature | None:
         """What rules see of one node; None of an output node."""
         number = self._checker.index.of_node[index]
-        return self._checker.index.looks[number] if number >= 0 else None
+        return self._checker.index.signatures[number] if number >= 0 else None
 
-    def looks(self) -> Iterator[tuple[Look, int, int]]:
-        """Each distinct look, how many of its nodes make memory of their own, and how many there are."""
+    def signatures(self) -> Iterator[tuple[NodeSignature, int, int]]:
+        """Each distinct signature, how many of its nodes make memory of their own, and how many there are."""
         index = self._checker.index
         return (
-            (look, made, len(nodes)) for look, made, nodes in zip(index.looks, index.made, index.nodes_of, strict=True)
+            (signature, made, len(nodes))
+            for signature, made, nodes in zip(index.signatures, index.made, index.nodes_of, strict=True)
         )
 
     def violations(self) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from idbg.constraints.base import BadValue, Constraint, Finding
-from idbg.constraints.look import Look
+from idbg.constraints.node_signature import NodeSignature
 
 
 class ConstantOperand(Constraint, frozen=True, tag="constant_operand"):
@@ -20,9 +20,9 @@ class ConstantOperand(Constraint, frozen=True, tag="constant_operand"):
         if self.position < 0:
             raise BadValue("position", f"position is {self.position}; it must be 0 or more", hint="1 is the second")
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        if look.op.startswith("call") and self.position < len(look.operands):
-            role = look.operands[self.position].role
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        if signature.op.startswith("call") and self.position < len(signature.operands):
+            role = signature.operands[self.position].role
             if role not in ("weight", "buffer"):
                 fix = "make it a parameter or a buffer of the module"
                 yield Finding(

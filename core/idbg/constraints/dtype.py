@@ -7,8 +7,8 @@ from typing import Self
 import msgspec
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import DTYPE_OF_SHORT, DTYPES, Role, TensorMeta
 
 # torch's own second names of dtypes
@@ -64,13 +64,13 @@ class Dtype(TensorRule, frozen=True, tag="dtype"):
         names = tuple(dict.fromkeys(dtype_name(spelling) for spelling in self.allowed))
         msgspec.structs.force_setattr(self, "allowed", names)
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         if tensor.dtype not in self.allowed:
-            yield Finding(f"dtype is {tensor.dtype}", self._wanted(), self._fix(role, look, tensor.dtype))
+            yield Finding(f"dtype is {tensor.dtype}", self._wanted(), self._fix(role, signature, tensor.dtype))
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """The dtypes that are missing, added."""
-        found = dict.fromkeys(tensor.dtype for tensor in self.concerned(looks))
+        found = dict.fromkeys(tensor.dtype for tensor in self.concerned(signatures))
         return msgspec.structs.replace(self, allowed=tuple(dict.fromkeys((*self.allowed, *found))))
 
     def contradicts(self, other: Constraint) -> str:
@@ -84,7 +84,7 @@ class Dtype(TensorRule, frozen=True, tag="dtype"):
             return " or ".join(self.allowed) or "no tensor at all (allowed is empty)"
         return "any dtype but " + ", ".join(missing)
 
-    def _fix(self, role: Role, look: Look, dtype: str) -> str:
+    def _fix(self, role: Role, signature: NodeSignature, dtype: str) -> str:
         near = next((name for name in _NEAREST.get(dtype, ()) if name in self.allowed), "")
         if not near:
             if dtype.startswith("complex") and not any(name.startswith("complex") for name in self.allowed):
@@ -92,6 +92,6 @@ class Dtype(TensorRule, frozen=True, tag="dtype"):
             return f'if the hardware takes {dtype}, add it to the rule\'s "allowed"'
         if role in ("weight", "buffer"):
             return f"convert the module: module.to(torch.{near})"
-        if look.op == "placeholder":
+        if signature.op == "placeholder":
             return f"pass it as {near}: .to(torch.{near})"
         return f"compute it in {near}: cast with .to(torch.{near})"

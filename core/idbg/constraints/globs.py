@@ -6,18 +6,18 @@ from fnmatch import translate
 from functools import lru_cache
 
 from idbg.analysis import ops
-from idbg.constraints.look import Look
+from idbg.constraints.node_signature import NodeSignature
 
 
-def matches(look: Look, globs: tuple[str, ...]) -> bool:
+def matches(signature: NodeSignature, globs: tuple[str, ...]) -> bool:
     """Whether what the call is called, at whatever stage, matches any of the globs; never for what is not a call."""
-    names = ops.names(look)
-    return bool(names) and matches_any((*names, *ops.targets(look.target, names)), globs)
+    names = ops.names(signature)
+    return bool(names) and matches_any((*names, *ops.targets(signature.target, names)), globs)
 
 
-def first_match(look: Look, globs: Iterable[str]) -> str:
+def first_match(signature: NodeSignature, globs: Iterable[str]) -> str:
     """The first glob that the call matches, "" if there is none."""
-    return next((glob for glob in globs if matches(look, (glob,))), "")
+    return next((glob for glob in globs if matches(signature, (glob,))), "")
 
 
 @lru_cache(maxsize=1 << 16)

@@ -7,8 +7,8 @@ from typing import Literal, Self, get_args
 from msgspec.structs import replace
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, TensorMeta, hint_of
 
 Format = Literal["contiguous", "channels_last", "channels_last_3d", "dense", "innermost"]
@@ -76,20 +76,20 @@ class Layout(TensorRule, frozen=True, tag="layout"):
         if not self.formats:
             raise BadValue("formats", "formats is empty: no tensor could be accepted", hint='try ["contiguous"]')
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         if role in ("weight", "buffer") and not self.weights:
             return
         if all(is_laid_out(tensor, layout) is False for layout in self.formats):
             stride = ", ".join(map(str, tensor.stride))
-            yield Finding(f"stride is ({stride})", " or ".join(self.formats), self._fix(look, tensor))
+            yield Finding(f"stride is ({stride})", " or ".join(self.formats), self._fix(signature, tensor))
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """The fewest more formats, of those that there are, that take what the others do not."""
         missing = [each for each in get_args(Format) if each not in self.formats]
         for count in range(1, len(missing) + 1):
             for more in combinations(missing, count):
                 wider = replace(self, formats=(*self.formats, *more))
-                if not any(True for look in looks for _ in wider.check(look)):
+                if not any(True for signature in signatures for _ in wider.check(signature)):
                     return wider
         return None
 
@@ -98,13 +98,13 @@ class Layout(TensorRule, frozen=True, tag="layout"):
             return ""
         return "" if set(self.formats) & set(other.formats) else "they allow no format in common"
 
-    def _fix(self, look: Look, tensor: TensorMeta) -> str:
+    def _fix(self, signature: NodeSignature, tensor: TensorMeta) -> str:
         rank = len(tensor.shape)
         usable = [layout for layout in self.formats if _ORDERS.get(layout, (0, ()))[0] in (0, rank)]
         if not usable:
             return f'no format in "formats" exists for a {rank}-d tensor: add "contiguous"'
         last = usable[0] if usable[0].startswith("channels") else ""
         call = f".contiguous(memory_format=torch.{last})" if last else ".contiguous()"
-        if look.op == "placeholder":
+        if signature.op == "placeholder":
             return f"pass it through {call} first"
         return f"copy it with {call}, or leave out the view that reorders it"

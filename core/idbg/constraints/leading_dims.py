@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import BadValue, Finding, TensorRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, TensorMeta
 
 
@@ -21,7 +21,7 @@ class LeadingDims(TensorRule, frozen=True, tag="leading_dims"):
         if self.free < 0:
             raise BadValue("free", f"free is {self.free}; it must be 0 or more", hint="the number of inner dimensions")
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         outer = tensor.shape[: max(len(tensor.shape) - self.free, 0)]
         bad = [(place, dim) for place, dim in enumerate(outer) if dim != 1]
         if bad:
@@ -29,10 +29,10 @@ class LeadingDims(TensorRule, frozen=True, tag="leading_dims"):
             wanted = f"1 in all but the innermost {self.free} dimensions"
             yield Finding(found, wanted, "loop over it, or merge it into an inner dimension (reshape)")
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         used = [
             len(tensor.shape) - place
-            for tensor in self.concerned(looks)
+            for tensor in self.concerned(signatures)
             for place, dim in enumerate(tensor.shape)
             if dim != 1
         ]

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import hint_of
 from idbg.schema.violations import Severity
 
@@ -40,8 +40,8 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
             else "it limits nothing: give m, k or n"
         )
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        sizes = matmul_sizes(look)
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        sizes = matmul_sizes(signature)
         beyond = [(key, size, limit) for key, size, limit in self._limits(sizes) if size > limit]
         if beyond:
             tiles = prod(ceil(size / limit) for _, size, limit in beyond)
@@ -49,8 +49,8 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
             wanted = ", ".join(f"{key} at most {limit}" for key, _, limit in beyond)
             yield Finding(found, wanted, f"runs in {tiles} tiles")
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        found = [matmul_sizes(look) for look in looks]
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        found = [matmul_sizes(signature) for signature in signatures]
         wider = {
             key: max(limit, *(sizes[key] for sizes in found if sizes))
             for key in ("m", "k", "n")
@@ -64,10 +64,10 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
                 yield key, size, limit
 
 
-def matmul_sizes(look: Look) -> dict[str, int]:
+def matmul_sizes(signature: NodeSignature) -> dict[str, int]:
     """m, k and n of a matrix product, at the hints of symbols; nothing for other calls, or where a hint is missing."""
-    name = next((name for name in ops.names(look) if name in _LAST_TWO), "")
-    operands = [operand.tensor for operand in look.operands]
+    name = next((name for name in ops.names(signature) if name in _LAST_TWO), "")
+    operands = [operand.tensor for operand in signature.operands]
     if name in ("addmm", "baddbmm"):
         operands = operands[1:]
     if not name or len(operands) < 2:

@@ -9,8 +9,8 @@ from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.dims import DimsRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Dim, Role, Sym, TensorMeta, hint_of
 
 
@@ -31,18 +31,18 @@ class MaxDim(DimsRule, frozen=True, tag="max_dim"):
         if not 0 <= self.min <= self.max:
             raise BadValue("min", f"min is {self.min}; it must be 0 to max, which is {self.max}", hint="0 is no limit")
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         bad = [(place, dim) for place, dim in self.sizes(tensor, role) if not self._fits(dim)]
         if bad and tensor.numel != 0:
             found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in bad])
             wanted = f"at most {self.max}" if not self.min else f"{self.min} to {self.max}"
             yield Finding(found, wanted, self._fix(bad))
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         known = [
             size
-            for look in looks
-            for _, tensor, role in self.labelled(look)
+            for signature in signatures
+            for _, tensor, role in self.labelled(signature)
             for _, dim in self.sizes(tensor, role)
             for size in _known(dim)
         ]

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from idbg.analysis.sizes import at_hints, most_bytes, spelled_bytes, stored_bytes
 from idbg.constraints.base import BadValue, Finding, TensorRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, TensorMeta
 
 
@@ -25,7 +25,7 @@ class Memory(TensorRule, frozen=True, tag="memory"):
     def validate(self) -> None:
         at_least_0(self.max_bytes)
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         size, most = stored_bytes(tensor), most_bytes(tensor)
         wanted = f"at most {spelled_bytes(int(self.max_bytes))}" if self.max_bytes != math.inf else ""
         if size is not None and size > self.max_bytes:
@@ -33,9 +33,9 @@ class Memory(TensorRule, frozen=True, tag="memory"):
         elif most is not None and most > self.max_bytes:
             yield Finding(f"up to {spelled_bytes(most)}, at the end of its sizes' ranges", wanted, self._fix(most))
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """Room for the largest tensor."""
-        return replace(self, max_bytes=max(_at_most(tensor) for tensor in self.concerned(looks)))
+        return replace(self, max_bytes=max(_at_most(tensor) for tensor in self.concerned(signatures)))
 
     def _fix(self, size: int) -> str:
         if self.max_bytes < 1:

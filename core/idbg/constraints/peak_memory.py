@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from idbg.analysis.sizes import rounded_bytes, spelled_bytes
 from idbg.constraints.base import Constraint, Finding
-from idbg.constraints.look import Look
+from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.memory import at_least_0
-from idbg.constraints.whole import Whole
+from idbg.constraints.node_signature import NodeSignature
 
 _NAMED = 3
 
@@ -26,8 +26,8 @@ class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
     def validate(self) -> None:
         at_least_0(self.max_bytes)
 
-    def check_whole(self, whole: Whole) -> Iterator[tuple[int, Finding]]:
-        profile = whole.profile(weights=self.weights)
+    def check_whole(self, facts: GraphFacts) -> Iterator[tuple[int, Finding]]:
+        profile = facts.profile(weights=self.weights)
         if profile.peak_bytes <= self.max_bytes:
             return
         alive = profile.alive
@@ -36,9 +36,9 @@ class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
         found = f"peak memory is {spelled_bytes(profile.peak_bytes)} here: {named}{more}"
         fix = "a smaller batch, or torch.utils.checkpoint around what keeps these alive"
         yield (
-            whole.position[profile.peak_at],
+            facts.position[profile.peak_at],
             Finding(found, f"at most {spelled_bytes(int(self.max_bytes))} alive at once", fix),
         )
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        return replace(self, max_bytes=max(whole.profile(weights=self.weights).peak_bytes for whole in wholes))
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        return replace(self, max_bytes=max(facts.profile(weights=self.weights).peak_bytes for facts in graphs))

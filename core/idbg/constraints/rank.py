@@ -6,8 +6,8 @@ from typing import Self
 from msgspec.structs import replace
 
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, TensorMeta
 
 
@@ -25,15 +25,15 @@ class Rank(TensorRule, frozen=True, tag="rank"):
                 "min", f"min is {self.min} and max is {self.max}: no tensor has such a rank", hint="swap them"
             )
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         rank = len(tensor.shape)
         if rank > self.max:
             yield Finding(f"rank is {rank}", f"at most {self.max}", "flatten dimensions that are used together")
         elif rank < self.min:
             yield Finding(f"rank is {rank}", f"at least {self.min}", "add dimensions of size 1: unsqueeze")
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        ranks = [len(tensor.shape) for tensor in self.concerned(looks)]
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        ranks = [len(tensor.shape) for tensor in self.concerned(signatures)]
         return replace(self, min=min(self.min, *ranks), max=max(self.max, *ranks)) if ranks else None
 
     def contradicts(self, other: Constraint) -> str:

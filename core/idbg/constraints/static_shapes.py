@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import Finding, TensorRule
-from idbg.constraints.look import Look
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import Role, Sym, TensorMeta
 
 
 class StaticShapes(TensorRule, frozen=True, tag="static_shapes"):
     """No size may be symbolic."""
 
-    def check_tensor(self, tensor: TensorMeta, role: Role, look: Look) -> Iterator[Finding]:
+    def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         symbols = [(place, dim) for place, dim in enumerate(tensor.shape) if isinstance(dim, Sym)]
         if symbols:
             found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in symbols])

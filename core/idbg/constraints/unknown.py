@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from idbg.constraints.base import Constraint, Finding
-from idbg.constraints.look import Look
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.violations import Severity
 
 
@@ -12,7 +12,7 @@ class Unknown(Constraint, frozen=True, tag="unknown"):
 
     severity: Severity = "unknown"
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        if look.unknown:
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        if signature.unknown:
             fix = 'check it by hand, or set severity = "reject" for the rule of kind "unknown"'
             yield Finding("torch kept no tensor metadata", "a node whose tensors are known", fix)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
 from idbg.constraints.globs import first_match, matches
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 
 # op -> something that computes the same values
 _REWRITES = {
@@ -37,25 +37,27 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
             if glob in self.deny:
                 raise BadValue("deny", f'"{glob}" is in allow and in deny', hint="take it out of one of them")
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        names = ops.names(look)
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        names = ops.names(signature)
         if not names:
             return
-        if self.deny and matches(look, self.deny):
-            glob = first_match(look, self.deny)
+        if self.deny and matches(signature, self.deny):
+            glob = first_match(signature, self.deny)
             alias = "" if names[0] in (glob, ops.short_name(glob)) else f" (as {glob})"
             yield Finding(f"{names[0]} is denied{alias}", "an op that the accelerator runs", _fix(names, glob))
-        elif self.allow is not None and not matches(look, self.allow) and not _only_python(look, names[0]):
+        elif self.allow is not None and not matches(signature, self.allow) and not _only_python(signature, names[0]):
             yield Finding(f"{names[0]} is not supported", "an op that the accelerator runs", _fix(names, ""))
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """Without the globs of `deny` that are matched, and with the ops that `allow` lacks."""
-        matched = {glob for glob in self.deny for look in looks if matches(look, (glob,))}
+        matched = {glob for glob in self.deny for signature in signatures if matches(signature, (glob,))}
         deny = tuple(glob for glob in self.deny if glob not in matched)
         if self.allow is None:
             return replace(self, deny=deny)
         bare = replace(self, deny=())
-        missing = dict.fromkeys(ops.names(look)[0] for look in looks if any(True for _ in bare.check(look)))
+        missing = dict.fromkeys(
+            ops.names(signature)[0] for signature in signatures if any(True for _ in bare.check(signature))
+        )
         return replace(self, deny=deny, allow=(*self.allow, *missing))
 
     def contradicts(self, other: Constraint) -> str:
@@ -76,8 +78,8 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
         yield from (("allow", glob) for glob in self.allow or ())
 
 
-def _only_python(look: Look, name: str) -> bool:
-    return name == "getitem" or not (look.tensors or look.unknown or name == "setitem")
+def _only_python(signature: NodeSignature, name: str) -> bool:
+    return name == "getitem" or not (signature.tensors or signature.unknown or name == "setitem")
 
 
 def _fix(names: tuple[str, ...], glob: str) -> str:

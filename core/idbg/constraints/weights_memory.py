@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from idbg.analysis.sizes import spelled_bytes
 from idbg.constraints.base import Constraint, Finding
-from idbg.constraints.look import Look
+from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.memory import at_least_0
-from idbg.constraints.whole import Whole
+from idbg.constraints.node_signature import NodeSignature
 
 
 class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
@@ -23,8 +23,8 @@ class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
     def validate(self) -> None:
         at_least_0(self.max_bytes)
 
-    def check_whole(self, whole: Whole) -> Iterator[tuple[int, Finding]]:
-        weights = whole.weights
+    def check_whole(self, facts: GraphFacts) -> Iterator[tuple[int, Finding]]:
+        weights = facts.weights
         total = sum(weights.values())
         if total > self.max_bytes:
             largest = max(weights, key=lambda index: weights[index])
@@ -32,5 +32,5 @@ class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
             fix = "a smaller dtype, fewer layers, or shard the model"
             yield largest, Finding(found, f"at most {spelled_bytes(int(self.max_bytes))} together", fix)
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        return replace(self, max_bytes=max(sum(whole.weights.values()) for whole in wholes))
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        return replace(self, max_bytes=max(sum(facts.weights.values()) for facts in graphs))

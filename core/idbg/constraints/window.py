@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from idbg.analysis import ops
 from idbg.constraints.base import BadValue, Constraint, Finding
-from idbg.constraints.look import Look
-from idbg.constraints.whole import Whole
+from idbg.constraints.graph_facts import GraphFacts
+from idbg.constraints.node_signature import NodeSignature
 from idbg.schema.graphs import hint_of
 
 
@@ -31,8 +31,8 @@ class Window(Constraint, frozen=True, tag="window"):
         if self.max_height is None and self.max_area is None:
             raise BadValue("kind", "this rule needs max_height or max_area", hint="add max_height = 64")
 
-    def check(self, look: Look) -> Iterator[Finding]:
-        height, area, stretched = _extent(look)
+    def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        height, area, stretched = _extent(signature)
         if not area or (self.dilated and not stretched):
             return
         if self.max_height is not None and height > self.max_height:
@@ -40,8 +40,8 @@ class Window(Constraint, frozen=True, tag="window"):
         if self.max_area is not None and area > self.max_area:
             yield Finding(f"the window has {area} elements", f"at most {self.max_area}", "use several smaller windows")
 
-    def relaxed(self, looks: Sequence[Look], wholes: Sequence[Whole] = ()) -> Self | None:
-        extents = [_extent(look) for look in looks]
+    def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        extents = [_extent(signature) for signature in signatures]
         height = max((height for height, _, _ in extents), default=0)
         area = max((area for _, area, _ in extents), default=0)
         return replace(
@@ -51,20 +51,20 @@ class Window(Constraint, frozen=True, tag="window"):
         )
 
 
-def _extent(look: Look) -> tuple[int, int, bool]:
+def _extent(signature: NodeSignature) -> tuple[int, int, bool]:
     """Height and area of the window, with its dilation, and whether it has one; zeros for other calls."""
-    names = ops.names(look)
+    names = ops.names(signature)
     if not names:
         return 0, 0, False
     if "convolution" in names:
-        if len(look.operands) < 2:
+        if len(signature.operands) < 2:
             return 0, 0, False
-        window = [hint_of(dim) or 0 for dim in look.operands[1].tensor.shape[2:]]
+        window = [hint_of(dim) or 0 for dim in signature.operands[1].tensor.shape[2:]]
     else:
-        window = _argument(look.args, "kernel_size")
+        window = _argument(signature.args, "kernel_size")
     if not window:
         return 0, 0, False
-    dilation = _argument(look.args, "dilation") or [1]
+    dilation = _argument(signature.args, "dilation") or [1]
     dilation = dilation * len(window) if len(dilation) == 1 else dilation
     sizes = [(size - 1) * step + 1 for size, step in zip(window, dilation, strict=False)]
     area = 1

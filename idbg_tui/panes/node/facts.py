@@ -94,7 +94,7 @@ def _violations(broken: Sequence[tuple[Constraint, Finding]]) -> Iterator[Fact]:
 
 def _padding(findings: Findings, node: Node) -> Iterator[Fact]:
     """The shape that the hardware makes of each result, and what that wastes."""
-    index = findings.whole.position[node.name]
+    index = findings.facts.position[node.name]
     for number, one in enumerate(costs.padded(findings, index)):
         shape = str(TensorMeta(one.tensor.dtype, one.shape))
         yield Fact("" if number else "padded", shape if len(node.tensors) == 1 else f"{one.tensor} to {shape}")
@@ -142,7 +142,7 @@ def _memory(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     profile = state.costs.profile(graph)
     if profile is None or node.op == "output":
         return
-    live = profile.live_bytes[state.findings(graph).whole.position[node.name]]
+    live = profile.live_bytes[state.findings(graph).facts.position[node.name]]
     if not live:
         return
     here = f"{'at least ' if profile.unsized else ''}{size(live)} live while it runs"

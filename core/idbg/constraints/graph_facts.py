@@ -7,7 +7,7 @@ from idbg.analysis.sizes import stored_bytes
 from idbg.schema.graphs import Graph
 
 
-class Whole:
+class GraphFacts:
     """One graph, with what is costly to know of it: found when a rule first asks, and kept."""
 
     def __init__(self, graph: Graph) -> None:

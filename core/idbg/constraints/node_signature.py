@@ -1,7 +1,7 @@
-"""What do rules see of a node, and which nodes look the same to them?
+"""What do rules see of a node, and which nodes are the same to them?
 
-Most nodes of a big graph look alike: the same op on the same tensors. The index keeps each distinct look once, so that
-a rule is asked once about thousands of nodes.
+Most nodes of a big graph are alike: the same op on the same tensors. The index keeps each distinct signature once,
+so that a rule is asked once about thousands of nodes.
 """
 
 from functools import cached_property
@@ -19,8 +19,8 @@ class Operand(msgspec.Struct, frozen=True, gc=False):
     role: Role = "intermediate"
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A node as rules see it: what it shares with every node that looks the same.
+class NodeSignature(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node as rules see it: what it shares with every node that is the same to them.
 
     `op`, `role`, `tensors`, `unknown` are the node's; `target` is that of calls only, `module_class` of call_module
     only, and `args` holds what `ops.flags` reads. `operands` are the tensors of the node's inputs, in the order of its
@@ -38,11 +38,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unknown: bool = False
 
 
-class Looks:
-    """One graph's distinct looks. `of_node` has a node's look by its index in the graph, -1 for an output node."""
+class Signatures:
+    """One graph's distinct signatures. `of_node` has the number of a node's signature by its index in the graph, -1 for
+    an output node."""
 
     def __init__(self, graph: Graph) -> None:
-        self.looks: list[Look] = []
+        self.signatures: list[NodeSignature] = []
         self.nodes_of: list[list[int]] = []
         self.of_node: list[int] = []
         self._graph = graph
@@ -50,8 +51,8 @@ class Looks:
 
     @cached_property
     def made(self) -> list[int]:
-        """For each look, how many of its nodes make memory of their own: views of one tensor are counted once."""
-        counts = [0] * len(self.looks)
+        """For each signature, how many of its nodes make memory of their own: views of one tensor are counted once."""
+        counts = [0] * len(self.signatures)
         seen: set[int] = set()
         for node, number in zip(self._graph.nodes, self.of_node, strict=True):
             if number >= 0 and not (node.storages and seen.issuperset(node.storages)):
@@ -64,7 +65,7 @@ class Looks:
         samples: list[Node] = []  # a node for each value
         made: dict[str, int] = {}  # node -> its value
         known: dict[object, int] = {}
-        looks, nodes_of, of_node = self.looks, self.nodes_of, self.of_node
+        signatures, nodes_of, of_node = self.signatures, self.nodes_of, self.of_node
         for index, node in enumerate(graph.nodes):
             if node.op == "output":
                 of_node.append(-1)
@@ -77,9 +78,9 @@ class Looks:
             inputs = ops.operands(node) if reads_args else node.inputs
             operands = tuple(map(made.get, inputs))  # None for a node that the graph does not hold
             key = (value, operands, _call(node, reads_args), node.unknown)
-            number = known.setdefault(key, len(looks))
-            if number == len(looks):
-                looks.append(_look(node, [samples[operand] for operand in operands if operand is not None]))
+            number = known.setdefault(key, len(signatures))
+            if number == len(signatures):
+                signatures.append(_signature(node, [samples[operand] for operand in operands if operand is not None]))
                 nodes_of.append([])
             nodes_of[number].append(index)
             of_node.append(number)
@@ -94,9 +95,9 @@ def _call(node: Node, reads_args: bool) -> object:
     return node.op
 
 
-def _look(node: Node, operands: list[Node]) -> Look:
+def _signature(node: Node, operands: list[Node]) -> NodeSignature:
     called = node.op not in ("placeholder", "get_attr")
-    return Look(
+    return NodeSignature(
         op=node.op,
         target=node.target if called else "",
         args=ops.flags(node) if called else "",
