@@ -1,0 +1,1 @@
+"""What is shown? A fold of the session's events, and what was selected; no widget."""

@@ -1,0 +1,1 @@
+"""What is asked of the terminal beside painting: its clipboard, the user's editor, suspending?"""

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 from idbg.analysis import ops
 from idbg.analysis.flops import flops
 from idbg.engine.capture.fx import graph_of
-from idbg.engine.compat import tensor_meta
+from idbg.engine.compat.fx import tensor_meta
 from idbg.schema.graphs import Graph, GraphId, Node, Sym, TensorMeta
 
 Function = Callable[..., object]

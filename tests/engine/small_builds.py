@@ -16,7 +16,7 @@ import torch._inductor.codecache as codecache
 import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 
-from idbg.engine.compat import scratch
+from idbg.engine.compat.builds import scratch
 
 SOURCE = 'extern "C" int kernel() {{ return {number}; }}'
 

@@ -11,7 +11,7 @@ from diff_models import MODELS
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from idbg.engine import compat
+from idbg.engine.compat import dynamo
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.schema.diff import DiffReport
 
@@ -69,7 +69,7 @@ def test_a_clean_example_fails_nothing(example: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_a_column_that_inductor_loses_in_a_real_model_is_caught(dtype: torch.dtype) -> None:
     def losing(gm: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
-        compiled = compat.lookup_backend("inductor")(gm, inputs)
+        compiled = dynamo.lookup_backend("inductor")(gm, inputs)
 
         def run(*args: Tensor) -> Any:
             first, *others = compiled(*args)

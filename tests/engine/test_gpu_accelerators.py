@@ -16,9 +16,9 @@ import idbg
 from idbg.analysis import ops
 from idbg.analysis.flops import flops
 from idbg.analysis.liveness import memory_profile
-from idbg.engine import compat
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.fx import graph_of
+from idbg.engine.compat import lowering
 from idbg.schema.graphs import Graph, GraphId, Part
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
@@ -45,18 +45,18 @@ def attention(dtype: torch.dtype) -> tuple[nn.Module, torch.Tensor]:
 def captured(function: Callable[..., torch.Tensor], *args: torch.Tensor) -> list[tuple[GraphModule, Graph]]:
     found: list[tuple[GraphModule, Graph]] = []
 
-    def backend(gm: GraphModule, inputs: list[object]) -> compat.Compiled:
+    def backend(gm: GraphModule, inputs: list[object]) -> lowering.Compiled:
         frame = FrameCapture("0/0", 1, lambda event: None)
         frame.dynamo(gm)
 
-        def kept(part: Part) -> compat.Compiled:
-            def compiler(gm: GraphModule, inputs: list[object]) -> compat.Compiled:
+        def kept(part: Part) -> lowering.Compiled:
+            def compiler(gm: GraphModule, inputs: list[object]) -> lowering.Compiled:
                 found.append((gm, frame.part(gm, part)))
-                return compat.boxed(gm.forward)
+                return lowering.boxed(gm.forward)
 
             return compiler
 
-        return compat.aot_autograd(kept("forward"), kept("backward"), kept("inference"))(gm, inputs)
+        return lowering.aot_autograd(kept("forward"), kept("backward"), kept("inference"))(gm, inputs)
 
     torch.compile(function, backend=backend, fullgraph=True)(*args).sum().backward()
     return found

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine import compat
+from idbg.engine.compat import dynamo
 from idbg.engine.kerneldiff.api import KernelDiff
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
@@ -33,7 +33,7 @@ def test_a_clean_training_step_with_dropout_fails_nothing_and_changes_nothing(dt
 
 def test_a_lost_column_is_caught() -> None:
     def losing(gm: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
-        compiled = compat.lookup_backend("inductor")(gm, inputs)
+        compiled = dynamo.lookup_backend("inductor")(gm, inputs)
 
         def run(*args: Tensor) -> Any:
             first, *others = compiled(*args)

@@ -45,7 +45,7 @@ def test_a_backends_failure_that_torch_suppresses_is_told_with_its_traceback(
         raise NotImplementedError("no such kernel")
 
     refuses.__code__ = refuses.__code__.replace(co_filename=f"{Path(torch.__file__).parent}/_inductor/ours.py")
-    monkeypatch.setattr("idbg.engine.compat.compile_fx_inner", refuses)
+    monkeypatch.setattr("idbg.engine.compat.lowering.compile_fx_inner", refuses)
     with torch._dynamo.config.patch(suppress_errors=False):
         run = ran("import torch\n" + SUPPRESSED, backend="inductor")
     assert (run.verdict, run.failure) == ("failed", None)

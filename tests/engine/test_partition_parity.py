@@ -13,8 +13,8 @@ from torch.fx.passes.operator_support import create_op_support
 from torch.nn import functional as F
 
 from idbg.analysis.partition import partition
-from idbg.engine import compat
 from idbg.engine.capture.fx import graph_of
+from idbg.engine.compat import lowering
 from idbg.schema.graphs import Graph, GraphId
 
 Sets = set[frozenset[str]]
@@ -71,11 +71,11 @@ def captured(model: nn.Module, inputs: torch.Tensor) -> dict[str, GraphModule]:
     def keep(stage: str) -> Callable[[GraphModule, object], object]:
         def compiled(module: GraphModule, _: object) -> object:
             found[stage] = module
-            return compat.boxed(module.forward)
+            return lowering.boxed(module.forward)
 
         return compiled
 
-    lower = compat.aot_autograd(keep("forward"), keep("backward"), keep("inference"))
+    lower = lowering.aot_autograd(keep("forward"), keep("backward"), keep("inference"))
 
     def backend(module: GraphModule, example: list[torch.Tensor]) -> object:
         found["dynamo"] = module

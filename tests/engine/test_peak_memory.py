@@ -13,9 +13,9 @@ from torch.fx import GraphModule
 
 from idbg.accelerators import model as accelerator
 from idbg.analysis.liveness import memory_profile
-from idbg.engine import compat
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.fx import graph_of
+from idbg.engine.compat import lowering
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, Part
 from idbg.schema.programs import Program, Target
@@ -37,18 +37,18 @@ def captured(function: Callable[..., object], *args: object, dynamic: bool | Non
     """Every graph of this compile with its module, the backward's too where there is one."""
     found: Captured = []
 
-    def backend(gm: GraphModule, inputs: list[object]) -> compat.Compiled:
+    def backend(gm: GraphModule, inputs: list[object]) -> lowering.Compiled:
         frame = FrameCapture("0/0", 1, lambda event: None)
         found.append((gm, frame.dynamo(gm)))
 
-        def kept(part: Part) -> compat.Compiled:
-            def compiler(gm: GraphModule, inputs: list[object]) -> compat.Compiled:
+        def kept(part: Part) -> lowering.Compiled:
+            def compiler(gm: GraphModule, inputs: list[object]) -> lowering.Compiled:
                 found.append((gm, frame.part(gm, part)))
-                return compat.boxed(gm.forward)
+                return lowering.boxed(gm.forward)
 
             return compiler
 
-        return compat.aot_autograd(kept("forward"), kept("backward"), kept("inference"))(gm, inputs)
+        return lowering.aot_autograd(kept("forward"), kept("backward"), kept("inference"))(gm, inputs)
 
     result = torch.compile(function, backend=backend, dynamic=dynamic, fullgraph=True)(*args)
     if isinstance(result, torch.Tensor) and result.requires_grad:

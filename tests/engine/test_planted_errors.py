@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from idbg.engine import compat
+from idbg.engine.compat import fx
 from idbg.engine.kerneldiff import comparison
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.sides.sides import Given, Side, run_eager
@@ -104,7 +104,7 @@ class PlainSums(TorchDispatchMode):
     """Sums and products of matrices are added up one after another, from the last to the first."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        name = compat.op_name(func)
+        name = fx.op_name(func)
         if name in ("sum", "mean") and args[0].is_floating_point() and not kwargs:
             given, dims, *keep = (*args, None)[:3] if len(args) > 1 else (args[0], None)
             return plain_sum(given, dims, bool(keep and keep[0]), mean=name == "mean")

@@ -1,0 +1,1 @@
+"""What can the hardware not do: where is that written, how is it read, edited and watched?"""

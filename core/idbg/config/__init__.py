@@ -1,0 +1,1 @@
+"""What did the user set: arguments, settings, options, folders?"""

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 
-from idbg.engine.compat import lowering
-from idbg.engine.compat.lowering import Launched
+from idbg.engine.compat import kernels
+from idbg.engine.compat.kernels import Launched
 from idbg.schema.code import Kernel, Lowered, LoweredText, Resources
 from idbg.schema.errors import BadInput
 
@@ -24,9 +24,9 @@ _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 def lowered(kernel: Kernel) -> Lowered:
     """Raises BadInput where the kernel is not in this process, or there is nothing below its source."""
     made = _made(kernel)
-    if (launch := lowering.launched(made)) is not None:
+    if (launch := kernels.launched(made)) is not None:
         return Lowered(tuple(_stages(launch)), _resources(launch))
-    library = lowering.shared_library(made)
+    library = kernels.shared_library(made)
     if library is None:
         raise BadInput(f"{kernel.name} was not compiled here", hint="run the program again, then ask for its code")
     return Lowered((LoweredText("assembly", "asm", _assembly(library)),))
@@ -34,7 +34,7 @@ def lowered(kernel: Kernel) -> Lowered:
 
 def _made(kernel: Kernel) -> object:
     """What the wrapper calls. Kernels of several graphs have the same names: the source tells them apart."""
-    modules = [module for module in lowering.wrapper_modules() if hasattr(module, kernel.name)]
+    modules = [module for module in kernels.wrapper_modules() if hasattr(module, kernel.name)]
     if not modules:
         raise BadInput(
             f"the worker no longer holds {kernel.name}, or it is an extern call", hint="run the program again"
@@ -66,7 +66,7 @@ def _resources(launch: Launched) -> Resources:
     registers, shared, warps = launch.registers, launch.shared_bytes, launch.warps
     occupancy = None
     if registers and warps and shared is not None:
-        occupancy = occupied(registers, shared, warps, **lowering.limits(launch.device))
+        occupancy = occupied(registers, shared, warps, **kernels.limits(launch.device))
     return Resources(registers, launch.spills, shared, warps, occupancy)
 
 

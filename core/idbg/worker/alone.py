@@ -8,7 +8,7 @@ import os
 import runpy
 import sys
 
-from idbg.engine.compat import scratch
+from idbg.engine.compat.builds import scratch
 
 
 def main() -> None:

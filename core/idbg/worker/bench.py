@@ -13,7 +13,7 @@ from typing import cast, get_args
 import msgspec
 
 from idbg.bench.steps import IMPORT, Step
-from idbg.engine.compat import scratch
+from idbg.engine.compat.builds import scratch
 from idbg.schema.bench import Answer, BenchCase, Task
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush

@@ -22,7 +22,7 @@ NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at
 _ROOT = str(Path(idbg.__file__).resolve().parents[1])
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
-SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat_scratch.py
+SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat/builds/scratch.py
 GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2" "$3"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 

@@ -13,8 +13,8 @@ from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.kept import keep, kept
-from idbg.engine.program.environment import torch_compile_as_it_is
 from idbg.engine.program.load import Workload
+from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable

@@ -13,7 +13,7 @@ from idbg.accelerators import model
 from idbg.constraints import check
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.compat.scratch import private
+from idbg.engine.compat.builds.scratch import private
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
 from idbg.engine.failures.owners import chain

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from idbg.config import places
-from idbg.engine.compat import scratch
+from idbg.engine.compat.builds import scratch
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.worker import protocol

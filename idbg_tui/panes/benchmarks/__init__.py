@@ -1,0 +1,1 @@
+"""What did compiling buy? The pane of the benchmarks, and its views."""

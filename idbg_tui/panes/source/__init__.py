@@ -1,0 +1,1 @@
+"""Which code came out for the selected node? The pane of kernel, wrapper, FX and Python."""

@@ -18,7 +18,6 @@ from idbg.accelerators import model as accelerators
 from idbg.accelerators.adapter import AcceleratorAdapter
 from idbg.config.settings import strict_from
 from idbg.constraints import Constraint
-from idbg.engine import compat
 from idbg.engine.backends.adapted import Adapted
 from idbg.engine.backends.aot import Aot
 from idbg.engine.backends.base import Backend, Job, TargetBackend
@@ -26,7 +25,8 @@ from idbg.engine.backends.eager import Eager
 from idbg.engine.backends.inductor import Inductor
 from idbg.engine.backends.mock import Mock
 from idbg.engine.backends.named import Named
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import dynamo
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput, said
 from idbg.schema.events import KnownBackend
 
@@ -56,7 +56,7 @@ def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
         return OURS[name]()
     if name in plugins.names(adapters.GROUP):
         return _of_others(name)
-    if name not in compat.backend_names() and not (registers and registers(name)):
+    if name not in dynamo.backend_names() and not (registers and registers(name)):
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
     return Named(name)
 
@@ -64,7 +64,7 @@ def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
 def takes_options(backend: Backend) -> bool:
     """Whether options do anything to how it compiles."""
     if isinstance(backend, Named):
-        return compat.takes_options(backend.function)
+        return dynamo.takes_options(backend.function)
     return not isinstance(backend, (Eager, Mock, Adapted))
 
 
@@ -105,7 +105,7 @@ def known() -> tuple[KnownBackend, ...]:
 def names() -> list[str]:
     """Ours first, then plug-ins', then torch's."""
     ours = [*OURS, *plugins.names(adapters.GROUP)]
-    return ours + [name for name in compat.backend_names() if name not in ours and not name.startswith("idbg_")]
+    return ours + [name for name in dynamo.backend_names() if name not in ours and not name.startswith("idbg_")]
 
 
 def backend(

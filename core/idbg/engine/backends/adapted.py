@@ -18,9 +18,9 @@ from idbg.accelerators.adapter import (
     CompilationResult,
     CompilationStatus,
 )
-from idbg.engine import compat
 from idbg.engine.backends.base import Job
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import lowering
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
 from idbg.schema.errors import BadInput, said
 from idbg.schema.graphs import Part
@@ -66,7 +66,7 @@ class Adapted:
             message = f"the backend {self.name} cannot compile {where}, and has no fallback: {why}"
             raise AdapterError(message, hint=_MEND) from cause
         self._tell(job, where, result, chosen)
-        return compat.boxed(chosen)
+        return lowering.boxed(chosen)
 
     def _fallback(self, gm: GraphModule, inputs: Sequence[object], failed: str) -> Callee | None:
         try:

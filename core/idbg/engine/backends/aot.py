@@ -4,7 +4,7 @@ lowering.
 
 from idbg.engine.backends.base import Job
 from idbg.engine.backends.inductor import lowered_by_inductor
-from idbg.engine.compat import Compiled
+from idbg.engine.compat.lowering import Compiled
 
 
 class Aot:

@@ -10,10 +10,10 @@ from typing import Protocol, cast
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
-from idbg.engine import compat
 from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
 from idbg.engine.capture.run import Compiling, RunCapture, capturing, current
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import exceptions, fx, lowering, tracing
+from idbg.engine.compat.lowering import Compiled
 from idbg.engine.repro import violation_repro
 from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, OutputError
@@ -23,7 +23,7 @@ from idbg.schema.violations import Violation
 
 _log = logging.getLogger("idbg")
 
-PARTS: tuple[Part, ...] = ("forward", "backward", "inference")  # as compat.aot_autograd takes their compilers
+PARTS: tuple[Part, ...] = ("forward", "backward", "inference")  # as lowering.aot_autograd takes their compilers
 
 
 class Backend(Protocol):
@@ -81,7 +81,7 @@ class Job:
     def through_aot(self, lower: Callable[[Part, GraphModule, Sequence[object]], Compiled]) -> Compiled:
         """What runs the frame, with each of its ATen graphs lowered by `lower`, and with no decompositions."""
         lowerings = [self.lowering(part, partial(lower, part)) for part in PARTS]
-        return cast("Compiled", compat.aot_autograd(*lowerings)(self.gm, self.inputs))
+        return cast("Compiled", lowering.aot_autograd(*lowerings)(self.gm, self.inputs))
 
     def lowering(self, part: Part, lower: Compiled) -> Compiled:
         """`lower`, an ATen compiler, with the graph captured and checked first."""
@@ -92,7 +92,7 @@ class Job:
             if self.checks:
                 self._check(graph)
             try:
-                lowered = cast("Compiled", lower(gm, inputs, **kwargs)) if self.lowers else compat.boxed(gm.forward)
+                lowered = cast("Compiled", lower(gm, inputs, **kwargs)) if self.lowers else lowering.boxed(gm.forward)
             except Exception as error:  # a backward may be compiled long after its frame
                 self.capture.compiles[self.frame.frame].fail(error)
                 raise
@@ -101,7 +101,7 @@ class Job:
             if part != "backward":
                 return lowered
             self.frame.backward_ran = False
-            return compat.on_first_call(lowered, self.frame.backward_called)
+            return lowering.on_first_call(lowered, self.frame.backward_called)
 
         return compiler
 
@@ -156,11 +156,11 @@ class TargetBackend:
         return graph is not None and not graph.by_name[violation.node.name].op.startswith("call")
 
     def _compile(self, capture: RunCapture, gm: GraphModule, inputs: list[object]) -> Compiled:
-        frame = capture.frame(compat.current_frame())
+        frame = capture.frame(tracing.current_frame())
         job = Job(
             gm,
             inputs,
-            compat.real_inputs(gm),
+            fx.real_inputs(gm),
             self.options,
             self.backend.checks,
             self.strict,
@@ -170,21 +170,21 @@ class TargetBackend:
         )
         compiling = capture.compiles[frame.frame] = Compiling(self.options)
         try:
-            with compat.observed():
+            with tracing.observed():
                 job.check_dynamo()
                 compiled = self.backend.compile(job)
         except Exception as error:
-            if compat.is_restart(error):
-                capture.restarted(compat.current_frame())
+            if exceptions.is_restart(error):
+                capture.restarted(tracing.current_frame())
                 raise
             compiling.fail(error)
-            capture.outcomes.errors[compat.current_frame()] = error  # the program may catch it, and say nothing
+            capture.outcomes.errors[tracing.current_frame()] = error  # the program may catch it, and say nothing
             raise
         finally:
             frame.finish()
         if job.refused:
             refusal = ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))
-            capture.outcomes.errors[compat.current_frame()] = refusal
+            capture.outcomes.errors[tracing.current_frame()] = refusal
             raise refusal
         return compiled
 

@@ -1,7 +1,7 @@
 """The backend `eager`: Dynamo's graph, captured and run as it is."""
 
 from idbg.engine.backends.base import Job
-from idbg.engine.compat import Compiled
+from idbg.engine.compat.lowering import Compiled
 
 
 class Eager:

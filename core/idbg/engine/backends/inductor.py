@@ -4,9 +4,9 @@ from typing import cast
 
 from torch.fx import GraphModule
 
-from idbg.engine import compat
 from idbg.engine.backends.base import Job
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import lowering
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema.graphs import Part
 
 
@@ -25,6 +25,6 @@ def lowered_by_inductor(job: Job) -> Compiled:
         part: Part = (
             "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
         )
-        return cast("Compiled", job.lowering(part, compat.compile_fx_inner)(gm, inputs, **kwargs))
+        return cast("Compiled", job.lowering(part, lowering.compile_fx_inner)(gm, inputs, **kwargs))
 
-    return compat.compile_fx(job.gm, job.inputs, inner, job.options)
+    return lowering.compile_fx(job.gm, job.inputs, inner, job.options)

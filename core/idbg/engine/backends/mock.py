@@ -10,10 +10,10 @@ from functools import partial
 from torch.fx import GraphModule
 
 from idbg.accelerators.numerics import Numerics
-from idbg.engine import compat
 from idbg.engine.backends import numerics
 from idbg.engine.backends.base import Job
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import lowering
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema.graphs import Part
 
 
@@ -26,4 +26,4 @@ class Mock:
 
 
 def _lowered(how: Numerics | None, part: Part, gm: GraphModule, inputs: Sequence[object]) -> Compiled:
-    return compat.boxed(gm.forward) if how is None else numerics.lowered(gm, how, part)
+    return lowering.boxed(gm.forward) if how is None else numerics.lowered(gm, how, part)

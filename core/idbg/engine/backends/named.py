@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, cast
 
-from idbg.engine import compat
 from idbg.engine.backends.base import Job
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import dynamo
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput
 
 
@@ -19,13 +19,13 @@ class Named:
     @cached_property
     def function(self) -> Callable[..., Any]:
         """Looked up when it is first needed: the program itself may register it. Raises BadInput if nobody has."""
-        if self.name not in compat.backend_names():
+        if self.name not in dynamo.backend_names():
             raise BadInput(
                 f"there is no backend {self.name!r}: the program has not registered it by the time that it compiles",
                 hint="call torch._dynamo.register_backend where the program is imported, before torch.compile",
             )
-        return compat.lookup_backend(self.name)
+        return dynamo.lookup_backend(self.name)
 
     def compile(self, job: Job) -> Compiled:
-        given = {"options": job.options} if job.options and compat.takes_options(self.function) else {}
+        given = {"options": job.options} if job.options and dynamo.takes_options(self.function) else {}
         return cast("Compiled", self.function(job.gm, job.inputs, **given))

@@ -31,9 +31,9 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_aggregate
 
 from idbg.accelerators.numerics import Numerics
-from idbg.engine import compat
 from idbg.engine.backends.rounding import Rounding, is_float, narrowed
-from idbg.engine.compat import Compiled
+from idbg.engine.compat import fx, lowering
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema.graphs import Part
 
 _STEP = 16  # products that a tensor core adds before it rounds into a 16-bit accumulator
@@ -97,7 +97,7 @@ def lowered(gm: GraphModule, numerics: Numerics, part: Part) -> Compiled:
     """The callable that runs this part's graph as hardware with these numerics would."""
     # a backward's other inputs are what its forward saved, rounded
     entering = "tangents" if part == "backward" else ""
-    return compat.boxed(lambda *args: _Hardware(gm, numerics, entering).run(*args, enable_io_processing=False))
+    return lowering.boxed(lambda *args: _Hardware(gm, numerics, entering).run(*args, enable_io_processing=False))
 
 
 class _Hardware(Interpreter):
@@ -128,12 +128,12 @@ class _Hardware(Interpreter):
 
     def _unrounded(self, n: Node, args: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments, with those that the op writes to as the caller gave them: its own memory, not a copy."""
-        written = compat.written(n.target)
+        written = fx.written(n.target)
         return tuple(self.inputs.get(n.args[at], arg) if at in written else arg for at, arg in enumerate(args))
 
     def _called(self, n: Node, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        function, name = cast("Callable[..., object]", n.target), compat.op_name(n.target)
-        if not compat.is_computed(n.target) or _MOVES.fullmatch(name):
+        function, name = cast("Callable[..., object]", n.target), fx.op_name(n.target)
+        if not fx.is_computed(n.target) or _MOVES.fullmatch(name):
             return function(*args, **kwargs)
         if self.numerics.compute == "tf32":  # in all other formats operands are rounded already
             operands = _ATTENTION.get(name) or _MULTIPLIES.get(name, ())

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.utils._pytree import tree_leaves
 
-from idbg.engine import compat
+from idbg.engine.compat import gpu
 from idbg.engine.program.load import Model, Workload
 
 Call = Callable[[], object]
@@ -20,7 +20,7 @@ def call_of(workload: Workload, compiled: Model) -> Call:
     args, kwargs, loss = workload.args, dict(workload.kwargs), workload.loss
 
     def forward() -> object:
-        if workload.grad and compat.cuda_in_use():
+        if workload.grad and gpu.in_use():
             # no backward will tell CUDA graphs that this forward's memory may be used again
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         with torch.set_grad_enabled(workload.grad):

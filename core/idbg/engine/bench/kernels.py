@@ -9,14 +9,14 @@ from statistics import fmean, median
 import torch
 
 from idbg.bench.steps import COMPILE, KERNELS, PEAKS, WARM_UP, Tell, untold
-from idbg.engine import compat
 from idbg.engine.bench.call import Call, call_of
 from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
 from idbg.engine.bench.launches import Clock, Launches, launches
 from idbg.engine.bench.peaks import peaks
 from idbg.engine.bench.work import Look, Work
-from idbg.engine.program.environment import torch_compile_as_it_is
+from idbg.engine.compat import gpu
 from idbg.engine.program.load import Model, Workload
+from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.reports.words import count
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
@@ -98,7 +98,7 @@ class _Measured:
             taken = self.clock.read()
             if self.clock.on_gpu:
                 # or the time between two events would be the processor's, where it is behind the GPU
-                compat.keep_gpu_busy(min(HEAD_START * self.hooked[-1] / 1e6, MOST_HEAD_START))
+                gpu.keep_busy(min(HEAD_START * self.hooked[-1] / 1e6, MOST_HEAD_START))
                 self.call()
                 synchronize()
                 taken = self.clock.read()

@@ -8,7 +8,7 @@ from statistics import median
 
 import torch
 
-from idbg.engine import compat
+from idbg.engine.compat import gpu
 from idbg.schema.bench import Latency
 
 Call = Callable[[], object]
@@ -23,7 +23,7 @@ QUEUE_SECONDS = 2e-3  # of a sample on a GPU: its end waits for the queue, which
 
 
 def synchronize() -> None:
-    if compat.cuda_in_use():
+    if gpu.in_use():
         torch.cuda.synchronize()
 
 
@@ -46,7 +46,7 @@ def latency(call: Call, runs: int, most: float = MOST_SECONDS, *, begins: Callab
     warmup, settled = settle(call)
     each = max(median(warmup[-WINDOW:]), 1e-9)
     wanted = max(1, min(runs, int(most / each)))
-    least = max(STEPS * resolution(), overhead() / OVERHEAD, QUEUE_SECONDS if compat.cuda_in_use() else 0.0)
+    least = max(STEPS * resolution(), overhead() / OVERHEAD, QUEUE_SECONDS if gpu.in_use() else 0.0)
     block = max(1, ceil(least / each))
     begins()
     samples = [1e3 * seconds(call, block) for _ in range(wanted)]

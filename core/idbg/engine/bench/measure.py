@@ -14,7 +14,7 @@ from idbg.accelerators.model import Accelerator
 from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, Tell, untold
 from idbg.config import places
 from idbg.config.options import INDUCTOR, family
-from idbg.engine import backends, compat
+from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
 from idbg.engine.bench import memory, sizes
 from idbg.engine.bench.busy import Busy
@@ -22,13 +22,13 @@ from idbg.engine.bench.call import Call, call_of, processor, tensors_of
 from idbg.engine.bench.kernels import time_kernels
 from idbg.engine.bench.latency import latency, resolution, seconds
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, inductor
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.program.environment import torch_compile_as_it_is
 from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.target import check_device, options_of
+from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.reports.words import count
 from idbg.schema.bench import EAGER, Answer, BenchCase, Checked, Failed, Machine, Measured, Task, Timed
 from idbg.schema.diff import DiffReport
@@ -156,7 +156,7 @@ def _compiled(model: Model, case: BenchCase) -> Model:
 def _options(case: BenchCase) -> dict[str, object]:
     """The mode's, which are Inductor's, then those that were asked for."""
     mode = case.backend.mode if family(case.backend.name) == INDUCTOR else ""
-    return compat.mode_options(mode or None, case.dynamic) | case.options
+    return inductor.mode_options(mode or None, case.dynamic) | case.options
 
 
 def _target_backend(case: BenchCase, rules: str) -> TargetBackend:

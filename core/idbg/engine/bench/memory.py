@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from idbg.engine import compat
+from idbg.engine.compat import gpu
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 CALLS = 3
@@ -18,7 +18,7 @@ def resident() -> int | None:
 
 def peak_bytes(call: Callable[[], object], before: int | None) -> int | None:
     """The allocator's peak on a GPU; else the process's, above what it had `before`. None where neither is told."""
-    if compat.cuda_in_use():
+    if gpu.in_use():
         torch.cuda.reset_peak_memory_stats()
         _repeat(call)
         torch.cuda.synchronize()

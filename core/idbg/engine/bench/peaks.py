@@ -14,11 +14,11 @@ import msgspec
 import torch
 
 from idbg.config import places
-from idbg.engine import compat
 from idbg.engine.bench.busy import Busy
 from idbg.engine.bench.call import processor
 from idbg.engine.bench.latency import seconds
 from idbg.engine.bench.launches import Clock, launches
+from idbg.engine.compat import gpu
 from idbg.schema.kernel_times import Peaks
 
 COPIED = 256 << 20  # bytes
@@ -133,7 +133,7 @@ def _empty_launches(device: torch.device) -> dict[str, float]:
         clock = Clock(range(len(found.all)) if device.type == "cuda" else ())
         with found.through(clock):
             if device.type == "cuda":
-                compat.keep_gpu_busy(LAUNCHED * HOST_SECONDS)
+                gpu.keep_busy(LAUNCHED * HOST_SECONDS)
             for _ in range(LAUNCHED):
                 compiled(x)
         taken: dict[str, list[float]] = defaultdict(list)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine import compat
+from idbg.engine.compat import fx
 from idbg.engine.program.load import Workload
 from idbg.schema.errors import BadInput
 
@@ -60,7 +60,7 @@ def said(workload: Workload) -> str:
     """How large the program is: "11.7 M weights, f32[1,3,224,224]"."""
     weights = sum(weight.numel() for weight in workload.model.parameters()) if isinstance(workload.model, Module) else 0
     leaves = tree_leaves((workload.args, dict(workload.kwargs)))
-    inputs = [str(compat.tensor_meta(leaf)) for leaf in leaves if isinstance(leaf, Tensor)]
+    inputs = [str(fx.tensor_meta(leaf)) for leaf in leaves if isinstance(leaf, Tensor)]
     more = f" +{len(inputs) - SHOWN}" if len(inputs) > SHOWN else ""
     counted = f"{weights / 1e6:,.3g} M weights" if weights >= 1e5 else f"{weights:,} weights" if weights else ""
     return ", ".join(filter(None, (counted, *inputs[:SHOWN]))) + more

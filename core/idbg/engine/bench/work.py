@@ -15,8 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from idbg.analysis.flops import flops
 from idbg.analysis.sizes import stored_bytes
-from idbg.engine import compat
 from idbg.engine.bench.launches import Launched
+from idbg.engine.compat import fx
 
 _PACKED = {
     "mkl._mkl_linear.default": "aten.linear",
@@ -78,7 +78,7 @@ def _flops_of_op(call: Callable[..., object], given: object, result: object) -> 
     """Of what torch does not count: 2.11 no attention on a CPU, and none of them what freezing makes of weights."""
     if not isinstance(call, torch._ops.OpOverload):
         return None
-    operands, results = ([compat.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (given, result))
+    operands, results = ([fx.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (given, result))
     return flops(_PACKED.get(str(call), str(call)), operands, results) or None
 
 
@@ -89,7 +89,7 @@ def _flops(node: Node) -> int:
         return 0
     args, kwargs = map_arg((node.args, node.kwargs), lambda source: source.meta.get("val"))
     count = flop_registry[target._overloadpacket](*args, **kwargs, out_val=node.meta.get("val"))
-    return cast("int | None", compat.concrete(count)) or 0
+    return cast("int | None", fx.concrete(count)) or 0
 
 
 def _kernel_bytes(launched: Launched, args: Iterable[object]) -> int | None:
@@ -109,7 +109,7 @@ def _extern_bytes(
 ) -> int | None:
     """What it is given, once each; what it returns or writes to, by its schema and `out`, once more."""
     given = dict(kwargs)
-    written = [given.pop("out", None), *(args[at] for at in compat.written(call) if at < len(args))]
+    written = [given.pop("out", None), *(args[at] for at in fx.written(call) if at < len(args))]
     read = {_place(tensor): tensor for tensor in _tensors((args, given))}
     made = {_place(tensor): tensor for tensor in _tensors(written)}
     held = {_address(tensor) for tensor in (*read.values(), *made.values())}
@@ -136,7 +136,7 @@ def _address(tensor: Tensor) -> int:
 
 
 def _bytes(tensor: Tensor) -> int | None:
-    return stored_bytes(compat.tensor_meta(tensor))
+    return stored_bytes(fx.tensor_meta(tensor))
 
 
 def _name(tensor: Tensor) -> str:

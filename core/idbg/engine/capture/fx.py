@@ -11,7 +11,7 @@ from torch.fx import Node as FxNode
 from torch.utils._pytree import tree_leaves
 
 from idbg.analysis.graph_text import code_lines, returns_no_tensor
-from idbg.engine import compat
+from idbg.engine.compat import fx
 from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
 
 _VALUES = {"example_value", "val"}  # where Dynamo and AOTAutograd keep a node's value, in `meta`
@@ -84,15 +84,15 @@ def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: in
     module, module_class = _module(node)
     file, line, code = user_line(node.meta.get("stack_trace") or "")
     tensors = _tensors(node)
-    memories = [compat.storage_of(tensor) for tensor in tensors]
+    memories = [fx.storage_of(tensor) for tensor in tensors]
     keywords = [f"{name} = {value!r}" for name, value in node.kwargs.items()]
     return Node(
         name=node.name,
         op=cast("Opcode", node.op),
-        target=compat.qualified_target(node),
+        target=fx.qualified_target(node),
         args="" if node.op == "placeholder" else ", ".join([*map(repr, node.args), *keywords]),
         inputs=tuple(source.name for source in node.all_input_nodes),
-        tensors=tuple(map(compat.tensor_meta, tensors)),
+        tensors=tuple(map(fx.tensor_meta, tensors)),
         module=module,
         module_class=module_class,
         file=file,
@@ -109,11 +109,11 @@ def _node(gm: GraphModule, node: FxNode, storages: dict[int, int], code_line: in
 def _is_unknown(gm: GraphModule, node: FxNode) -> bool:
     if node.op == "output" or node.meta.keys() & _VALUES or held_graph(gm, node) is not None:
         return False
-    return not returns_no_tensor(compat.qualified_target(node))
+    return not returns_no_tensor(fx.qualified_target(node))
 
 
 def _tensors(node: FxNode) -> list[torch.Tensor]:
-    if node.op == "output" or compat.argument_of(node).is_number:
+    if node.op == "output" or fx.argument_of(node).is_number:
         return []
     value = node.meta.get("example_value", node.meta.get("val"))
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
@@ -128,7 +128,7 @@ def _role(node: FxNode, is_output: bool) -> Role:
         return "tangent"
     if isinstance(node.meta.get("example_value"), torch.nn.Parameter):
         return "weight"
-    return "buffer" if compat.argument_of(node).is_static else "input"
+    return "buffer" if fx.argument_of(node).is_static else "input"
 
 
 def _module(node: FxNode) -> tuple[str, str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
-from idbg.engine import compat
 from idbg.engine.capture.fx import held_graph
+from idbg.engine.compat import fx
 from idbg.schema.graphs import Graph, Links, Node
 
 Pairs = tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ class Trail:
             if node.op in ("placeholder", "output"):
                 continue
             sequence = node.meta.get("seq_nr")
-            origins = {above + name for name in compat.origins(node)} & self.dynamo.by_name.keys()
+            origins = {above + name for name in fx.origins(node)} & self.dynamo.by_name.keys()
             if origins and sequence is not None:
                 self.of_sequence[sequence] |= origins
             elif sequence is not None:

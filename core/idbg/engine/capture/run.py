@@ -16,7 +16,8 @@ from idbg.constraints import Checker
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Listener, Problem, listening
-from idbg.engine.compat import Compiled, repros
+from idbg.engine.compat import repros
+from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId
 from idbg.schema.violations import Violation

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from idbg.engine import compat
+from idbg.engine.compat import tracing
 from idbg.schema.graphs import Frame, GraphBreak
 
 _BREAK_PLACE = re.compile(r"user code at (.+?):(\d+)")
@@ -115,7 +115,7 @@ class _Tap(logging.Handler):
 def listening(listener: Listener) -> Iterator[None]:
     """Tell the listener everything that torch traces until the block is left."""
     tap = _Tap(listener)
-    logger = compat.trace_log()
+    logger = tracing.trace_log()
     logger.addHandler(tap)
     try:
         yield
@@ -159,7 +159,7 @@ def _frame(frame: str, metadata: object) -> Frame:
     last = stack[-1]
     file = last.get("filename", "")
     return Frame(
-        frame, last.get("name", "?"), compat.interned(file) if isinstance(file, int) else str(file), last["line"]
+        frame, last.get("name", "?"), tracing.interned(file) if isinstance(file, int) else str(file), last["line"]
     )
 
 

@@ -16,7 +16,9 @@ import torch._inductor.config
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from idbg.engine.compat import Compiled, observed, op_name, written
+from idbg.engine.compat.fx import op_name, written
+from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.tracing import observed
 from idbg.schema.graphs import Part
 
 

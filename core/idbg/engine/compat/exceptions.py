@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 import torch._dynamo.exc
+import torch._inductor.exc
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import concrete, lookup_backend
+from idbg.engine.compat.dynamo import lookup_backend
+from idbg.engine.compat.fx import concrete
 
 _TRACERS = ("_get_fake_value_impl", "get_fake_value")  # of torch._dynamo.utils: they run an op on fake tensors
 _MOST_BYTES = 1 << 28  # of real tensors made to try an op
@@ -24,6 +26,23 @@ _RAISED = re.compile(r"Developer debug context: raised exception (\w+)\((.*?)\)\
 _LITERAL = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()]*"""
 _VARIABLE = rf"ConstantVariable\(\w+: ({_LITERAL})\)"  # an argument, as torch 2.11 has it
 _CONSTANT = re.compile(rf"LazyVariableTracker\(realized: {_VARIABLE}\)|{_VARIABLE}", re.DOTALL)
+
+
+def is_torch_error(error: BaseException) -> bool:
+    """Whether the compiler raised it, and not the user's own code."""
+    return isinstance(
+        error,
+        (
+            torch._dynamo.exc.TorchDynamoException,
+            torch._inductor.exc.InductorError,
+            torch._inductor.exc.CppCompileError,
+        ),
+    )
+
+
+def is_restart(error: BaseException) -> bool:
+    """Whether Dynamo traces the frame anew for it: no failure, and nothing that was compiled until then runs."""
+    return isinstance(error, torch._dynamo.exc.RestartAnalysis)
 
 
 @dataclass(frozen=True)

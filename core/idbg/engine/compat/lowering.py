@@ -1,75 +1,58 @@
-"""Private names of torch and Triton that tell what a kernel was lowered to. Seen in torch 2.11 and 2.15, Triton 3.6."""
+"""How is a graph lowered: through AOTAutograd, through Inductor?"""
 
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
-import torch
+from torch.fx import GraphModule
 
-
-def wrapper_modules() -> Iterator[ModuleType]:
-    """The modules of Inductor's output code in this process, the latest first."""
-    from torch._inductor.codecache import PyCodeCache
-
-    yield from reversed(PyCodeCache.modules)
+Compiled = Callable[..., Any]
+"""What runs a graph."""
 
 
-def shared_library(kernel: object) -> Path | None:
-    """The library that a C++ kernel was compiled into: its function is a builtin of an extension module."""
-    file = getattr(getattr(kernel, "__self__", None), "__file__", None)
-    return Path(file) if file else None
+def compile_fx(gm: GraphModule, inputs: list[Any], inner: Compiled, options: Mapping[str, object]) -> Compiled:
+    """Inductor's whole pipeline, with `inner` called on each ATen graph in place of `compile_fx_inner`."""
+    from torch._inductor.compile_fx import compile_fx as inductor
+
+    return cast("Compiled", inductor(gm, inputs, inner_compile=inner, config_patches=dict(options) or None))
 
 
-class Launched:
-    """The configuration of a Triton kernel that its launches use."""
+def compile_fx_inner(gm: GraphModule, inputs: list[Any], **kwargs: Any) -> Compiled:
+    from torch._inductor.compile_fx import compile_fx_inner as inductor
 
-    def __init__(self, launcher: object, device: int) -> None:
-        self._launcher, self.device = launcher, device
-
-    def _number(self, name: str) -> int | None:
-        value = getattr(self._launcher, name, None)
-        return value if isinstance(value, int) else None
-
-    @property
-    def registers(self) -> int | None:
-        return self._number("n_regs")
-
-    @property
-    def spills(self) -> int | None:
-        return self._number("n_spills")
-
-    @property
-    def shared_bytes(self) -> int | None:
-        return self._number("shared")
-
-    @property
-    def warps(self) -> int | None:
-        return getattr(getattr(self._launcher, "config", None), "num_warps", None)
-
-    @property
-    def folder(self) -> Path | None:
-        """Where Triton left the kernel's TTIR to cubin."""
-        from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
-
-        key = getattr(self._launcher, "cache_hash", None)
-        return Path(triton_cache_dir(self.device)) / key if key else None
+    return cast("Compiled", inductor(gm, inputs, **kwargs))
 
 
-def launched(kernel: object) -> Launched | None:
-    """None for what is no Triton kernel of Inductor's, or was never launched."""
-    launchers = getattr(kernel, "launchers", None)
-    if not launchers:
-        return None
-    meta = getattr(kernel, "triton_meta", None) or {}
-    return Launched(launchers[0], cast("int", getattr(meta.get("device"), "index", 0) or 0))
+def aot_autograd(forward: Compiled, backward: Compiled, inference: Compiled) -> Compiled:
+    """A Dynamo backend that traces to ATen without decompositions and hands each graph to its compiler."""
+    from torch._dynamo.backends.common import aot_autograd as aot
+
+    return cast("Compiled", aot(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference))
 
 
-def limits(device: int) -> dict[str, int]:
-    """What a multiprocessor of the GPU has: registers, threads, bytes of shared memory."""
-    found = torch.cuda.get_device_properties(device)
-    return {
-        "of_registers": found.regs_per_multiprocessor,  # type: ignore[attr-defined, unused-ignore]  # not in the stubs of 2.14
-        "of_threads": found.max_threads_per_multi_processor,
-        "of_shared": found.shared_memory_per_multiprocessor,
-    }
+def boxed(function: Compiled) -> Compiled:
+    """The calling convention that AOTAutograd wants: one list of arguments, which the callee may empty."""
+    from torch._functorch._aot_autograd.utils import make_boxed_func
+
+    return cast("Compiled", make_boxed_func(function))
+
+
+def on_first_call(compiled: Compiled, tell: Callable[[], None]) -> Compiled:
+    """What AOTAutograd is to call instead of `compiled`: `tell` is told of the first call, later ones cost nothing
+    where Inductor made it.
+    """
+    made = getattr(compiled, "current_callable", None)
+    if made is None:
+
+        def told(*arguments: Any) -> Any:
+            tell()
+            return compiled(list(arguments)) if getattr(compiled, "_boxed_call", False) else compiled(*arguments)
+
+        return boxed(told)
+
+    def first(arguments: list[Any]) -> Any:
+        compiled.current_callable = made  # type: ignore[attr-defined]
+        tell()
+        return made(arguments)
+
+    compiled.current_callable = first  # type: ignore[attr-defined]
+    return compiled

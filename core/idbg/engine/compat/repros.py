@@ -12,10 +12,11 @@ import torch._dynamo.config
 import torch._dynamo.utils
 import torch._functorch.config
 import torch._inductor.config
+import torch._inductor.inductor_prims  # what Inductor decomposes to: repros call it
 from torch.fx import Node
 
 _CONFIGS = (torch._dynamo.config, torch._inductor.config, torch._functorch.config)
-# what `compat.observed` sets while it watches, and what would swallow the failure that is to be shown
+# what `tracing.observed` sets while it watches, and what would swallow the failure that is to be shown
 _WATCHING = (
     "suppress_errors",
     "provenance_tracking_level",
@@ -32,6 +33,13 @@ def is_op(target: str) -> bool:
     for part in name.split("."):
         found = getattr(found, part, None)
     return isinstance(found, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+
+
+def python_ops() -> set[str]:
+    """Custom ops ("my::op") that Python code of this process defined, and not torch's own."""
+    from torch._library.custom_ops import OPDEFS
+
+    return {str(name) for name, op in OPDEFS.items() if not op._init_fn.__module__.startswith("torch.")}
 
 
 def numpy_spelling(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""Whose is this exception, and what should the user be told?"""
+"""What is the user told of an exception: its message, a hint, the line of the program, a traceback?"""
 
 import errno
 import os
@@ -10,8 +10,8 @@ from types import TracebackType
 from msgspec.structs import replace
 
 from idbg.config import places
-from idbg.engine import compat
 from idbg.engine.capture.outcomes import EAGER_HINT
+from idbg.engine.compat import exceptions
 from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
 from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.schema.programs import Failure, Program
@@ -81,7 +81,7 @@ def _named(links: list[BaseException], owner: Owner) -> BaseException:
     """The exception whose type says most: torch's own of those that torch wrapped it in."""
     if owner.whose != "torch":
         return owner.error
-    return next(filter(compat.is_torch_error, links), owner.error)
+    return next(filter(exceptions.is_torch_error, links), owner.error)
 
 
 def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:

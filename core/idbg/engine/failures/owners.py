@@ -16,8 +16,7 @@ import torch
 
 from idbg import plugins
 from idbg.accelerators.adapter import GROUP
-from idbg.engine import compat
-from idbg.engine.compat import exceptions
+from idbg.engine.compat import dynamo, exceptions
 from idbg.schema.errors import said
 
 OURS = str(Path(__file__).resolve().parents[2])
@@ -67,7 +66,7 @@ def home_of(backend: str) -> Home:
     """Whose frames are the backend's own; an empty Home for torch's backends and ours."""
     if backend in plugins.names(GROUP):
         module = getattr(plugins.load(GROUP).found.get(backend), "__module__", "")
-    elif backend in compat.backend_names():
+    elif backend in dynamo.backend_names():
         module = exceptions.module_of_backend(backend)
     else:
         return Home()
@@ -97,7 +96,7 @@ def owner_of(error: BaseException, home: Home) -> Owner:
     stack = [frame for link in links for frame in traceback.extract_tb(link.__traceback__)]
     compiling = [number for number, frame in enumerate(stack) if frame.filename.startswith(_COMPILERS)]
     return replace(
-        _owner(links, stack, compiling, home), compiling=bool(compiling) or any(map(compat.is_torch_error, links))
+        _owner(links, stack, compiling, home), compiling=bool(compiling) or any(map(exceptions.is_torch_error, links))
     )
 
 
@@ -105,9 +104,9 @@ def _owner(
     links: Sequence[BaseException], stack: Sequence[traceback.FrameSummary], compiling: Sequence[int], home: Home
 ) -> Owner:
     error = links[0]
-    if compat.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
+    if exceptions.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
         return found
-    is_torch = any(map(compat.is_torch_error, links))
+    is_torch = any(map(exceptions.is_torch_error, links))
     for number, frame in sorted(enumerate(stack), reverse=True):
         kind, package = _room(frame.filename, home)
         below = bool(compiling) and number > compiling[0]

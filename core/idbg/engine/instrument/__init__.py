@@ -1,0 +1,1 @@
+"""How is Inductor's wrapper changed so that each of its launches can be watched?"""

@@ -1,0 +1,1 @@
+"""How does the user's program run here, as if it ran by itself?"""

@@ -20,10 +20,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine import compat
 from idbg.engine.capture.run import RunCapture, phase
-from idbg.engine.program.environment import BeforeFirst, Calls, as_main, state_restored, torch_compile_replaced
+from idbg.engine.compat import dynamo
+from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.script import run_script, status_of
+from idbg.engine.program.torch_compile import BeforeFirst, CompileCalls, torch_compile_replaced
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 from idbg.schema.errors import ProgramError, spelled
 from idbg.schema.programs import Program, Target
@@ -74,7 +75,7 @@ class Programs:
 
         In a script, what it compiled is compared at its first call, with the arguments of that call.
         """
-        calls = Calls()
+        calls = CompileCalls()
         code: object = None
         first = _before_first(compare) if compare and not _defines_function(program) else None
         with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
@@ -239,7 +240,7 @@ def _run(workload: Workload, target: Target) -> None:
     itself calls a step.
     """
     compiled = workload.model
-    if not compat.is_compiled(compiled):
+    if not dynamo.is_compiled(compiled):
         compiled = torch.compile(compiled, dynamic=target.dynamic)
     leaves = [leaf for leaf in tree_leaves((workload.args, workload.kwargs)) if isinstance(leaf, torch.Tensor)]
     if isinstance(workload.model, torch.nn.Module):

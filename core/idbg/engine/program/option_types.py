@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
-from idbg.engine import compat
+from idbg.engine.compat import inductor
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
@@ -18,12 +18,12 @@ def checked(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _checked(name: str, value: OptionValue) -> OptionValue:
-    known = compat.inductor_options()
+    known = inductor.options()
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "torch._inductor.list_options() names them all"
         raise BadInput(f"Inductor has no option {name!r}", hint=hint)
-    kind = compat.inductor_option_type(name)
+    kind = inductor.option_type(name)
     fitted = _fitted(value, kind)
     if fitted is _NO:
         raise BadInput(f"Inductor's option {name} cannot be {value!r}", hint=f"it is {_words(kind)}")

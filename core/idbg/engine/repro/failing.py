@@ -13,9 +13,8 @@ import numpy as np
 import torch
 
 from idbg import __version__
-from idbg.engine import compat
 from idbg.engine.capture.run import Compiling, RunCapture
-from idbg.engine.compat import exceptions, repros
+from idbg.engine.compat import dynamo, exceptions, repros
 from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
 from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import Body, of_a_compile
@@ -126,7 +125,7 @@ def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> t
     given += ", dynamic=True" if has_sizes and target.dynamic is not False else ""
     if name in _PLAIN:
         return f'backend="{_PLAIN[name]}"{given}', "", []
-    if name in compat.backend_names() and name != "mock":
+    if name in dynamo.backend_names() and name != "mock":
         module = exceptions.module_of_backend(name) if home_of(name).folders else ""
         return f'backend="{name}"{given}', "", [module] if module else []
     made = f'idbg.backend("{name}", strict={target.strict}, accelerator=HERE / "rules.toml")'
@@ -137,7 +136,7 @@ def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> t
 def telling(error: BaseException) -> BaseException:
     """The exception that says most: the last that torch made for it, else the one that all were raised from."""
     links = chain(error)
-    own = [link for link in links if compat.is_torch_error(link) and not exceptions.is_wrapper(link)]
+    own = [link for link in links if exceptions.is_torch_error(link) and not exceptions.is_wrapper(link)]
     return own[-1] if own else links[-1]
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from torch.fx import GraphModule
 
-from idbg.engine import compat
 from idbg.engine.capture.fx import graph_of
 from idbg.engine.compat import repros
 from idbg.engine.failures.owners import OURS, is_own
@@ -67,7 +66,7 @@ class Source:
                 return target
             raise ValueError(f"{node.name} calls {target}, which a script without the program has not")
         op = "::".join(target.split(".")[:2])
-        if op in compat.python_ops():
+        if op in repros.python_ops():
             raise ValueError(
                 f"{node.name} calls {op}, a custom op of the program's own, which a script without it has not"
             )

@@ -9,10 +9,9 @@ import torch
 from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
-from idbg.engine import compat
 from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import Held, RunCapture
-from idbg.engine.compat import repros
+from idbg.engine.compat import fx, repros
 from idbg.engine.repro.script import Input
 from idbg.engine.repro.source import name_of
 from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
@@ -66,7 +65,7 @@ class _Ancestors(Interpreter):
     def run_node(self, n: FxNode) -> object:
         if n.op != "placeholder" and n not in self.needed:
             return None
-        value = compat.concrete(super().run_node(n))
+        value = fx.concrete(super().run_node(n))
         if n.name in self.wanted:
             self.found[n.name] = (
                 value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value

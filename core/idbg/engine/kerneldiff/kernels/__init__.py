@@ -1,0 +1,1 @@
+"""Which kernel is to blame for an output that is wrong?"""

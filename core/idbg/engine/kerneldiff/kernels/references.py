@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 
-from idbg.engine import compat
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.rounding import size_of
 from idbg.schema.errors import said
@@ -131,7 +130,7 @@ class References:
 
     def _random(self, node: Node, known: Mapping[Node, Both]) -> Both | Unknown | None:
         """Inductor's random numbers from the seed that its kernel was given; None for an op that draws none."""
-        name = compat.op_name(node.target)
+        name = fx.op_name(node.target)
         if name == "prims::inductor_random":
             shape, seed, kind = (map_arg(argument, lambda source: known[source].own) for argument in node.args)
             numbers = drawn(cast("Any", kind), cast("list[int]", shape), cast("Tensor", seed))
@@ -178,7 +177,7 @@ def _changes_more(node: Node) -> bool:
     if node.op != "call_function" or not comparing.changes_arguments(node.target):
         return False
     target = node.args[0] if node.args else None
-    to_input = compat.op_name(node.target) == "copy_" and isinstance(target, Node) and target.op == "placeholder"
+    to_input = fx.op_name(node.target) == "copy_" and isinstance(target, Node) and target.op == "placeholder"
     return not (to_input and not any(user > node for user in cast("Node", target).users if user is not node))
 
 
@@ -187,7 +186,7 @@ def _call(node: Node, known: Mapping[Node, Both], exact: bool) -> object:
         "tuple[tuple[Any, ...], dict[str, Any]]",
         map_arg((node.args, node.kwargs), lambda source: known[source].exact if exact else known[source].own),
     )
-    function, name = cast("Callable[..., object]", node.target), compat.op_name(node.target)
+    function, name = cast("Callable[..., object]", node.target), fx.op_name(node.target)
     if name == "copy_" and not _changes_more(node):  # as a value, and the input is left as it was
         target, source = cast("tuple[Tensor, Tensor]", args[:2])
         return source.to(target.dtype).expand_as(target)
@@ -232,5 +231,5 @@ def _in_own_dtypes(
 
 def _returned(node: Node, args: Any, result: object) -> object:
     """A graph takes its first argument for the result of an op that returns none (`_foreach_add_`)."""
-    written = compat.written(node.target)
+    written = fx.written(node.target)
     return args[written[0]] if result is None and written else result

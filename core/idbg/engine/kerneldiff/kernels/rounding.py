@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from idbg.engine import compat
+from idbg.engine.compat import fx
 
 _UNIT = torch.finfo(torch.float32).eps / 2  # a kernel computes narrower dtypes in float32 too
 _ADDS = ("add", "sub", "rsub")
@@ -73,7 +73,7 @@ class Rounding:
     def _computed(self, node: Node) -> float:
         if node.op != "call_function":
             return 0.0
-        rule = _RULES.get(compat.op_name(node.target))
+        rule = _RULES.get(fx.op_name(node.target))
         member = node.target is operator.getitem and _op(node.args[0]) == _MOMENTS
         if member:
             return self._moment(node)
@@ -150,7 +150,7 @@ def size_of(value: object) -> Tensor | None:
 
 
 def _op(node: object) -> str:
-    return compat.op_name(node.target) if isinstance(node, Node) and node.op == "call_function" else ""
+    return fx.op_name(node.target) if isinstance(node, Node) and node.op == "call_function" else ""
 
 
 def _number(value: object) -> float:

@@ -19,10 +19,9 @@ from torch import Tensor
 from torch.fx import Node
 
 from idbg.analysis.output_code import read_output_code
-from idbg.engine import compat
 from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import current
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx, tracing
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
 from idbg.engine.kerneldiff.kernels.judge import Judged, Size, judged
 from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown
@@ -68,7 +67,7 @@ class Seen:
 
 def output_code(graph: comparing.InductorGraph) -> OutputCode:
     """The wrapper of a graph whose frame is still being compiled. Raises ValueError where it cannot be read."""
-    capture, frame = current(), compat.current_frame()
+    capture, frame = current(), tracing.current_frame()
     name = capture.frame(frame).frame if capture else frame
     text = Path(graph.module.__file__).read_text()
     return read_output_code(text, frame=name, part=graph.part, handles=graph.handles)
@@ -316,7 +315,7 @@ def _gives_tensor(node: Node) -> bool:
 def _makes_steps(node: Node) -> bool:
     value = node.meta.get("val")
     is_whole = isinstance(value, Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex)
-    return is_whole or bool(_STEPS.fullmatch(compat.op_name(node.target)))
+    return is_whole or bool(_STEPS.fullmatch(fx.op_name(node.target)))
 
 
 def _worst(sizes: list[Size]) -> Size:

@@ -1,0 +1,1 @@
+"""What does each side of a comparison give: eager, compiled, float64?"""

@@ -8,7 +8,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.engine import compat
+from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
 from idbg.engine.kerneldiff.tensors.tree import Again, Leaves, is_opaque, shared
 from idbg.schema.diff import FailedBy, TensorDiff
@@ -66,8 +66,8 @@ def uncompared(found: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, .
             name=name,
             passed=False,
             judged=False,
-            reference=None if of_test else compat.tensor_meta(value),
-            test=compat.tensor_meta(value) if of_test else None,
+            reference=None if of_test else fx.tensor_meta(value),
+            test=fx.tensor_meta(value) if of_test else None,
             elements=value.numel(),
             note=f"not compared: {why}",
         )
@@ -122,8 +122,8 @@ def _unlike(name: str, reference: object, test: object, why: FailedBy, note: str
         name=name,
         passed=False,
         failed_by=(why,),
-        reference=compat.tensor_meta(reference) if isinstance(reference, Tensor) else None,
-        test=compat.tensor_meta(test) if isinstance(test, Tensor) else None,
+        reference=fx.tensor_meta(reference) if isinstance(reference, Tensor) else None,
+        test=fx.tensor_meta(test) if isinstance(test, Tensor) else None,
         note=note,
     )
 

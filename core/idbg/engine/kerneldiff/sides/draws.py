@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from idbg.engine import compat
+from idbg.engine.compat import fx, gpu
 
 Draws = tuple[str, ...]
 
@@ -23,13 +23,13 @@ def draws_outside(func: Any) -> bool:
     """Whether an op draws random numbers, and gives them as they are or with what it does to them."""
     if not isinstance(func, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in func.tags:
         return False
-    return not DRAWS_INSIDE.fullmatch(compat.op_name(func))
+    return not DRAWS_INSIDE.fullmatch(fx.op_name(func))
 
 
 def place_of(generator: torch.Generator | None) -> str:
     """Where the generators stand that an op may draw from."""
     states = [generator.get_state()] if generator is not None else [torch.get_rng_state()]
-    if generator is None and compat.cuda_in_use():
+    if generator is None and gpu.in_use():
         states += torch.cuda.get_rng_state_all()
     return hashlib.blake2b(b"".join(state.numpy().tobytes() for state in states), digest_size=8).hexdigest()
 
@@ -55,7 +55,7 @@ class _Recorder(TorchDispatchMode):
             return func(*args, **given)
         place = place_of(given.get("generator"))
         result = func(*args, **given)
-        self.draws.append(draw_of(compat.op_name(func), result, place))
+        self.draws.append(draw_of(fx.op_name(func), result, place))
         return result
 
 

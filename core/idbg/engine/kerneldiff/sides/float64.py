@@ -16,8 +16,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine import compat
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.sides.draws import DRAWS_INSIDE, draw_of, draws_outside, place_of
 from idbg.engine.kerneldiff.sides.wide_ops import in_float64
 from idbg.schema.errors import said
@@ -53,11 +52,11 @@ def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
 def widened(tensors: Iterable[Tensor]) -> Iterator[None]:
     """While it lasts, these tensors (leaves of autograd) hold float64 copies; what is written to them is lost after."""
     kept = [(tensor, tensor.data) for tensor in {id(each): each for each in tensors}.values() if _can_be_lent(tensor)]
-    by_memory = Counter((compat.storage_of(data)[0], data.dtype) for _, data in kept)
+    by_memory = Counter((fx.storage_of(data)[0], data.dtype) for _, data in kept)
     bases: dict[int, Tensor] = {}
     try:
         for tensor, data in kept:
-            memory = compat.storage_of(data)[0]
+            memory = fx.storage_of(data)[0]
             if by_memory[memory, data.dtype] == 1:
                 tensor.data = data.to(wide(data.dtype))
                 continue
@@ -110,7 +109,7 @@ class Float64(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         given = dict(kwargs or {})
-        name = compat.op_name(func)
+        name = fx.op_name(func)
         if isinstance(func, HigherOrderOperator):
             return self._nested(func, args, given)
         if f"{name}.{func._overloadname}" in _REINTERPRETS:
@@ -163,7 +162,7 @@ class Float64(TorchDispatchMode):
 
     def _nested(self, op: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
-        name = compat.op_name(op)
+        name = fx.op_name(op)
         kernel = _branch_taken if name == "cond" else comparing.dense_kernel(op)
         if kernel is None:
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
@@ -186,7 +185,7 @@ class Float64(TorchDispatchMode):
         self.draws.append(draw_of(name, result, place))
         if name == "native_dropout":
             return self._dropped_out(twins[0], result[1])
-        written = compat.written(func)
+        written = fx.written(func)
         if not written:
             return self._marked(result, was)
         for at in written:

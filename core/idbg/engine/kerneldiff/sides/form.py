@@ -10,7 +10,7 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.engine import compat
+from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.schema.diff import FailedBy, FormDiff, TensorDiff
 
@@ -117,7 +117,7 @@ def _memory(tensor: Tensor) -> int | None:
     """One number for all tensors that share memory; None where nothing is there to be shared."""
     if tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
         return None
-    return compat.storage_of(tensor)[0]
+    return fx.storage_of(tensor)[0]
 
 
 def _stride(tensor: Tensor) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine import compat
+from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.engine.kerneldiff.tensors.verdict import SMALL
@@ -88,7 +88,7 @@ class OtherRoundings(TorchDispatchMode):
         if not isinstance(func, OpOverload):
             with self:  # what a higher-order op holds runs op by op
                 return func(*args, **given)
-        if func.is_view or compat.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
+        if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
         if (added := added_up(func, args, given)) > 1:
             amount = math.sqrt(min(_MOST_ADDED, added))

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idbg.engine import compat
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, gpu
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.kernels.observe import Observation, observing
@@ -187,7 +186,7 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
     wanted = subject.wanting_gradients() if backward else {}
     gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
     given = Given(snapshot(found | after), snapshot(gradients), given_as)
-    if compat.cuda_in_use():
+    if gpu.in_use():
         torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
     return given
 

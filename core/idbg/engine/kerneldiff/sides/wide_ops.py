@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idbg.engine import compat
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, fx
 
 
 def in_float64(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -18,7 +17,7 @@ def in_float64(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     try:
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError, ValueError) as error:
-        instead = _INSTEAD.get(compat.op_name(func)) or comparing.decomposition(func)
+        instead = _INSTEAD.get(fx.op_name(func)) or comparing.decomposition(func)
         if instead is None:
             raise
         try:

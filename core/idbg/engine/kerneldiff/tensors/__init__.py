@@ -1,0 +1,1 @@
+"""How far are two tensors apart, and is that too far?"""

@@ -20,7 +20,7 @@ from typing import cast
 import torch
 
 from idbg.config import places
-from idbg.engine.compat.scratch import move, private
+from idbg.engine.compat.builds.scratch import move, private
 from idbg.engine.kerneldiff.tensors.figures import HEADER, Figures, Grid, Rule
 from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, pieces
 from idbg.schema.diff import DECADES

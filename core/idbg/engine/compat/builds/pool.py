@@ -5,7 +5,7 @@ from typing import Any, cast
 from torch._inductor.compile_worker import subproc_pool
 from torch._inductor.utils import python_subprocess_env
 
-from idbg.engine.compat.scratch import begin, private
+from idbg.engine.compat.builds.scratch import begin, private
 
 
 class Pickler(subproc_pool.SubprocPickler):

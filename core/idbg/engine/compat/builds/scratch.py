@@ -82,11 +82,11 @@ def _put_into(module: ModuleType) -> None:
     if "tempfile" in module.__dict__:
         module.__dict__["tempfile"] = _Temporary("tempfile")
     if module.__name__ == BUILDS:
-        from idbg.engine.compat import builds
+        from idbg.engine.compat.builds import compilers
 
-        builds.install()
+        compilers.install()
     elif module.__name__ == POOL:
-        from idbg.engine.compat import pool
+        from idbg.engine.compat.builds import pool
 
         pool.install()
 

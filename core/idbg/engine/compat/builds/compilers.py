@@ -2,7 +2,7 @@
 
 Torch lets g++ write under the final name in the user's cache, and takes whatever has that name for whole ever after.
 Here each compiler writes into a folder of this process's own, and what is whole is moved to its place in one step.
-`compat_scratch.begin` has this put into torch's modules.
+`scratch.begin` has this put into torch's modules.
 """
 
 import os
@@ -21,8 +21,8 @@ import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 from torch.utils._filelock import FileLock
 
-from idbg.engine.compat.scratch import move, private
-from idbg.engine.failures.torn import is_torn
+from idbg.engine.compat.builds.scratch import move, private
+from idbg.engine.compat.builds.torn import is_torn
 
 DRAIN_SECONDS = 1.0  # for what a killed compiler's children still say
 # What g++ says of a precompiled header that was not written to its end

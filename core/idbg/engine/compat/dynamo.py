@@ -1,0 +1,38 @@
+"""Which backends does Dynamo know, what does each take, and what has it compiled?"""
+
+import inspect
+from typing import cast
+
+import torch
+import torch._dynamo
+
+from idbg.engine.compat.lowering import Compiled
+
+
+def lookup_backend(name: str) -> Compiled:
+    """The backend that torch knows by this name. Raises torch._dynamo.exc.InvalidBackend."""
+    from torch._dynamo.backends.registry import lookup_backend as lookup
+
+    return cast("Compiled", lookup(name))
+
+
+def backend_names() -> list[str]:
+    return sorted(torch._dynamo.list_backends(None))
+
+
+def takes_options(backend: Compiled) -> bool:
+    """Whether what torch.compile(options=...) is given reaches this backend, and is not dropped."""
+    from torch._dynamo.backends.common import AotAutograd
+
+    if isinstance(backend, AotAutograd):
+        return False  # it logs that it ignores them
+    try:
+        parameters = inspect.signature(backend).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(each.name == "options" or each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def is_compiled(model: object) -> bool:
+    """Whether torch.compile made it."""
+    return isinstance(model, torch._dynamo.OptimizedModule) or hasattr(model, "_torchdynamo_orig_callable")

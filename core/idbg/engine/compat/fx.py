@@ -1,0 +1,137 @@
+"""What do the graphs of torch hold: what does each node call, what came from what, what is a tensor as a record?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from idbg.schema.graphs import Dim, Sym, TensorMeta, hint_of
+
+_NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize come out above this: no bound
+
+
+def qualified_target(node: Node) -> str:
+    """ "aten.convolution.default", "torch.conv2d", "operator.getitem"; a method's or module's own name."""
+    if isinstance(node.target, str):
+        return node.target
+    if isinstance(node.target, torch._ops.OpOverload):
+        return str(node.target)
+    from torch.fx.node import _get_qualified_name
+
+    name = _get_qualified_name(node.target)
+    return name.removeprefix("torch.ops.").replace("_operator.", "operator.")
+
+
+def op_name(target: object) -> str:
+    """The name of an op of a graph, of every overload: "mm" (ATen's own), "my::op", "cond"; "" for what is no op."""
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return str(target.name())  # type: ignore[no-untyped-call]
+    return target._schema.name.removeprefix("aten::") if isinstance(target, torch._ops.OpOverload) else ""
+
+
+def is_computed(target: object) -> bool:
+    """Whether an op of a graph makes new tensors; views, ops in place and the members of a tuple are old ones."""
+    if isinstance(target, torch._ops.OpOverload):
+        return all(result.alias_info is None for result in target._schema.returns)
+    return isinstance(target, torch._ops.HigherOrderOperator)
+
+
+def written(target: object) -> tuple[int, ...]:
+    """The positions of the arguments that an op writes to."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return ()
+    arguments = enumerate(target._schema.arguments)
+    return tuple(at for at, argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a Dynamo placeholder stands for. `is_number`: a Python number that torch passes as a tensor."""
+
+    is_number: bool = False
+    is_static: bool = False
+
+
+def argument_of(node: Node) -> Argument:
+    graph_argument = node.meta.get("grapharg")
+    static = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") is not None
+    return Argument(bool(getattr(graph_argument, "pass_arg_as_tensor", False)), static)
+
+
+def real_inputs(gm: GraphModule) -> list[object]:
+    """The values of a Dynamo graph's placeholders, in order, as of this compile; a backend itself is given fake
+    tensors.
+    """
+    arguments = (node.meta.get("grapharg") for node in gm.graph.nodes if node.op == "placeholder")
+    values = (argument.example if argument is not None else None for argument in arguments)
+    return [concrete(value) for value in values]
+
+
+def concrete(value: object) -> object:
+    """A symbolic number as the one that it was traced with; anything else as it is."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return value.node.hint if value.node.has_hint() else None
+    return value
+
+
+def origins(node: Node) -> set[str]:
+    """Names of the Dynamo nodes that this ATen node was traced from; empty where torch kept no trail."""
+
+    def roots(sources: list[Any]) -> Iterator[str]:
+        for source in sources:
+            deeper = list(source.from_node or ())
+            if deeper:
+                yield from roots(deeper)
+            else:
+                yield str(source.name)
+
+    return set(roots(node.meta.get("from_node") or []))
+
+
+def tensor_meta(value: torch.Tensor) -> TensorMeta:
+    dtype = str(value.dtype).removeprefix("torch.")
+    strided = value.layout == torch.strided
+    stride = tuple(dim_of(size) for size in value.stride()) if strided else ()
+    return TensorMeta(dtype, tuple(dim_of(size) for size in value.shape), stride, str(value.device))
+
+
+def storage_of(value: torch.Tensor) -> tuple[int, int | None]:
+    """One number for all tensors that share memory, as long as they live, and that memory's bytes at hints.
+
+    A tensor without a storage (sparse, or one of vmap's) has memory of its own. The bytes are None without a hint.
+    """
+    try:
+        storage = value.untyped_storage()
+    except NotImplementedError:
+        return id(value), tensor_meta(value).nbytes
+    return storage._cdata, hint_of(dim_of(storage.nbytes()))
+
+
+def dim_of(size: int | torch.SymInt) -> Dim:
+    """A size as a record; a symbol keeps its expression, hint and, where torch tells it, its range."""
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr
+    if expression.is_number:
+        return int(expression)
+    low, high = _bounds(size)
+    return Sym(str(expression), _hint(size), low, high)
+
+
+def _hint(size: torch.SymInt) -> int | None:
+    hint = size.node.hint if size.node.has_hint() else None
+    return int(hint) if hint is not None and not isinstance(hint, torch.SymInt) else None
+
+
+def _bounds(size: torch.SymInt) -> tuple[int | None, int | None]:
+    if (environment := size.node.shape_env) is None:
+        return None, None
+    ranges = environment.bound_sympy(size.node.expr)
+    if ranges is None:  # a nested tensor's ragged size has none
+        return None, None
+    low, high = (
+        int(end) if end.is_Integer and abs(int(end)) < _NO_BOUND else None for end in (ranges.lower, ranges.upper)
+    )
+    return low, high

@@ -1,0 +1,75 @@
+"""Private names of torch and Triton that tell what a kernel was lowered to. Seen in torch 2.11 and 2.15, Triton 3.6."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import torch
+
+
+def wrapper_modules() -> Iterator[ModuleType]:
+    """The modules of Inductor's output code in this process, the latest first."""
+    from torch._inductor.codecache import PyCodeCache
+
+    yield from reversed(PyCodeCache.modules)
+
+
+def shared_library(kernel: object) -> Path | None:
+    """The library that a C++ kernel was compiled into: its function is a builtin of an extension module."""
+    file = getattr(getattr(kernel, "__self__", None), "__file__", None)
+    return Path(file) if file else None
+
+
+class Launched:
+    """The configuration of a Triton kernel that its launches use."""
+
+    def __init__(self, launcher: object, device: int) -> None:
+        self._launcher, self.device = launcher, device
+
+    def _number(self, name: str) -> int | None:
+        value = getattr(self._launcher, name, None)
+        return value if isinstance(value, int) else None
+
+    @property
+    def registers(self) -> int | None:
+        return self._number("n_regs")
+
+    @property
+    def spills(self) -> int | None:
+        return self._number("n_spills")
+
+    @property
+    def shared_bytes(self) -> int | None:
+        return self._number("shared")
+
+    @property
+    def warps(self) -> int | None:
+        return getattr(getattr(self._launcher, "config", None), "num_warps", None)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where Triton left the kernel's TTIR to cubin."""
+        from torch._inductor.runtime.cache_dir_utils import triton_cache_dir
+
+        key = getattr(self._launcher, "cache_hash", None)
+        return Path(triton_cache_dir(self.device)) / key if key else None
+
+
+def launched(kernel: object) -> Launched | None:
+    """None for what is no Triton kernel of Inductor's, or was never launched."""
+    launchers = getattr(kernel, "launchers", None)
+    if not launchers:
+        return None
+    meta = getattr(kernel, "triton_meta", None) or {}
+    return Launched(launchers[0], cast("int", getattr(meta.get("device"), "index", 0) or 0))
+
+
+def limits(device: int) -> dict[str, int]:
+    """What a multiprocessor of the GPU has: registers, threads, bytes of shared memory."""
+    found = torch.cuda.get_device_properties(device)
+    return {
+        "of_registers": found.regs_per_multiprocessor,  # type: ignore[attr-defined, unused-ignore]  # not in the stubs of 2.14
+        "of_threads": found.max_threads_per_multi_processor,
+        "of_shared": found.shared_memory_per_multiprocessor,
+    }

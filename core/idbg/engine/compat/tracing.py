@@ -1,0 +1,52 @@
+"""Where does torch tell what it compiles, and under which settings can all of it be seen?"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from logging import Logger
+
+import torch
+import torch._dynamo
+import torch._dynamo.compiled_autograd
+import torch._functorch.config
+import torch._inductor.config
+import torch._logging._internal
+import torch._logging.structured
+import torch.compiler.config
+
+
+def trace_log() -> Logger:
+    """The logger that carries everything TORCH_TRACE would write."""
+    return torch._logging._internal.trace_log
+
+
+def interned(index: int) -> str:
+    """A file name that a trace record refers to by number."""
+    for name, number in torch._logging.structured.INTERN_TABLE.items():
+        if number == index:
+            return name
+    return ""
+
+
+def current_frame() -> str:
+    """The compile id ("0/0") of the frame that is being compiled on this thread; "" outside of a compile."""
+    compile_id = torch._guards.CompileContext.current_compile_id()
+    return str(compile_id) if compile_id is not None else ""
+
+
+@contextmanager
+def observed() -> Iterator[None]:
+    """Torch's settings under which every graph and its provenance can be seen; restored on leaving.
+
+    Enter it in the thread that compiles: in 2.15 overrides are local to it. The AOTAutograd cache skips the inner
+    compile on a hit, and with it every check: off. The FX graph cache stays on. The backward is lowered with the
+    forward, or its provenance is lost; not where compiled autograd will compile it as part of another graph.
+    """
+    eagerly = not (torch._dynamo.config.compiled_autograd or torch._dynamo.compiled_autograd.compiled_autograd_enabled)
+    with ExitStack() as stack:
+        stack.enter_context(torch._inductor.config.patch({"trace.provenance_tracking_level": 1}))
+        # 2.11 leaves provenance out of the cache's key: what was compiled without it must not be found
+        stack.enter_context(torch.compiler.config.patch(cache_key_tag="idbg"))  # type: ignore[attr-defined]
+        stack.enter_context(
+            torch._functorch.config.patch(force_non_lazy_backward_lowering=eagerly, enable_autograd_cache=False)
+        )
+        yield

@@ -1,0 +1,123 @@
+"""What does torch.compile do in the program that runs here? It compiles for the target."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from idbg import plugins
+from idbg.accelerators import adapter as adapters
+from idbg.config.options import INDUCTOR, family
+from idbg.engine.capture.run import current
+from idbg.engine.compat import inductor
+from idbg.engine.compat.lowering import Compiled
+from idbg.schema.programs import Target
+
+
+@dataclass
+class CompileCalls:
+    """How often the program called torch.compile."""
+
+    count: int = 0
+
+
+class BackendInForce:
+    """What a program's torch.compile is given: the backend of the run in hand, also if an earlier run called it."""
+
+    __name__ = "idbg"
+
+    def __init__(self, options: dict[str, object]) -> None:
+        self.options = options
+
+    def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:
+        capture = current()
+        return capture.lower(gm, inputs, self.options) if capture and capture.lower else gm.forward
+
+
+_TORCH_COMPILE = torch.compile
+# what is called before the first call of something that the program compiled: (model or function, args, kwargs)
+BeforeFirst = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+
+
+@contextmanager
+def torch_compile_replaced(
+    target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None
+) -> Iterator[None]:
+    """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
+
+    Its mode and options still hold where the target lowers through Inductor, and its options where it asks for the
+    target's own backend.
+    """
+    original = torch.compile
+    made: dict[str, BackendInForce] = {}
+
+    def compile_for_target(model: Any = None, *, disable: bool = False, **kwargs: Any) -> Any:
+        if model is None:
+            return lambda function: compile_for_target(function, disable=disable, **kwargs)
+        if disable:
+            return original(model, disable=True, **kwargs)
+        calls.count += 1
+        if kwargs.get("fullgraph") and (capture := current()) is not None:
+            capture.outcomes.fullgraph = True
+        dynamic = target.dynamic if target.dynamic is not None else kwargs.pop("dynamic", None)
+        kwargs.pop("dynamic", None)
+        backend, mode = kwargs.pop("backend", None), kwargs.pop("mode", None)
+        given = dict(kwargs.pop("options", None) or {})
+        options = _holding(given, mode, backend, dynamic, target) | target.options
+        # one object for equal options, or Dynamo compiles again
+        chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
+        compiled = original(model, backend=chosen, dynamic=dynamic, **kwargs)
+        return _announced(compiled, model, before_first) if before_first else compiled
+
+    torch.compile = compile_for_target
+    try:
+        yield
+    finally:
+        torch.compile = original
+
+
+@contextmanager
+def torch_compile_as_it_is() -> Iterator[None]:
+    """Inside of `torch_compile_replaced`: torch's own torch.compile."""
+    replaced, torch.compile = torch.compile, _TORCH_COMPILE
+    try:
+        yield
+    finally:
+        torch.compile = replaced
+
+
+def _holding(
+    given: dict[str, object], mode: str | None, backend: object, dynamic: bool | None, target: Target
+) -> dict[str, object]:
+    """Of what the program gave to its torch.compile, what holds for the target."""
+    if family(target.backend) != INDUCTOR and target.backend not in plugins.names(adapters.GROUP):
+        return given if backend == target.backend else {}
+    known = inductor.options()
+    asked = {name.replace("-", "_"): value for name, value in (inductor.mode_options(mode, dynamic) | given).items()}
+    return {name: value for name, value in asked.items() if name in known}
+
+
+def _announced(compiled: Any, model: Any, before_first: BeforeFirst) -> Any:
+    """`compiled`, whose first call is told before it is made."""
+    told = False
+
+    def tell(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            before_first(model, args, kwargs)
+
+    if isinstance(compiled, torch.nn.Module):
+        compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)
+        return compiled
+
+    @functools.wraps(compiled)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        tell(args, kwargs)
+        return compiled(*args, **kwargs)
+
+    return function
