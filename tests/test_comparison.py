@@ -1,8 +1,7 @@
 """A session's comparison ends with a report, whatever becomes of its sides."""
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -11,26 +10,15 @@ import pytest
 from idbg.reports.diff import summary
 from idbg.schema import events
 from idbg.schema.diff import LARGEST, Comparison, DiffReport, ErrorMap, KernelError, SideResult, sayable
-from idbg.schema.programs import Program, Target
-from idbg.session.session import Session
-
-FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
-Open = Callable[[str], Session]
+from idbg.schema.programs import Target
+from tests.harness.fake_sessions import Open, fake_sessions
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
     """Make sessions whose program behaves as its path says (see fake_child)."""
-    made: list[Session] = []
-
-    def make(how: str) -> Session:
-        session = Session(Program(path=how), Target(backend="inductor"), output=tmp_path / "out", command=FAKE)
-        made.append(session)
-        return session
-
-    yield make
-    for session in made:
-        session.close()
+    with fake_sessions(tmp_path / "out", Target(backend="inductor")) as make:
+        yield make
 
 
 @pytest.mark.parametrize("how", ["hang", "hang for good"])

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from terminal import LEFT_ALTERNATE_SCREEN, Terminal
+
+from tests.harness.terminal import LEFT_ALTERNATE_SCREEN, Terminal
 
 ROOT = Path(__file__).resolve().parents[1]
 Open = Callable[..., Terminal]

@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from terminal import Terminal
+
+from tests.harness.terminal import Terminal
 
 BACKENDS = ("openvino", "turbine_cpu")
 NO_PRECISION = ("--option", "config.INFERENCE_PRECISION_HINT=7")

@@ -1,10 +1,9 @@
 """A session runs one job at a time, writes all of it down, and tells its listeners in order."""
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,38 +15,21 @@ from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session
 from idbg.session.store import Store, load
+from tests.harness.fake_sessions import FAKE, Open, fake_sessions, until
 
-FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
 RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
 NODE = NodeId(GraphId("0/0", "dynamo"), "relu")
-
-Open = Callable[..., Session]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
     """Make sessions whose program behaves as its path says (see fake_child)."""
-    made: list[Session] = []
-
-    def make(how: str = "print", target: Target | None = None, **more: Path) -> Session:
-        session = Session(Program(path=how), target or Target(), output=tmp_path / "out", command=FAKE, **more)
-        made.append(session)
-        return session
-
-    yield make
-    for session in made:
-        session.close()
+    with fake_sessions(tmp_path / "out", Target()) as make:
+        yield make
 
 
 def kinds(session: Session) -> list[str]:
     return [type(event).__name__ for event in session.events]
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in 10 seconds"
-        time.sleep(0.01)
 
 
 def verdicts(session: Session) -> dict[int, str]:

@@ -1,8 +1,7 @@
 """A run that nobody asked for, of a start or of an edit of the rules, takes no request of the user's away."""
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,32 +14,16 @@ from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from tests.harness.fake_sessions import Open, fake_sessions, until
 
-FAKE = (sys.executable, str(Path(__file__).parent / "worker" / "fake_child.py"))
 RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
-Open = Callable[[str], Session]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
     """Make sessions whose program behaves as its path says (see fake_child)."""
-    made: list[Session] = []
-
-    def make(how: str) -> Session:
-        session = Session(Program(path=how), Target(backend="inductor"), output=tmp_path / "out", command=FAKE)
-        made.append(session)
-        return session
-
-    yield make
-    for session in made:
-        session.close()
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in 10 seconds"
-        time.sleep(0.01)
+    with fake_sessions(tmp_path / "out", Target(backend="inductor")) as make:
+        yield make
 
 
 def ends(session: Session) -> dict[int, tuple[bool, str]]:

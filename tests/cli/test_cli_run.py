@@ -16,8 +16,8 @@ import idbg.cli.one_run
 from idbg import cli
 from idbg.cli.progress import Progress
 from idbg.session.session import Session
+from tests.harness.fake_sessions import FAKE_CHILD
 
-FAKE_CHILD = Path(__file__).parents[1] / "worker" / "fake_child.py"
 MAIN = f"""
 import functools, signal, sys, idbg.cli.one_run
 from idbg import cli

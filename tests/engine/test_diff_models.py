@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from diff_models import MODELS
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from idbg.engine.compat import dynamo
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.schema.diff import DiffReport
+from tests.harness.diff_models import MODELS
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from idbg.schema.events import PhaseChanged
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session
 
-SCRIPT = str(Path(__file__).with_name("small_builds.py"))
+SCRIPT = str(Path(__file__).parents[1] / "harness" / "small_builds.py")
 # A compiler whose linker is stopped at the worst moment: its output is there, and empty. It leaves only to SIGKILL.
 STOPPED = """#!/bin/sh
 case "$*" in *-shared*) ;; *) exec g++ "$@" ;; esac

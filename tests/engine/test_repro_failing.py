@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from idbg.engine.repro.failing import fragment, shortened
-from tests.engine.repro_bench import Bench, run
+from tests.harness.repro_bench import Bench, run
 
 RELU = "cpp.inject_relu_bug_TESTING_ONLY"  # Inductor writes C++ that does not compile
 SETTING = f"import torch._inductor.config as config\nconfig.{RELU} = 'compile_error'\n"

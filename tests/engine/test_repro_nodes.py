@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from idbg.schema.graphs import Stage
-from tests.engine.repro_bench import Bench, run
+from tests.harness.repro_bench import Bench, run
 
 PROGRAMS = {
     "complex": ("z = x * 2\n    return z.real + z.imag, z.conj() * y", "complex(), complex().conj()"),
@@ -148,7 +148,7 @@ def test_an_edited_rule_is_the_one_that_a_repro_is_of(tmp_path: Path) -> None:
     bench = Bench(tmp_path, program("return x.sin()", "torch.ones(4, 6), None"), 'name = "lenient"\n')
     graph = bench.graph("dynamo")
     from idbg.worker.protocol import WriteRepro
-    from tests.engine.repro_bench import ANY_DTYPE
+    from tests.harness.repro_bench import ANY_DTYPE
 
     asked = WriteRepro(1, str(tmp_path / "repros"), graph.node_id("sin"), "dtype", ANY_DTYPE)
     assert run(bench.jobs._write(asked))[0] == 1

@@ -1,51 +1,20 @@
 """Does the whole screen work over sessions that were recorded from real compiles?"""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recorded import INFERENCE, app_of
-from textual.pilot import Pilot
 
 from idbg.config.settings import Settings
 from idbg.schema.graphs import NodeId
-from idbg_tui.app import IdbgApp
 from idbg_tui.help import Help
 from idbg_tui.panes import later
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.widgets.picker import Picker
-
-WIDE, SMALL = (160, 45), (80, 24)
-
-
-def texts(app: IdbgApp, number: int) -> list[str]:
-    """What the rows of a pane say, those that can be seen."""
-    lines = app.body.panes[number].lines  # type: ignore[attr-defined]
-    return [lines.line(y).text.rstrip() for y in range(lines.size.height)]
-
-
-def bar(app: IdbgApp, name: str) -> str:
-    return app.query_one(f"#{name}").render().plain  # type: ignore[union-attr]
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    """Wait until the panes are there, and have followed the selection."""
-    app = pilot.app
-    while isinstance(app, IdbgApp) and any(isinstance(pane, later.Frame) for pane in app.body.panes.values()):
-        await pilot.pause(0.02)
-    await pilot.pause(0.12)
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Wait for what comes when the machine lets it, a few seconds at most."""
-    for _ in range(200):
-        if holds():
-            break
-        await pilot.pause(0.03)
-    assert holds()
-    await pilot.pause()
+from tests.harness.recorded import INFERENCE, app_of
+from tests.harness.rule_texts import DENY
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
 
 
 async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdict(tmp_path: Path) -> None:
@@ -163,7 +132,6 @@ async def test_enter_on_a_violation_goes_to_its_nodes_one_after_the_other(tmp_pa
         assert app.body.current == 4
 
 
-DENY = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["convolution"]\n'
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 64\nseverity = "pad"\n'
 
 

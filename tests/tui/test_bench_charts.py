@@ -7,15 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
-from benched import keep, listed, memory, opened, rows, scaled, with_kernels
 from msgspec.structs import replace
-from recorded import state_of
-from test_app import bar, until
 
 from idbg.schema import events
 from idbg_tui.panes.benchmarks import charts as bench_charts
 from idbg_tui.terminal import suspend
 from idbg_tui.widgets.listing import Listing
+from tests.harness.benched import keep, listed, memory, opened, rows, scaled, with_kernels
+from tests.harness.recorded import state_of
+from tests.harness.screen import bar, until
 
 
 @pytest.fixture(autouse=True)
@@ -109,9 +109,9 @@ def test_every_chart_fits_and_each_bar_is_as_long_as_its_figure(width: int) -> N
 PLAIN = """
 from idbg_tui.format import glyphs
 glyphs.use_ascii()
-from benched import memory, told, with_kernels
+from tests.harness.benched import memory, told, with_kernels
 from msgspec.structs import replace
-from recorded import state_of
+from tests.harness.recorded import state_of
 from idbg_tui.panes.benchmarks import charts as bench_charts, rows as bench_list
 state = with_kernels(state_of("benched"))
 print("".join(map(bench_list.plain, told(state, 120))))
@@ -122,8 +122,7 @@ for chart in (memory(), *(make(state) for make in bench_charts.CHARTS)):
 
 
 def test_a_terminal_with_plain_signs_alone_shows_tables_and_charts() -> None:
-    here = str(Path(__file__).parent)
-    places = os.pathsep.join([here, *sys.path])
+    places = os.pathsep.join(sys.path)
     command = [sys.executable, "-c", PLAIN]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": places})
     assert done.stdout.isascii() and "inductor  59.8 us+@" in done.stdout and "~ 2.41 us" in done.stdout

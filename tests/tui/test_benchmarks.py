@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import pytest
-from benched import listed, opened, rows, scaled, told, with_rows
 from msgspec.structs import replace
-from recorded import app_of
-from test_app import SMALL, WIDE, bar, settle, texts
 
 from idbg.schema import events
 from idbg.schema.programs import Failure
@@ -14,6 +11,9 @@ from idbg_tui.panes.benchmarks import charts, detail
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
+from tests.harness.benched import listed, opened, rows, scaled, told, with_rows
+from tests.harness.recorded import app_of
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 
 MIDDLE = (110, 32)
 

@@ -2,20 +2,15 @@
 
 import threading
 
-from recorded import chain, count, state_of, under
-
 from idbg.accelerators.model import parse
 from idbg.analysis.liveness import MemoryProfile, memory_profile
 from idbg.analysis.partition import HOST
 from idbg.constraints import Checker, Findings
 from idbg.schema import events
 from idbg_tui.state.background_costs import Counter
-from idbg_tui.state.costs import AT_ONCE, Answer, Costs, Priced, Question, answers
-from idbg_tui.state.state import State
-
-FALL = '[[rules]]\nkind = "unsupported_ops"\nname = "no relu"\ndeny = ["relu"]\nseverity = "fallback"\n'
-PAD = '[[rules]]\nkind = "alignment"\nmultiple = 24\ndims = "last"\nseverity = "pad"\n'
-PEAK = '[[rules]]\nkind = "peak_memory"\nmax_bytes = 100\n'
+from idbg_tui.state.costs import Answer, Costs, Priced, Question, answers
+from tests.harness.recorded import big, chain, count, state_of, under
+from tests.harness.rule_texts import FALL, PAD, PEAK
 
 
 def asked(rules: str, nodes: int = 4) -> Question:
@@ -75,15 +70,6 @@ def test_every_call_is_in_one_partition_or_on_the_host() -> None:
     assert set(priced.side_of) == calls
     hosted = {name for name, side in priced.side_of.items() if side == HOST}
     assert len(hosted) == 17 and priced.crossing & hosted and priced.crossing - hosted
-
-
-def big(rules: str) -> State:
-    state = State(live=False)
-    graph = chain(AT_ONCE + 1)
-    start = [events.GraphCaptured(run=1, graph=graph), events.RunEnded(run=1, verdict="clean", seconds=1.0)]
-    recorded = events.RunStarted(run=1, program=state_of("resnet").program, target=state_of("resnet").target)
-    state.apply([recorded, events.RulesEdited(text=rules, origin="editor"), *start])
-    return state
 
 
 def test_a_rule_about_a_large_graph_is_asked_once_its_memory_was_counted() -> None:

@@ -1,9 +1,8 @@
 """A session that was recorded on an H200 opens anywhere: Triton kernels beside the nodes that they compute."""
 
-from recorded import state_of
-
 from idbg.analysis.provenance import Provenance
 from idbg_tui.state.state import State
+from tests.harness.recorded import state_of
 
 
 def cuda() -> State:

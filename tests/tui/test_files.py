@@ -4,9 +4,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from pane_host import Host
-from recorded import app_of, chain, state_of
-from test_app import settle
 
 from idbg.schema import events
 from idbg.schema.graphs import Graph
@@ -19,6 +16,9 @@ from idbg_tui.panes.node import facts
 from idbg_tui.state.state import State
 from idbg_tui.terminal import suspend
 from idbg_tui.widgets.lines import Lines
+from tests.harness.pane_host import Host
+from tests.harness.recorded import app_of, chain, state_of
+from tests.harness.screen import settle
 
 TORCHVISION = "/usr/lib/python3/site-packages/torchvision/models/resnet.py"
 SYNTAX = Failure("user", "invalid syntax (syntax.py, line 4)", type="SyntaxError", file="/x/syntax.py", line=4)

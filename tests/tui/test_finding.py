@@ -3,12 +3,9 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of
-from rule_bench import told
-from test_app import WIDE, settle, texts
-from test_rules import Bench
 from textual.pilot import Pilot
 
+from idbg.schema.code import Kernel
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.graph.columns import is_kernel, kernel_mark, op_of
 from idbg_tui.panes.graph.pane import GraphPane
@@ -16,6 +13,13 @@ from idbg_tui.panes.rules import words
 from idbg_tui.panes.violations.pane import ViolationLines
 from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.search import SearchLine
+from tests.harness.recorded import app_of
+from tests.harness.rule_bench import Bench, told
+from tests.harness.screen import WIDE, settle, texts
+
+
+def kernel(name: str, source: str = "text") -> Kernel:
+    return Kernel(frame="0/0", part="inference", name=name, language="cpp", source=source)
 
 
 async def found(app: IdbgApp, pilot: Pilot[None], query: str) -> list[str]:
@@ -79,8 +83,6 @@ def test_the_same_words_are_looked_for_in_rows(text: str, row: str, finds: bool)
 
 
 def test_a_kernel_is_asked_for_by_its_number_or_a_part_of_its_name() -> None:
-    from test_graph_columns import kernel
-
     assert is_kernel(kernel("cpp_fused_relu_12"), "12") and is_kernel(kernel("cpp_fused_relu_12"), "k12")
     assert is_kernel(kernel("cpp_fused_relu_12"), "relu") and not is_kernel(kernel("cpp_fused_relu_12"), "2")
     assert not is_kernel(kernel("extern_kernels.mm", ""), "1")

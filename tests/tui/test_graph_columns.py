@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace as with_
-from recorded import app_of, state_of
-from test_app import SMALL, WIDE, settle, texts, until
-from test_costing import FALL
 
 from idbg.analysis.partition import HOST
 from idbg.schema.code import Kernel
@@ -29,6 +26,9 @@ from idbg_tui.panes.graph.columns import (
 from idbg_tui.panes.graph.outline import Heading
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.widgets.lines import Row
+from tests.harness.recorded import app_of, state_of
+from tests.harness.rule_texts import FALL
+from tests.harness.screen import SMALL, WIDE, settle, texts, until
 
 
 def text(row: Row) -> str:

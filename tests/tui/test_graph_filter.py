@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of
-from test_app import settle
 from textual.pilot import Pilot
 
 from idbg_tui.actions.base import Actions
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import NodeChosen
 from idbg_tui.panes.graph.rows import GraphLines
+from tests.harness.recorded import app_of
+from tests.harness.screen import settle
 
 SIZE = (120, 40)
 

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded import RECORDINGS
 from rich.segment import Segment
 from rich.style import Style
-from terminal import Terminal
 from textual.color import Color
 
 from idbg_tui.widgets.harmless import Harmless
+from tests.harness.recorded import RECORDINGS
+from tests.harness.terminal import Terminal
 
 TITLE, ASKS, COPIES = "\x1b]0;TITLE\x07", "\x1b[6n", "\x1b]52;c;UFdO\x07"
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of, log
 from textual.pilot import Pilot
 
 from idbg.schema import events
@@ -12,6 +11,7 @@ from idbg.schema.graphs import GraphId
 from idbg_tui.app import IdbgApp
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.thrifty import Thrifty
+from tests.harness.recorded import app_of, log
 
 DENY = '[[rules]]\nkind = "unsupported_ops"\nseverity = "reject"\ndeny = ["linear"]\nstages = ["dynamo"]\n'
 IN_DYNAMO = f'name = "d"\n{DENY}'

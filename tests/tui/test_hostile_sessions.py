@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from recorded import RECORDINGS
 
 from idbg.config.settings import Settings
 from idbg.schema.errors import OutputError
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from tests.harness.recorded import RECORDINGS
 
 NUMBERS: tuple[object, ...] = (-1, 0, 1, 2**31, 2**63 - 1, -(2**63), 2**63, 10**30, 10**400, 3.5, 1e308)
 TEXTS: tuple[object, ...] = (

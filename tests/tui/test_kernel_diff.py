@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from recorded import app_of, state_of
-from test_app import SMALL, WIDE, bar, settle, texts
 from textual.pilot import Pilot
 
 from idbg.schema.diff import (
@@ -36,6 +34,8 @@ from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, figure, items, level
 from idbg_tui.panes.node import facts
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.listing import Listing
+from tests.harness.recorded import app_of, state_of
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 
 
 def report() -> DiffReport:

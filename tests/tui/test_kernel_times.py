@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from pane_host import Host, follow_choices, make_state, write_model
 
 from idbg.schema import events
 from idbg.schema.code import Lowered, LoweredText, Resources
@@ -16,6 +15,7 @@ from idbg_tui.panes.node import facts
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import make
 from idbg_tui.state.state import State
+from tests.harness.pane_host import Host, follow_choices, make_state, write_model
 
 TIME = KernelTime(
     frame="0/0",

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from recorded import app_of
-from test_app import WIDE, settle
-
 from idbg_tui.panes.kernel_diff.pane import DiffLines
+from tests.harness.recorded import app_of
+from tests.harness.screen import WIDE, settle
 
 
 async def test_a_comparison_lands_on_the_first_bad_kernel(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Launches of one kernel are told apart in a comparison's list."""
 
 from msgspec.structs import replace
-from recorded import state_of
 
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport, KernelError
 from idbg_tui.panes.kernel_diff.rows import items, kernel_columns, kernel_row, kernels_said
+from tests.harness.recorded import state_of
 
 
 def report() -> DiffReport:

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of, state_of
-from test_app import settle, until
 
 from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
@@ -13,6 +11,8 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.panes.node import facts
 from idbg_tui.panes.source import sheets
 from idbg_tui.state.state import State
+from tests.harness.recorded import app_of, state_of
+from tests.harness.screen import settle, until
 
 SESSIONS = ("attention", "mlp_train", "planted", "resnet")
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of
-from test_app import SMALL, bar, settle
 
 from idbg.schema import events
 from idbg.schema.programs import Program
+from tests.harness.recorded import app_of
+from tests.harness.screen import SMALL, bar, settle
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])

@@ -1,7 +1,6 @@
 """Does the log tell what happened, in order, with what the programs printed, and stay small?"""
 
 import pytest
-from pane_host import Host, session_events
 
 from idbg.schema import events
 from idbg.schema.graphs import GraphBreak
@@ -13,6 +12,7 @@ from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.log.rows import LIMIT, LogLines
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from tests.harness.pane_host import Host, session_events
 
 
 def output(text: str, stream: str = "stdout") -> events.OutputWritten:

@@ -7,10 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from benched import keep, opened, rows, scaled, told, with_rows
 from msgspec.structs import replace
-from test_app import WIDE, bar, settle, texts, until
-from test_live_app import FakeSession
 from textual.pilot import Pilot
 
 from idbg.bench.history import History, default_path
@@ -28,6 +25,9 @@ from idbg_tui.panes.log import narration
 from idbg_tui.state import benching
 from idbg_tui.state.state import State
 from idbg_tui.widgets.picker import Choices, Picker
+from tests.harness.benched import keep, opened, rows, scaled, told, with_rows
+from tests.harness.live import FakeSession
+from tests.harness.screen import WIDE, bar, settle, texts, until
 
 STRICT = Target("aot", device="cpu", rules='name = "none"', options={"max_autotune": True})
 

@@ -8,11 +8,11 @@ import random
 from pathlib import Path
 
 import pytest
-from recorded import app_of
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
 from idbg_tui.terminal import suspend
+from tests.harness.recorded import app_of
 
 RECORDED = ("attention", "planted", "benched", "resnet", "mlp_train_cuda")
 SIZES = ((160, 45), (120, 40), (80, 24), (60, 15), (20, 5), (200, 60))

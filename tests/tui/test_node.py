@@ -3,9 +3,6 @@
 from pathlib import Path
 
 import pytest
-from pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
-from recorded import under
-from test_costing import FALL, PAD
 
 from idbg.schema.events import GraphCaptured, RulesEdited, RunStarted
 from idbg.schema.graphs import Graph, Node, Sym, TensorMeta
@@ -15,6 +12,9 @@ from idbg_tui.panes.node.facts import facts, value_of
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from tests.harness.pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
+from tests.harness.recorded import under
+from tests.harness.rule_texts import FALL, PAD
 
 STRICTER = """
 [[rules]]

@@ -1,9 +1,9 @@
 """Does the filter find what a user means?"""
 
 import pytest
-from recorded import chain, state_of
 
 from idbg_tui.panes.graph.node_search import NodeSearch
+from tests.harness.recorded import chain, state_of
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,13 @@
 """What do keys answer before there is anything to answer about? That it is not known yet."""
 
 import pytest
-from recorded import chain
-from test_app import WIDE, bar, settle, until
-from test_live_app import living
 
 from idbg.schema import events
 from idbg.schema.programs import Failure
 from idbg_tui.widgets.listing import Listing
+from tests.harness.live import living
+from tests.harness.recorded import chain
+from tests.harness.screen import WIDE, bar, settle, until
 
 KEYS = ("x", "v", "V", "i", "u", "right_square_bracket", "right_curly_bracket", "y", "slash")
 IN_SOURCE = ("m", "comma", "full_stop")

@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from recorded import app_of, chain, log, state_of
-from test_app import bar, settle
-
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, NodeId
@@ -14,6 +11,8 @@ from idbg_tui import status_bar
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state import stage_words
 from idbg_tui.state.state import State
+from tests.harness.recorded import app_of, chain, log, state_of
+from tests.harness.screen import bar, settle
 
 DENY = 'kind = "unsupported_ops"\nseverity = "reject"\ndeny = ["relu", "linear"]\nstages = ["dynamo"]\n'
 IN_DYNAMO = f'name = "d"\n[[rules]]\n{DENY}'

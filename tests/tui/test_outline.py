@@ -1,9 +1,8 @@
 """Do nodes stand under their modules, in the graph's order, and fold?"""
 
-from recorded import INFERENCE, chain, state_of
-
 from idbg.schema.graphs import Graph, Node
 from idbg_tui.panes.graph.outline import INPUTS, outline
+from tests.harness.recorded import INFERENCE, chain, state_of
 
 
 def graph_of(*modules: str) -> Graph:

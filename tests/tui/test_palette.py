@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of
 from textual.command import CommandPalette
 from textual.widgets import OptionList
+
+from tests.harness.recorded import app_of
 
 
 @pytest.mark.parametrize(("typed", "key"), [("zzqqzz", "pagedown"), ("zzqqzz", "enter"), ("relu", "pageup")])

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from recorded import app_of, state_of
-from test_app import SMALL, WIDE, bar, settle, until
 from textual.widgets import Input
 
 from idbg.engine import lowered
@@ -12,6 +10,8 @@ from idbg_tui.panes.benchmarks import charts
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.panes.kernel_diff.pane import DiffLines
 from idbg_tui.panes.kernel_diff.rows import Heads
+from tests.harness.recorded import app_of, state_of
+from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 
 async def test_a_smaller_terminal_names_every_pane_at_once(tmp_path: Path) -> None:

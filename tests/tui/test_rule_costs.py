@@ -1,12 +1,11 @@
 """Is the cost of breaking a rule said in words, with numbers that were counted?"""
 
-from recorded import state_of, under
-from test_costing import FALL, PAD, PEAK
-
 from idbg.checking import costs
 from idbg.schema import events
 from idbg_tui.panes.violations.costs import NO_CHANGE, rule_costs
 from idbg_tui.state.state import State
+from tests.harness.recorded import state_of, under
+from tests.harness.rule_texts import FALL, PAD, PEAK
 
 
 def said(state: State) -> dict[str, list[str]]:

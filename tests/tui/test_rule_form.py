@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from pane_host import RULES
-from recorded import chain, state_of
 
 from idbg.accelerators import model
 from idbg.accelerators.model import parse
@@ -22,6 +20,8 @@ from idbg_tui.panes.rules.files import home_of, home_of_target, named, write_who
 from idbg_tui.panes.rules.form import Count, Form, Row
 from idbg_tui.panes.rules.steps import difference, stepped, without_key, without_rule
 from idbg_tui.state.rule_checks import Verdicts
+from tests.harness.pane_host import RULES
+from tests.harness.recorded import chain, state_of
 
 PRESETS = {name: model.find(name)[0] for name in model.names()}
 

@@ -3,9 +3,6 @@
 from pathlib import Path
 
 import pytest
-from pane_host import RULES
-from rule_bench import SIZE, answer, bench, question, shown, told
-from test_rules import Bench
 from textual.widgets import Input
 
 from idbg.accelerators import model
@@ -13,8 +10,8 @@ from idbg.accelerators.model import PRESETS, parse
 from idbg.schema.events import RulesEdited
 from idbg.schema.programs import Target
 from idbg_tui.widgets.prompt import Prompt
-
-__all__ = ["bench"]
+from tests.harness.pane_host import RULES
+from tests.harness.rule_bench import SIZE, Bench, answer, question, shown, told
 
 
 async def test_the_diff_is_against_the_preset_and_follows_the_edits(bench: Bench) -> None:

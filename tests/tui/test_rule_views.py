@@ -1,10 +1,7 @@
 """Are the form and the text one, and does "what would it take?" do what it says?"""
 
 import pytest
-from pane_host import RULES
 from rich.cells import cell_len
-from rule_bench import SIZE, answer, bench, question, shown, told
-from test_rules import Bench
 from textual.widgets import Input, Static
 
 from idbg.accelerators import model
@@ -13,9 +10,8 @@ from idbg_tui.messages import CopyAsked
 from idbg_tui.state.state import State
 from idbg_tui.widgets.picker import Choices
 from idbg_tui.widgets.prompt import Prompt
-
-__all__ = ["bench"]
-
+from tests.harness.pane_host import RULES
+from tests.harness.rule_bench import SIZE, Bench, answer, question, shown, told
 
 # the form
 

@@ -3,82 +3,16 @@
 from pathlib import Path
 
 import pytest
-from pane_host import RULES, Host, make_state, write_model
-from textual.message import Message
-from textual.pilot import Pilot
 
 from idbg.accelerators.model import PRESETS, parse
-from idbg.schema.errors import AcceleratorError
-from idbg.schema.events import RulesEdited, RulesRefused, SessionEvent
-from idbg_tui.messages import EditorAsked, Flash, RulesChanged
-from idbg_tui.panes.rules.pane import RulesPane
+from idbg.schema.events import RulesEdited, RulesRefused
+from idbg_tui.messages import EditorAsked, Flash
 from idbg_tui.panes.rules.steps import Change, step, toggle
-from idbg_tui.state.state import State
 from idbg_tui.widgets.toml_editor import TomlEditor
+from tests.harness.pane_host import RULES
+from tests.harness.rule_bench import Bench
 
 DEBOUNCE = 0.4  # longer than the pane waits
-
-
-def as_session(state: State, message: Message) -> None:
-    """Take or refuse the text, as the session does."""
-    if not isinstance(message, RulesChanged):
-        return
-    event: SessionEvent
-    try:
-        parse(message.text)
-        event = RulesEdited(text=message.text, origin=message.origin)
-    except AcceleratorError as error:
-        event = RulesRefused(text=message.text, origin=message.origin, message=error.message, line=error.line)
-    state.apply([event])
-
-
-class Bench:
-    """The pane over a small session, with what a test asks of it."""
-
-    def __init__(self, tmp_path: Path, origin: str = "small") -> None:
-        self.state = make_state(write_model(tmp_path))
-        self.state.apply([RulesEdited(text=RULES, origin=origin)])
-        self.pane = RulesPane()
-        self.app = Host(self.pane, self.state, as_session)
-
-    @property
-    def editor(self) -> TomlEditor:
-        return self.pane.query_one(TomlEditor)
-
-    @property
-    def title(self) -> str:
-        return str(self.pane.border_title)
-
-    @property
-    def posted(self) -> list[RulesChanged]:
-        return [message for message in self.app.posted if isinstance(message, RulesChanged)]
-
-    def disk(self, text: str, origin: str) -> None:
-        self.state.apply([RulesEdited(text=text, origin=origin)])
-        self.pane.show(self.state)
-
-    async def text(self, pilot: Pilot[None]) -> None:
-        """Leave the form for the text."""
-        await pilot.pause()
-        await pilot.press("m")
-        await pilot.pause()
-
-    async def press(self, pilot: Pilot[None], *keys: str) -> None:
-        await pilot.press(*keys)
-        await self.settle(pilot)
-
-    async def settle(self, pilot: Pilot[None]) -> None:
-        """Wait until what was typed is posted and checked."""
-        await pilot.pause()
-        while self.pane._posting is not None:
-            await pilot.pause(0.02)
-        await pilot.pause()
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.chdir(tmp_path)
-    return Bench(tmp_path)
 
 
 # values and rules as a whole (no widget)

@@ -5,13 +5,22 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from pane_host import INFERENCE, KERNEL, POST_GRAD, Host, follow_choices, make_state, wrapper_line, write_model
 
 from idbg_tui.messages import CopyAsked, EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import VIEWS, View, make
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
+from tests.harness.pane_host import (
+    INFERENCE,
+    KERNEL,
+    POST_GRAD,
+    Host,
+    follow_choices,
+    make_state,
+    wrapper_line,
+    write_model,
+)
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """Are the graphs of a level found, named and taken in an order that goes to the nearest first?"""
 
-from recorded import chain
-
 from idbg.schema.graphs import Graph, GraphId, Part, Stage
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg_tui.state import stages
+from tests.harness.recorded import chain
 
 
 def run_of(*ids: GraphId) -> Run:

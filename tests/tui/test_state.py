@@ -1,12 +1,12 @@
 """Is what is shown a fold of what happened, and does nothing jump?"""
 
 import pytest
-from recorded import INFERENCE, chain, log, state_of
 
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.state.state import State
+from tests.harness.recorded import INFERENCE, chain, log, state_of
 
 RELU = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n'
 DYNAMO = GraphId("0/0", "dynamo")

@@ -1,8 +1,6 @@
 """Do the header and the footer say what is so, in words, and fit?"""
 
 import pytest
-from recorded import chain, state_of, under
-from test_costing import FALL, PAD, PEAK
 
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
@@ -13,6 +11,8 @@ from idbg_tui import keymap, status_bar
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import Piece
 from idbg_tui.widgets.lines import Lines
+from tests.harness.recorded import chain, state_of, under
+from tests.harness.rule_texts import FALL, PAD, PEAK
 
 KEYS = keymap.in_force({})
 

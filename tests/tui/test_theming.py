@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from recorded import RECORDINGS
 from textual.theme import Theme
 
 from idbg.schema.errors import SettingsError
 from idbg_tui import __main__, theming
 from idbg_tui.app import IdbgApp
+from tests.harness.recorded import RECORDINGS
 
 
 def test_the_shipped_themes_are_themes() -> None:

@@ -1,11 +1,10 @@
 """Is what an edit changed known, also for the graph that a recompile brings?"""
 
-from recorded import chain
-
 from idbg.accelerators.model import parse
 from idbg.constraints import Constraint
 from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.rule_checks import Tally, Verdicts, first_broken, totals
+from tests.harness.recorded import chain
 
 
 def rules(multiple: int = 1, deny: str = "tanh") -> tuple[Constraint, ...]:

@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from recorded import app_of, chain, count, under
-from test_app import SMALL, WIDE, bar, settle, until
-from test_costing import AT_ONCE, FALL, PAD, big
 
 from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
 from idbg_tui.state import costs
-from idbg_tui.state.costs import Answer, Question
+from idbg_tui.state.costs import AT_ONCE, Answer, Question
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Entry, Listing
+from tests.harness.recorded import app_of, big, chain, count, under
+from tests.harness.rule_texts import FALL, PAD
+from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 
 def texts(entries: list[Entry], width: int) -> list[str]:

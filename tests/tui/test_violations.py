@@ -3,15 +3,17 @@
 from pathlib import Path
 
 import pytest
-from recorded import app_of, under
-from test_app import DENY, PAD, WIDE, settle, texts, until
-from test_costing import FALL, PEAK
 
 from idbg.schema.graphs import NodeId
 from idbg_tui.panes.violations.costs import Cost
 from idbg_tui.panes.violations.pane import ViolationLines, ViolationsPane
 from idbg_tui.panes.violations.rows import Gone, Heading, Line, violation_list
 from idbg_tui.widgets.listing import Listing
+from tests.harness.recorded import app_of, under
+from tests.harness.rule_texts import DENY, FALL, PEAK
+from tests.harness.screen import WIDE, settle, texts, until
+
+PAD = '[[rules]]\nkind = "alignment"\nmultiple = 64\nseverity = "pad"\n'
 
 
 def rows(pane: ViolationsPane) -> list[int]:

@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from pane_host import Host
-from recorded import chain
-
 from idbg.schema import events
 from idbg.schema.diff import Baseline, Comparison, Criterion, DiffReport, SideResult, TensorDiff, Term
 from idbg.schema.events import SessionEvent
@@ -15,6 +12,8 @@ from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
 from idbg_tui.panes.kernel_diff.rows import Told, items, tensor_columns, tensor_row
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from tests.harness.pane_host import Host
+from tests.harness.recorded import chain
 
 STARTED = events.RunStarted(run=1, program=Program("m.py"), target=Target("aot"), comparison=Comparison())
 EAGER, AOT = SideResult("eager", 0.1), SideResult("aot", 0.2)

@@ -1,11 +1,10 @@
 """Do the walking keys follow edges, and come back?"""
 
-from recorded import INFERENCE, state_of
-
 from idbg.constraints import Checker
 from idbg.schema.graphs import Graph, Node, NodeId
 from idbg_tui.state.jumps import JumpList
 from idbg_tui.state.walk import Walker, next_broken
+from tests.harness.recorded import INFERENCE, state_of
 
 
 def diamond() -> Graph:

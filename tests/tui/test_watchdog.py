@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from recorded import RECORDINGS
-from terminal import LEFT_ALTERNATE_SCREEN, Terminal
+
+from tests.harness.recorded import RECORDINGS
+from tests.harness.terminal import LEFT_ALTERNATE_SCREEN, Terminal
 
 MOUSE_OFF = b"\x1b[?1003l"
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,6 @@
 
 import os
 import queue
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Program, Target
 from idbg.worker.client import Worker
 from idbg.worker.protocol import Compile, WriteRepro
-
-FAKE = (sys.executable, str(Path(__file__).with_name("fake_child.py")))
+from tests.harness.fake_sessions import FAKE
 
 
 class Host:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from idbg.worker.child import Child
+from tests.harness.fake_sessions import FAKE, FAKE_CHILD
 
-FAKE = str(Path(__file__).with_name("fake_child.py"))
 # A host that starts a run, says the worker's process and folder, and waits. `hold` is the C call that holds the GIL.
 HOST = """
 import sys, time
@@ -43,7 +43,9 @@ def ended(pid: int, seconds: float = 8.0) -> bool:
 def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
-    host = subprocess.Popen([sys.executable, "-c", HOST, FAKE, how, str(cache)], stdout=subprocess.PIPE, text=True)
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST, str(FAKE_CHILD), how, str(cache)], stdout=subprocess.PIPE, text=True
+    )
     assert host.stdout is not None
     pid, folder = host.stdout.readline().split()
     assert os.path.isdir(folder)
@@ -59,7 +61,7 @@ def test_a_host_that_is_killed_leaves_no_worker_and_no_folder(how: str, tmp_path
 
 
 def test_a_child_that_is_ended_leaves_no_folder_and_no_guard() -> None:
-    child = Child((sys.executable, FAKE))
+    child = Child(FAKE)
     folder, guard = Path(child._scratch), child._guard
     assert guard is not None
     (folder / "build-1").mkdir()

@@ -1,6 +1,6 @@
 """How long does the peak memory of 100,000 nodes take, and how long does torch's own estimator on the same graph?
 
-Run: PYTHONPATH=core python tests/bench/bench_peak_memory.py [NODES]. The bounds are 0.4 s and 10x faster than torch's.
+Run: python tests/benchmarks/bench_peak_memory.py [NODES]. The bounds are 0.4 s and 10x faster than torch's.
 The graph is an FX graph of real fake tensors, views among them; both give the same peak, or it stops. Reading the FX
 graph into records is timed beside it, for a run does that once anyway. Each figure is the median of its samples (the
 smallest and largest beside it), from this one run.

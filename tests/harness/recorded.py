@@ -10,7 +10,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
-from idbg_tui.state.costs import answers
+from idbg_tui.state.costs import AT_ONCE, answers
 from idbg_tui.state.state import State
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -76,3 +76,12 @@ def chain(count: int, module: str = "") -> Graph:
         for index in range(count)
     )
     return Graph(INFERENCE, nodes)
+
+
+def big(rules: str) -> State:
+    state = State(live=False)
+    graph = chain(AT_ONCE + 1)
+    start = [events.GraphCaptured(run=1, graph=graph), events.RunEnded(run=1, verdict="clean", seconds=1.0)]
+    recorded = events.RunStarted(run=1, program=state_of("resnet").program, target=state_of("resnet").target)
+    state.apply([recorded, events.RulesEdited(text=rules, origin="editor"), *start])
+    return state

@@ -1,6 +1,6 @@
 """What does timing each kernel cost the program? Run by hand, in no test run.
 
-    python tests/bench/bench_kernel_times.py [KERNELS] [RUNS]
+    python tests/benchmarks/bench_kernel_times.py [KERNELS] [RUNS]
 
 Bound: the whole takes under 5 % longer at 100 us a kernel. Products in a chain, of a size that takes about so long;
 runs with the timing and without alternate in one process, and of each the best counts. On a CUDA device too, where

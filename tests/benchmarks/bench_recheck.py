@@ -1,6 +1,6 @@
 """How long does it take to check 100,000 nodes, to check them again after an edit, and to switch the accelerator?
 
-Run: PYTHONPATH=core python tests/bench/bench_recheck.py [NODES]. The bounds: 0.3 s for the first check of a graph,
+Run: python tests/benchmarks/bench_recheck.py [NODES]. The bounds: 0.3 s for the first check of a graph,
 index included, and 50 ms for an edit or a switch, in a graph whose nodes look alike as a model's do. The reference is
 the same rules asked about every node. Two graphs that no model has show how far the bounds carry. Each figure is the
 median of its samples (the smallest and largest beside it), from this one run.

@@ -1,6 +1,6 @@
 """How fast is the graph browser with 100,000 nodes? Prints each figure beside its bound; run by hand, in no test run.
 
-    python tests/bench/bench_browser.py [NODES]
+    python tests/benchmarks/bench_browser.py [NODES]
 
 The program runs in a real pty, on a saved session made here; keys are pressed as a user presses them, and what the
 program writes is counted until it falls silent.

@@ -1,26 +1,22 @@
 """How long does each chart of the Benchmarks pane take to build?
 
-    python tests/bench/bench_charts.py
+    python tests/benchmarks/bench_charts.py
 
 Over the recorded session, with five backends and a hundred earlier measurements of each; the best of many, at three
 widths. The bound is 10 ms each.
 """
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
-
-from bench_browser import line
-from benched import with_kernels
 from msgspec.structs import replace
-from recorded import state_of
 
 from idbg_tui.panes.benchmarks import charts
 from idbg_tui.state import benching
 from idbg_tui.state.state import State
+from tests.benchmarks.bench_browser import line
+from tests.harness.benched import with_kernels
+from tests.harness.recorded import state_of
 
 DAYS, TIMES, BOUND = 100, 40, 10.0
 WIDTHS = {"80x24": 72, "110x32": 101, "160x45": 134}

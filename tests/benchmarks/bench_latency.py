@@ -1,6 +1,6 @@
 """Does our latency agree with torch.utils.benchmark's? Run by hand, alone on the machine, in no test run.
 
-    python tests/bench/bench_latency.py [ROUNDS]
+    python tests/benchmarks/bench_latency.py [ROUNDS]
 
 A compiled model is timed by both, by turns, in one process; the noise is how far either differs from itself.
 """

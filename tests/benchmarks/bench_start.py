@@ -1,6 +1,6 @@
 """How soon is the screen there? From the command to the first paint, beside `import textual.app`, as a ratio.
 
-    python tests/bench/bench_start.py [TIMES]
+    python tests/benchmarks/bench_start.py [TIMES]
 
 Bounds: twice the import; `idbg --help` 0.3 s. The commands alternate in one run. The first paint is the title of the
 graph pane arriving at the terminal; no torch is in the process.
@@ -15,10 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from tests.harness.terminal import Terminal
 
-from terminal import Terminal  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def seconds(command: list[str]) -> float:

@@ -1,6 +1,6 @@
 """How soon does the screen answer an edit of the rules over 100,000 nodes, and how soon is its cost known?
 
-    python tests/bench/bench_edit.py [NODES]
+    python tests/benchmarks/bench_edit.py [NODES]
 
 The app runs without a terminal on a saved session made here. An answer is all that is done before the next paint: the
 check, the header and every pane. The bound is 50 ms, for an edit that comes while nothing is counted; what partitions
@@ -13,12 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench_browser import big_graph, line, write_session
-
 from idbg.config.settings import Settings
 from idbg.schema import events
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from tests.benchmarks.bench_browser import big_graph, line, write_session
 
 RULES = """name = "bench"
 [[rules]]

@@ -1,6 +1,6 @@
 """How much slower does a key get while resnet18 compiles? Keypress to first repaint, beside the same when idle.
 
-    python tests/bench/bench_keys.py [KEYS]
+    python tests/benchmarks/bench_keys.py [KEYS]
 
 One run of `idbg-tui examples/resnet.py` in a pseudo-terminal with an empty Inductor cache: keys are pressed while it
 compiles, from the moment that the first graph is on the screen, then as many when it is done. Bound: p95 at most twice
@@ -15,10 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from tests.harness.terminal import Terminal
 
-from terminal import Terminal  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PAUSE = 0.06  # between keys: as fast as a key repeats
 

@@ -1,6 +1,6 @@
 """How long does it take to partition a graph, beside torch's own partitioner?
 
-Run: PYTHONPATH=core python tests/bench/bench_partition.py [NODES]. The bound is 1 s for 100,000 nodes with 1 % on the
+Run: python tests/benchmarks/bench_partition.py [NODES]. The bound is 1 s for 100,000 nodes with 1 % on the
 host. Torch is timed at sizes that double, for as long as it should end within its limit: its time grows much faster
 than the graph. Each figure is the median of its samples (the smallest and largest beside it), from this one run.
 """

@@ -1,6 +1,6 @@
 """Writes core/idbg/analysis/op_names.txt, the names that globs of an accelerator can match: adds what this torch has.
 
-Run: python tests/op_names.py, once with each torch that is supported.
+Run: python tests/harness/op_names.py, once with each torch that is supported.
 """
 
 import operator
@@ -13,7 +13,7 @@ import torch.nn.functional
 
 from idbg.analysis import ops
 
-FILE = Path(__file__).parents[1] / "core/idbg/analysis/op_names.txt"
+FILE = Path(__file__).parents[2] / "core/idbg/analysis/op_names.txt"
 HIGHER_ORDER = ("cond", "while_loop", "map", "scan", "associative_scan", "flex_attention", "autograd_function_apply")
 OF_INDUCTOR = ("_convolution_pointwise",)
 

@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
-from recorded import app_of, state_of
-from test_app import WIDE, settle, until
 from textual.pilot import Pilot
 
 from idbg.bench.history import History, default_path
@@ -20,6 +18,8 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
+from tests.harness.recorded import app_of, state_of
+from tests.harness.screen import WIDE, settle, until
 
 
 def rows() -> dict[str, Row]:

@@ -1,6 +1,6 @@
 """How fast is the source viewer with 20,000 lines? Prints each figure beside that of Textual's TextArea.
 
-    python tests/bench/bench_source.py [LINES]
+    python tests/benchmarks/bench_source.py [LINES]
 
 Each widget runs alone in a real pty of 100x32; what it writes for a key is counted until it falls silent. Run by hand.
 """

@@ -1,6 +1,6 @@
 """What does comparing two tensors cost, beside reading them once? Run by hand, in no test run.
 
-    python tests/bench/bench_diff.py [MILLIONS]
+    python tests/benchmarks/bench_diff.py [MILLIONS]
 
 The floor is `torch.dot` of two float32 tensors (64M elements unless told), measured in the same run; every figure is
 the best of several. "torch": before the kernel is compiled, or with no C++ compiler; "compiled": with it. On a CUDA

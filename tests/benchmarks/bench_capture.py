@@ -1,7 +1,7 @@
 """What does capturing cost? `aot` on resnet18 beside plain torch.compile of the same model, cold and warm, as
 ratios.
 
-    python tests/bench/bench_capture.py [REPEATS]
+    python tests/benchmarks/bench_capture.py [REPEATS]
 
 Every measurement is a fresh process; cold ones have an empty Inductor cache, warm ones the cache of the cold one
 before. The time is from the call of torch.compile to the first result; for `aot` it includes checking the rules and
