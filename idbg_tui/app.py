@@ -16,13 +16,13 @@ from textual.widgets import Input
 
 from idbg.config import places
 from idbg.config.settings import Settings
+from idbg.format import glyphs
 from idbg.schema import events
 from idbg.schema.errors import SettingsError
 from idbg.schema.events import SessionEvent
 from idbg.session.session import Session
 from idbg_tui import keymap, status_bar, theming
 from idbg_tui.actions.base import Actions, Level
-from idbg_tui.format import glyphs
 from idbg_tui.layout import Body
 from idbg_tui.palette import IdbgCommands
 from idbg_tui.panes import later

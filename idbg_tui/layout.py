@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 from idbg_tui.panes.base import Pane
 from idbg_tui.state.state import State
 

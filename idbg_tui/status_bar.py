@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
+from idbg.format.amounts import counted, size
+from idbg.format.failures import headline
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema import events, verdict
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.runs import Run
 from idbg_tui import keymap
-from idbg_tui.format.amounts import counted, size
-from idbg_tui.format.failures import headline
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.state import stage_words, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import Piece

@@ -13,6 +13,7 @@ from textual.timer import Timer
 from idbg.accelerators import model
 from idbg.accelerators.watch import for_backend
 from idbg.config.settings import Settings
+from idbg.format.failures import place_of
 from idbg.schema import verdict
 from idbg.schema.errors import AcceleratorError, IdbgError
 from idbg.schema.programs import Target
@@ -20,7 +21,6 @@ from idbg.schema.violations import SEVERITIES
 from idbg.session.session import Session
 from idbg_tui import messages, status_bar
 from idbg_tui.actions.bench import BenchActions
-from idbg_tui.format.failures import place_of
 from idbg_tui.layout import Body
 from idbg_tui.state.walk import Relation
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from idbg.format.glyphs import MARKS
 from idbg.schema.bench import EAGER, Backend, BenchCase, file_of
 from idbg.schema.errors import IdbgError
 from idbg_tui.actions.diff import DiffActions
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.messages import BenchAsked, Flash
 from idbg_tui.state import benching
 from idbg_tui.widgets.listing import Entry, Listing

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
+from idbg.format.glyphs import MARKS
 from idbg.schema.diff import Comparison, ErrorMap, TensorDiff
 from idbg.session.store import safe_name
 from idbg_tui.actions.lowered import LoweredActions
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.layout import Body
 from idbg_tui.messages import DiffAsked, Flash
 from idbg_tui.widgets.listing import Entry, Listing, sentences

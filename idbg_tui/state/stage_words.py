@@ -3,11 +3,11 @@
 from functools import lru_cache
 
 from idbg.accelerators.model import Accelerator, parse
+from idbg.format.glyphs import MARKS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.state import stages
 from idbg_tui.state.queries import Known
 from idbg_tui.state.rule_checks import totals

@@ -3,7 +3,7 @@
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 
 Piece = tuple[str, str]
 """A text and its style, as in textual.content."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.lines import Row
 
 _AXIS = re.compile("[│┤]")

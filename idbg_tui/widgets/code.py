@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 from idbg_tui.messages import CopyAsked
 from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.lexing import Lexing

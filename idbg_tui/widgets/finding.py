@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from idbg_tui.format.glyphs import SEVERITY_SIGNS
+from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg_tui.widgets.lines import Lines, Row, cut
 
 

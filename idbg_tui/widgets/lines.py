@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.looks import look
 from idbg_tui.widgets.thrifty import Thrifty
 

@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import NodeId
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.widgets.lines import Lines, Row
 

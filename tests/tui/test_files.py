@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from idbg.format import file_names
+from idbg.format.failures import place_of
 from idbg.schema import events
 from idbg.schema.graphs import Graph
 from idbg.schema.programs import Failure, Program, Target
-from idbg_tui.format import file_names
-from idbg_tui.format.failures import place_of
 from idbg_tui.messages import EditorAsked
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node import facts

@@ -2,8 +2,8 @@
 
 import pytest
 
+from idbg.format.failures import headline
 from idbg.schema.programs import Failure
-from idbg_tui.format.failures import headline
 
 FAKE = """RuntimeError when making fake tensor call
   Explanation: Dynamo failed to run FX node: call_function linear(*(FakeTensor(..., size=(3, 5)),), **{}): got \

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
+from idbg.format.glyphs import LEVELS
 from idbg.schema.diff import (
     LARGEST,
     Baseline,
@@ -25,7 +26,6 @@ from idbg.schema.diff import (
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg_tui.app import IdbgApp
-from idbg_tui.format.glyphs import LEVELS
 from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
 from idbg_tui.panes.kernel_diff import rows as diff_list

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from idbg_tui.format import glyphs
+from idbg.format import glyphs
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_signs_tell_severities_apart_without_colour() -> None:
 
 def test_plain_signs_are_ascii_and_still_apart() -> None:
     code = (
-        "from idbg_tui.format import glyphs; glyphs.use_ascii(); "
+        "from idbg.format import glyphs; glyphs.use_ascii(); "
         "tables = glyphs.SEVERITY_SIGNS, glyphs.VERDICT_SIGNS, glyphs.MARKS;"
         "print(all(sign.isascii() for table in tables for sign in table.values()),"
         " len(set(glyphs.SEVERITY_SIGNS.values())) == len(glyphs.SEVERITY_SIGNS))"

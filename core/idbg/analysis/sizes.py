@@ -1,4 +1,4 @@
-"""How large is a tensor, and how is that said?"""
+"""How large is a tensor, at its hints and at most, and how are its dimensions said?"""
 
 from idbg.schema.graphs import Dim, Sym, TensorMeta, hint_of
 
@@ -27,30 +27,6 @@ def most_bytes(tensor: TensorMeta) -> int | None:
         return None
     stride = tuple(0 if step == 0 else 1 for step in tensor.stride)
     return stored_bytes(TensorMeta(tensor.dtype, known, stride))
-
-
-def spelled_bytes(count: int) -> str:
-    """Exact bytes, and from 1 MiB on a rounded figure that can be read."""
-    if count < 2**20:
-        return f"{count} bytes"
-    if count < 2**30:
-        return f"{count} bytes ({count / 2**20:.1f} MiB)"
-    return f"{count} bytes ({count / 2**30:.1f} GiB)"
-
-
-def rounded_bytes(count: int) -> str:
-    """ "512 bytes", "1.5 MiB": rounded to what a person reads."""
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < 1024:
-            return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
-def spelled_percent(percent: float) -> str:
-    """ "0.52 %", "12 %", "1,180 %": two digits or more."""
-    return f"{percent:.2g} %" if percent < 10 else f"{percent:,.0f} %"
 
 
 def at_hints(tensor: TensorMeta) -> str:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from idbg.analysis.flops import flops
 from idbg.analysis.partition import Partitions, best_merge, partition
-from idbg.analysis.sizes import spelled_percent
 from idbg.constraints import Findings, Group, NodeSignature, TensorRule
+from idbg.format.amounts import percentage
 from idbg.schema.graphs import Role, TensorMeta
 
 _CHANGES = 24  # findings that are tried as the best one to allow
@@ -98,7 +98,7 @@ class Padded(NamedTuple):
 
 def growth(percent: float) -> str:
     """What padding adds: "+12 %"; from 1,000 % on how many times as much it makes: "85x"."""
-    return f"+{spelled_percent(percent)}" if percent < 1000 else f"{1 + percent / 100:,.0f}x"
+    return f"+{percentage(percent)}" if percent < 1000 else f"{1 + percent / 100:,.0f}x"
 
 
 def padded(findings: Findings, index: int) -> list[Padded]:

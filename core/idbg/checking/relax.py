@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from idbg.analysis.sizes import rounded_bytes
 from idbg.constraints import Constraint, Findings
+from idbg.format.amounts import size
 from idbg.schema.violations import Severity
 
 
@@ -57,5 +57,5 @@ def _change(key: str, old: object, new: object) -> str:
         more = [f"+ {item}" for item in new if item not in old]
         return ", ".join([*less, *more])
     if key.endswith("bytes") and isinstance(old, int | float) and isinstance(new, int):
-        return f"+{rounded_bytes(int(new - old))} → {rounded_bytes(new)}"
+        return f"+{size(int(new - old))} → {size(new)}"
     return f"{old} → {new}"

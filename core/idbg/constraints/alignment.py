@@ -7,11 +7,12 @@ from typing import Literal, Self
 
 from msgspec.structs import replace
 
-from idbg.analysis.sizes import spelled_dim, spelled_percent
+from idbg.analysis.sizes import spelled_dim
 from idbg.constraints.base import BadValue, Finding
 from idbg.constraints.dims import DimsRule
 from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.node_signature import NodeSignature
+from idbg.format.amounts import percentage
 from idbg.schema.graphs import Dim, Role, TensorMeta, hint_of
 
 _HOPELESS = 1000
@@ -138,4 +139,4 @@ def _cost(tensor: TensorMeta, padded: tuple[int, ...]) -> str:
     before = tensor.numel
     if before and prod(padded) > before * _HOPELESS:
         return f": over {_HOPELESS:,} times the bytes"
-    return f": +{spelled_percent((prod(padded) - before) * 100 / before)} bytes" if before else ""
+    return f": +{percentage((prod(padded) - before) * 100 / before)} bytes" if before else ""

@@ -6,10 +6,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from idbg.analysis.sizes import at_hints, most_bytes, spelled_bytes, stored_bytes
+from idbg.analysis.sizes import at_hints, most_bytes, stored_bytes
 from idbg.constraints.base import BadValue, Finding, TensorRule
 from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.node_signature import NodeSignature
+from idbg.format.amounts import exact_size
 from idbg.schema.graphs import Role, TensorMeta
 
 
@@ -27,11 +28,11 @@ class Memory(TensorRule, frozen=True, tag="memory"):
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
         size, most = stored_bytes(tensor), most_bytes(tensor)
-        wanted = f"at most {spelled_bytes(int(self.max_bytes))}" if self.max_bytes != math.inf else ""
+        wanted = f"at most {exact_size(int(self.max_bytes))}" if self.max_bytes != math.inf else ""
         if size is not None and size > self.max_bytes:
-            yield Finding(f"{spelled_bytes(size)}{at_hints(tensor)}", wanted, self._fix(size))
+            yield Finding(f"{exact_size(size)}{at_hints(tensor)}", wanted, self._fix(size))
         elif most is not None and most > self.max_bytes:
-            yield Finding(f"up to {spelled_bytes(most)}, at the end of its sizes' ranges", wanted, self._fix(most))
+            yield Finding(f"up to {exact_size(most)}, at the end of its sizes' ranges", wanted, self._fix(most))
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """Room for the largest tensor."""

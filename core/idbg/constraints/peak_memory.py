@@ -5,11 +5,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from idbg.analysis.sizes import rounded_bytes, spelled_bytes
 from idbg.constraints.base import Constraint, Finding
 from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.memory import at_least_0
 from idbg.constraints.node_signature import NodeSignature
+from idbg.format.amounts import exact_size, size
 
 _NAMED = 3
 
@@ -31,13 +31,13 @@ class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
         if profile.peak_bytes <= self.max_bytes:
             return
         alive = profile.alive
-        named = ", ".join(f"{one.node} {rounded_bytes(one.nbytes)}" for one in alive[:_NAMED])
+        named = ", ".join(f"{one.node} {size(one.nbytes)}" for one in alive[:_NAMED])
         more = f" and {len(alive) - _NAMED} more" if len(alive) > _NAMED else ""
-        found = f"peak memory is {spelled_bytes(profile.peak_bytes)} here: {named}{more}"
+        found = f"peak memory is {exact_size(profile.peak_bytes)} here: {named}{more}"
         fix = "a smaller batch, or torch.utils.checkpoint around what keeps these alive"
         yield (
             facts.position[profile.peak_at],
-            Finding(found, f"at most {spelled_bytes(int(self.max_bytes))} alive at once", fix),
+            Finding(found, f"at most {exact_size(int(self.max_bytes))} alive at once", fix),
         )
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:

@@ -5,11 +5,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from idbg.analysis.sizes import spelled_bytes
 from idbg.constraints.base import Constraint, Finding
 from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.memory import at_least_0
 from idbg.constraints.node_signature import NodeSignature
+from idbg.format.amounts import exact_size
 
 
 class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
@@ -28,9 +28,9 @@ class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
         total = sum(weights.values())
         if total > self.max_bytes:
             largest = max(weights, key=lambda index: weights[index])
-            found = f"{len(weights)} weights take {spelled_bytes(total)}, this one {spelled_bytes(weights[largest])}"
+            found = f"{len(weights)} weights take {exact_size(total)}, this one {exact_size(weights[largest])}"
             fix = "a smaller dtype, fewer layers, or shard the model"
-            yield largest, Finding(found, f"at most {spelled_bytes(int(self.max_bytes))} together", fix)
+            yield largest, Finding(found, f"at most {exact_size(int(self.max_bytes))} together", fix)
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         return replace(self, max_bytes=max(sum(facts.weights.values()) for facts in graphs))

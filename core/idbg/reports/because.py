@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from idbg.reports.words import count
+from idbg.format.amounts import counted
 from idbg.schema.diff import LARGEST, Criterion, FailedBy, TensorDiff, Term
 
 _OF: dict[FailedBy, str] = {
@@ -34,7 +34,7 @@ def decider(diff: TensorDiff) -> Criterion | None:
 def _one_sided(diff: TensorDiff) -> Iterator[str]:
     for by, what, counts in (("nan", "NaN", diff.nan), ("inf", "+Inf", diff.posinf), ("inf", "-Inf", diff.neginf)):
         if by in diff.failed_by and counts is not None and counts.disagree:
-            yield f"{what} on one side only in {count(counts.disagree, 'place')}"
+            yield f"{what} on one side only in {counted(counts.disagree, 'place')}"
 
 
 def measured(value: float) -> str:
@@ -64,7 +64,7 @@ def _short(each: Criterion, diff: TensorDiff) -> str:
     if each.by not in _BEYOND:
         return f"{_OF.get(each.by, each.by)} {measured(each.measured)}"
     at = f" (atol {diff.atol:g}, rtol {diff.rtol or 0:g})" if each.by == "tolerance" and diff.atol is not None else ""
-    return f"{_elements(each.measured)} of {count(diff.elements, 'element')} {_BEYOND[each.by]}{at}"
+    return f"{_elements(each.measured)} of {counted(diff.elements, 'element')} {_BEYOND[each.by]}{at}"
 
 
 def _elements(number: float) -> str:

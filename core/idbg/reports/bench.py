@@ -6,9 +6,8 @@ from itertools import groupby
 
 import msgspec
 
-from idbg.analysis.sizes import rounded_bytes
 from idbg.bench.change import Change
-from idbg.reports.words import count
+from idbg.format.amounts import counted, size
 from idbg.schema.bench import EAGER, Latency, Row
 
 SCHEMA = "idbg.bench/1"
@@ -95,7 +94,11 @@ def _program(rows: list[Row]) -> Iterator[str]:
     how += [first.dtype] if first.dtype else []
     how += [first.size] if first.size else []
     if machine:
-        how += [machine.device, f"{count(machine.threads, 'thread')} of {machine.processors}", f"torch {machine.torch}"]
+        how += [
+            machine.device,
+            f"{counted(machine.threads, 'thread')} of {machine.processors}",
+            f"torch {machine.torch}",
+        ]
     yield f"{first.program}   {', '.join(how)}"
     table = [HEADS, *(_cells(row) for row in rows)]
     widths = [max(len(line[at]) for line in table) for at in range(len(HEADS))]
@@ -120,7 +123,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         milliseconds(latency.median) if latency else NOTHING,
         milliseconds(latency.p95) if latency else NOTHING,
         f"{row.speedup:.2f} x" if row.speedup else NOTHING,
-        rounded_bytes(row.peak_bytes) if row.peak_bytes is not None else NOTHING,
+        size(row.peak_bytes) if row.peak_bytes is not None else NOTHING,
         *(NOTHING if figure is None else f"{figure:,}" for figure in (row.graphs, row.breaks, row.violations)),
         "failed"
         if row.status == "failed"
@@ -166,5 +169,5 @@ def _verdict(rows: Sequence[Row]) -> str:
         return "✘ nothing was measured"
     if failed or wrong:
         said = [f"{failed} failed"] * bool(failed) + [f"{wrong} with numbers that do not agree"] * bool(wrong)
-        return f"✘ of {count(len(rows), 'row')}, {' and '.join(said)}"
-    return f"✔ PASS   {count(len(rows), 'row')}"
+        return f"✘ of {counted(len(rows), 'row')}, {' and '.join(said)}"
+    return f"✔ PASS   {counted(len(rows), 'row')}"

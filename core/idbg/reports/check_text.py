@@ -6,13 +6,14 @@ One table first, then, of each accelerator that does not take the program as it 
 import textwrap
 from collections.abc import Iterator
 
-from idbg.analysis.sizes import rounded_bytes
 from idbg.checking.check import MENDABLE, Answer, Check, Checked
 from idbg.checking.costs import growth
 from idbg.constraints import Group
+from idbg.format.amounts import counted, size
+from idbg.format.file_names import near_place
+from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.reports.cost_text import cost_lines
-from idbg.reports.text import SIGNS, run_report
-from idbg.reports.words import count, place
+from idbg.reports.text import run_report
 from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES, Severity, Violation
 
@@ -57,7 +58,7 @@ def _failure(check: Check) -> Iterator[str]:
     yield from run_report(check.run)
     if check.graphs:
         yield ""
-        yield f"of the {count(len(check.graphs), f'{check.level} graph')} captured before that:"
+        yield f"of the {counted(len(check.graphs), f'{check.level} graph')} captured before that:"
 
 
 def _head(check: Check) -> Iterator[str]:
@@ -69,14 +70,14 @@ def _head(check: Check) -> Iterator[str]:
     yield f"{_headline(check)}   {run.program.label}   {check.level} graphs   {run.seconds:.1f} s"
     frames = len({graph.id.frame for graph in check.graphs})
     nodes = sum(len(graph.nodes) for graph in check.graphs)
-    unsized = f" and {count(check.unsized, 'tensor')} of unknown size" if check.unsized else ""
-    peak = f"peak memory {rounded_bytes(check.peak_bytes or 0)}{unsized}, with weights"
+    unsized = f" and {counted(check.unsized, 'tensor')} of unknown size" if check.unsized else ""
+    peak = f"peak memory {size(check.peak_bytes or 0)}{unsized}, with weights"
     yield (
-        f"  {count(len(check.graphs), 'graph')} of {count(frames, 'frame')}, {count(nodes, 'node')}, "
-        f"{count(len(run.breaks), 'graph break')}; {peak}"
+        f"  {counted(len(check.graphs), 'graph')} of {counted(frames, 'frame')}, {counted(nodes, 'node')}, "
+        f"{counted(len(run.breaks), 'graph break')}; {peak}"
     )
     for graph_break in run.breaks[:LINES_OF_ONE]:
-        where = place(graph_break.file, graph_break.line) or "an unknown line"
+        where = near_place(graph_break.file, graph_break.line) or "an unknown line"
         yield f"  not checked: what runs in Python at {where}: {graph_break.reason.strip().partition(chr(10))[0]}"
 
 
@@ -135,7 +136,7 @@ def _detail(checked: Checked, *, alone: bool) -> Iterator[str]:
     for groups in shown:
         yield from _rule(groups, lines=LINES_OF_ONE if alone else 1, fixes=FIXES_OF_ONE if alone else 0)
     if len(broken) > len(shown):
-        rules = count(len(broken) - len(shown), "rule")
+        rules = counted(len(broken) - len(shown), "rule")
         yield f"  … and {rules} more (--accelerator {checked.name} alone tells all)"
     yield from cost_lines(checked)
     yield from _needed(checked, alone=alone)
@@ -159,15 +160,15 @@ def _rule(groups: _Groups, *, lines: int, fixes: int) -> Iterator[str]:
     violations = [violation for _, group in groups for violation in group.violations()]
     wishes = {violation.wanted for violation in violations}
     wish = f"   wanted: {wishes.pop()}" if len(wishes) == 1 else ""
-    yield f"  {SIGNS[rule.severity]} {rule.name}   {count(len(violations), 'node')}   {rule.severity}{wish}"
+    yield f"  {SEVERITY_SIGNS[rule.severity]} {rule.name}   {counted(len(violations), 'node')}   {rule.severity}{wish}"
     by_line: dict[tuple[str, int], list[Violation]] = {}
     for violation in violations:
         by_line.setdefault((violation.file, violation.line), []).append(violation)
     known = sorted(by_line.items(), key=lambda item: not item[0][0])  # the user's lines first
     for (file, line), found in known[:lines]:
-        yield f"      {place(file, line) or 'no line of yours'}: {_found(found, wish=not wish)}"
+        yield f"      {near_place(file, line) or 'no line of yours'}: {_found(found, wish=not wish)}"
     if len(known) > lines:
-        yield f"      … and {count(len(known) - lines, 'other line')}"
+        yield f"      … and {counted(len(known) - lines, 'other line')}"
     mends = list(dict.fromkeys(violation.fix for violation in violations if violation.fix))
     yield from (f"      → {mend}" for mend in mends[:fixes])
 
@@ -178,7 +179,7 @@ def _found(violations: list[Violation], *, wish: bool) -> str:
     names = list(dict.fromkeys(each.node.name for each in violations if each.found == first))
     more = f", +{len(names) - NODES_OF_A_LINE}" if len(names) > NODES_OF_A_LINE else ""
     others = len({each.found for each in violations}) - 1
-    also = f"; {count(others, 'other finding')}" if others else ""
+    also = f"; {counted(others, 'other finding')}" if others else ""
     wanted = f", wanted {violations[0].wanted}" if wish else ""
     return f"{first}{wanted} ({', '.join(names[:NODES_OF_A_LINE])}{more}){also}"
 
@@ -188,7 +189,7 @@ def _needed(checked: Checked, *, alone: bool) -> Iterator[str]:
         return
     needed = checked.relaxations(checked.verdict)
     shown = needed if alone else needed[:RULES_OF_MANY]
-    more = [count(len(needed) - len(shown), "change") + " more"] if len(needed) > len(shown) else []
+    more = [counted(len(needed) - len(shown), "change") + " more"] if len(needed) > len(shown) else []
     changes = [f"{relaxation.rule.name}: {relaxation.words}" for relaxation in shown] + more
     yield f"  {_WITHOUT[checked.verdict]}: {'; '.join(changes)}"
 

@@ -11,8 +11,9 @@ from math import isfinite
 import msgspec
 from msgspec.structs import asdict
 
+from idbg.format.amounts import counted
+from idbg.format.file_names import near_place
 from idbg.reports.because import because, measured
-from idbg.reports.words import count, place
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -112,7 +113,7 @@ def _verdict(report: DiffReport) -> str:
     if report.verdict == "empty":
         return "nothing was compiled"
     failed = [diff for diff in _all(report) if diff.failed]
-    return f"{count(len(failed), 'tensor')} failed" if failed else report.verdict
+    return f"{counted(len(failed), 'tensor')} failed" if failed else report.verdict
 
 
 def _all(report: DiffReport) -> tuple[TensorDiff, ...]:
@@ -147,7 +148,7 @@ def _failures(report: DiffReport) -> Iterator[str]:
 
 
 def _failure(what: str, failure: Failure) -> Iterator[str]:
-    where = place(failure.file, failure.line)
+    where = near_place(failure.file, failure.line)
     yield from _paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
     if failure.hint:
         yield from _paragraph("    ", failure.hint)
@@ -163,7 +164,7 @@ def _paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
     yield f"{head}{first}{tail}"
     yield from (f"    {line}" for line in others)
     if len(shown) < len(lines):
-        yield f"    … and {count(len(lines) - len(shown), 'line')} more: {WHOLE}"
+        yield f"    … and {counted(len(lines) - len(shown), 'line')} more: {WHOLE}"
     elif any(len(line) > LINE_LENGTH for line in lines):
         yield f"    … cut: {WHOLE}"
 
@@ -183,12 +184,12 @@ def _diffs(noun: str, diffs: tuple[TensorDiff, ...]) -> Iterator[str]:
     yield ""
     said = [f"{len(failed)} failed"] if failed or not unjudged else []
     said += ["not compared" if len(unjudged) == len(diffs) else f"{len(unjudged)} not compared"] if unjudged else []
-    yield f"  {count(len(diffs), noun)}, {', '.join(said)}"
+    yield f"  {counted(len(diffs), noun)}, {', '.join(said)}"
     groups = ((failed, FAILED_SHOWN, "failed"), (passed, PASSED_SHOWN, "passed"))
     for shown, limit, what in (*groups, (unjudged, PASSED_SHOWN, "were not compared")):
         yield from (line for diff in shown[:limit] for line in _diff(diff))
         if len(shown) > limit:
-            yield f"    … and {count(len(shown) - limit, noun)} more that {what}"
+            yield f"    … and {counted(len(shown) - limit, noun)} more that {what}"
 
 
 def _diff(diff: TensorDiff) -> Iterator[str]:
@@ -221,7 +222,7 @@ def _kind(diff: TensorDiff) -> str:
 def _figures(diff: TensorDiff) -> str:
     told = [
         f"max |d| {measured(diff.max_abs)}" if diff.max_abs is not None else "",
-        f"{count(diff.mismatches, 'mismatch', 'mismatches')}" if diff.mismatches and not diff.passed else "",
+        f"{counted(diff.mismatches, 'mismatch')}" if diff.mismatches and not diff.passed else "",
     ]
     return "".join(f"   {each}" for each in told if each)
 
@@ -239,7 +240,7 @@ def _kernels(report: DiffReport) -> Iterator[str]:
     yield ""
     if launches:
         seen = len(launches) - len(unseen)
-        yield f"  {count(len(launches), 'kernel launch', 'kernel launches')}, {seen} observed"
+        yield f"  {counted(len(launches), 'kernel launch')}, {seen} observed"
     if bad:
         yield from _bad(bad, launches)
     else:
@@ -250,7 +251,7 @@ def _kernels(report: DiffReport) -> Iterator[str]:
 
 
 def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
-    where = place(kernel.file, kernel.line)
+    where = near_place(kernel.file, kernel.line)
     what = "node (found by halves)" if kernel.by_halves else "kernel"
     name = launch_name(kernel, launches)
     yield f"  {SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
@@ -306,7 +307,7 @@ def _variance(found: tuple[Variance, ...]) -> Iterator[str]:
     yield ""
     unlike = [each for each in found if not each.deterministic]
     if not unlike:
-        yield f"  the same in all of {count(found[0].runs, 'run')}"
+        yield f"  the same in all of {counted(found[0].runs, 'run')}"
     for each in unlike:
-        elements = count(each.differing, "element")
+        elements = counted(each.differing, "element")
         yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {measured(each.max_abs)}"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from idbg.format.amounts import counted
 from idbg.reports.bench import NOTHING, milliseconds
-from idbg.reports.words import count
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 
 SCHEMA = "idbg.kernels/1"
@@ -48,8 +48,8 @@ def report(times: KernelTimes, name: str = "", top: int | None = None) -> str:
     """The longest kernels, `top` of them or all; then their sum, what it misses, and what timing them changed."""
     call = "training step" if times.kind == "training" else "forward"
     peaks = times.peaks
-    threads = [count(peaks.threads, "thread")] if peaks.threads else []
-    head = ", ".join([call, count(times.runs, "run"), peaks.device, *threads, f"torch {peaks.torch}"])
+    threads = [counted(peaks.threads, "thread")] if peaks.threads else []
+    head = ", ".join([call, counted(times.runs, "run"), peaks.device, *threads, f"torch {peaks.torch}"])
     shown = times.by_time[:top]
     rest = times.by_time[len(shown) :]
     lines = [f"{name}   {head}" if name else head, *_table(shown), *_rest(rest, times), *_whole(times), *_peaks(peaks)]
@@ -96,7 +96,7 @@ def _percent(part: float) -> str:
 def _rest(rest: Sequence[KernelTime], times: KernelTimes) -> Iterator[str]:
     if rest:
         took = sum(kernel.run_us for kernel in rest)
-        yield f"  … and {count(len(rest), 'kernel')} more: {_figure(took, times)}"
+        yield f"  … and {counted(len(rest), 'kernel')} more: {_figure(took, times)}"
 
 
 def _whole(times: KernelTimes) -> Iterator[str]:

@@ -6,15 +6,15 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 from collections.abc import Iterator
 
 from idbg.checking.check import of_run
+from idbg.format.amounts import counted
+from idbg.format.file_names import near_place
+from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.reports.cost_text import cost_lines
-from idbg.reports.words import count, place
 from idbg.schema import verdict
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
-
-SIGNS: dict[Severity, str] = {"reject": "✘", "fallback": "⚠", "pad": "◇", "tile": "▫", "slow": "·", "unknown": "?"}
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
 LINES_OF_A_RULE = 5
@@ -36,7 +36,7 @@ def _headline(run: Run) -> str:
     target = run.target
     mode = "strict" if target.strict else "warn"
     where = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
-    sign = verdict.SIGNS[verdict.looks(run)]
+    sign = VERDICT_SIGNS[verdict.looks(run)]
     if run.ended is None:
         return f"{sign} {run.program.label}   {where}   {run.phase or 'starting'}"
     return f"{sign} {verdict.said(run)}   {run.program.label}   {where}   {run.seconds:.1f} s"
@@ -52,22 +52,22 @@ def _contents(run: Run) -> Iterator[str]:
     if run.graphs:
         nodes = sum(len(graph.nodes) for graph in run.graphs.values())
         counts = [
-            f"{count(len(run.graphs), 'graph')} of {count(len({graph.frame for graph in run.graphs}), 'frame')}",
-            count(nodes, "node"),
-            count(len(run.kernels), "kernel"),
-            count(len(run.breaks), "graph break"),
+            f"{counted(len(run.graphs), 'graph')} of {counted(len({graph.frame for graph in run.graphs}), 'frame')}",
+            counted(nodes, "node"),
+            counted(len(run.kernels), "kernel"),
+            counted(len(run.breaks), "graph break"),
         ]
-        yield "  " + ", ".join(counts + ([count(len(run.recompiles), "recompile")] if run.recompiles else []))
+        yield "  " + ", ".join(counts + ([counted(len(run.recompiles), "recompile")] if run.recompiles else []))
     if run.exit_status:
         yield f"  the script ended itself with status {run.exit_status}"
     if run.backwards_idle:
-        frames = f"{count(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
+        frames = f"{counted(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
         yield f"  the program never ran the backward of {frames}: idbg had it compiled, torch alone would not have"
     for graph_break in run.breaks[:LINES_OF_A_RULE]:
         reason = graph_break.reason.strip().partition("\n")[0]
-        yield f"  graph break at {place(graph_break.file, graph_break.line) or 'an unknown line'}: {reason}"
+        yield f"  graph break at {near_place(graph_break.file, graph_break.line) or 'an unknown line'}: {reason}"
     if len(run.breaks) > LINES_OF_A_RULE:
-        yield f"  … and {count(len(run.breaks) - LINES_OF_A_RULE, 'graph break')} more"
+        yield f"  … and {counted(len(run.breaks) - LINES_OF_A_RULE, 'graph break')} more"
 
 
 def _failure(run: Run) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _swallowed(run: Run) -> Iterator[str]:
 
 
 def _why(failure: Failure) -> Iterator[str]:
-    where = place(failure.file, failure.line)
+    where = near_place(failure.file, failure.line)
     yield f"{failure.message}{f' ({where})' if where else ''}"
     if failure.hint:
         yield f"  {failure.hint}"
@@ -114,12 +114,12 @@ def _violations(run: Run) -> Iterator[str]:
         by_rule.setdefault((violation.rule, violation.severity), []).append(violation)
     for (rule, severity), found in by_rule.items():
         yield ""
-        yield f"{SIGNS[severity]} {rule}   {count(len(found), 'node')}   {severity}{_common_wish(found)}"
+        yield f"{SEVERITY_SIGNS[severity]} {rule}   {counted(len(found), 'node')}   {severity}{_common_wish(found)}"
         yield from _user_lines(found)
         fixes = list(dict.fromkeys(violation.fix for violation in found if violation.fix))
         yield from (f"    → {fix}" for fix in fixes[:FIXES_OF_A_RULE])
         if len(fixes) > FIXES_OF_A_RULE:
-            yield f"    → … and {count(len(fixes) - FIXES_OF_A_RULE, 'other fix', 'other fixes')}"
+            yield f"    → … and {counted(len(fixes) - FIXES_OF_A_RULE, 'other fix')}"
 
 
 def _costs(run: Run) -> Iterator[str]:
@@ -141,16 +141,16 @@ def _user_lines(found: list[Violation]) -> Iterator[str]:
     for violation in found:
         by_line.setdefault((violation.file, violation.line), []).append(violation)
     for (file, line), violations in sorted(by_line.items())[:LINES_OF_A_RULE]:
-        yield f"    {place(file, line) or 'from no line of yours'}"
+        yield f"    {near_place(file, line) or 'from no line of yours'}"
         by_finding: dict[str, list[NodeId]] = {}
         for violation in violations:
             by_finding.setdefault(violation.found, []).append(violation.node)
         rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in by_finding.items()]
         yield from rows[:FINDINGS_OF_A_LINE]
         if len(rows) > FINDINGS_OF_A_LINE:
-            yield f"      … and {count(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
+            yield f"      … and {counted(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
     if len(by_line) > LINES_OF_A_RULE:
-        yield f"    … and {count(len(by_line) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
+        yield f"    … and {counted(len(by_line) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
 
 
 def _nodes(nodes: list[NodeId]) -> str:

@@ -12,6 +12,7 @@ IdbgError                    every error of ours; has a message (what is wrong, 
 
 from collections.abc import Sequence
 
+from idbg.format.amounts import counted
 from idbg.schema.programs import Failure
 from idbg.schema.violations import Violation
 
@@ -67,8 +68,7 @@ class ConstraintViolation(IdbgError):
     def __init__(self, violations: Sequence[Violation], *, accelerator: str, repro: str = "") -> None:
         self.violations = tuple(violations)
         self.repro = repro
-        count = len(self.violations)
-        lines = [f"{count} violation{'' if count == 1 else 's'} of the rules of {accelerator}:"]
+        lines = [f"{counted(len(self.violations), 'violation')} of the rules of {accelerator}:"]
         lines += [f"  {violation}" for violation in self.violations]
         if repro:
             lines.append(f"repro: {repro}")

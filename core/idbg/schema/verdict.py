@@ -6,20 +6,13 @@ A run's verdict is that of its worst stage. What is not known, because the run g
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from idbg.format.amounts import counted
 from idbg.schema.programs import Failure, Verdict
 
 if TYPE_CHECKING:
     from idbg.schema.runs import Run
 
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "clean", "waiting")
-SIGNS: dict[Verdict, str] = {
-    "failed": "✘",
-    "wrong": "✘",
-    "empty": "⚠",
-    "violations": "⚠",
-    "clean": "✔",
-    "waiting": "…",
-}
 
 
 def of(run: "Run") -> Verdict:
@@ -68,7 +61,7 @@ def said(run: "Run") -> str:
     """The verdict in words: "clean", "17 violations", "nothing was compiled"."""
     match of(run):
         case "violations":
-            found = _count(len(run.violations), "violation")
+            found = counted(len(run.violations), "violation")
             return f"stopped by the rules: {found}" if is_stopped(run) else found
         case "wrong":
             return _wrong(run)
@@ -86,7 +79,7 @@ def said(run: "Run") -> str:
 
 def _failed(run: "Run") -> str:
     if any(failed.failure.kind != "constraints" for failed in run.frame_failures):
-        return f"{_count(len({failed.frame for failed in run.frame_failures}), 'frame')} did not compile"
+        return f"{counted(len({failed.frame for failed in run.frame_failures}), 'frame')} did not compile"
     side = next((side.name for side in run.diff.sides if side.failure is not None), "") if run.diff else ""
     return f"{side} failed" if side else "failed"
 
@@ -94,8 +87,4 @@ def _failed(run: "Run") -> str:
 def _wrong(run: "Run") -> str:
     tensors = (*run.diff.outputs, *run.diff.gradients) if run.diff else ()
     failed = sum(tensor.failed for tensor in tensors)
-    return f"{failed:,} of {_count(len(tensors), 'tensor')} wrong" if failed else "numbers are wrong"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{failed:,} of {counted(len(tensors), 'tensor')} wrong" if failed else "numbers are wrong"

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from idbg.bench.change import Change
+from idbg.format.amounts import counted, size
 from idbg.reports.bench import milliseconds
 from idbg.reports.bench_plots import NOT_MEASURED, said
 from idbg.schema.bench import EAGER, Latency, Row
-from idbg_tui.format.amounts import counted, size
 from idbg_tui.panes.benchmarks import charts, rows
 from idbg_tui.panes.benchmarks.rows import BAD, DOUBT
 from idbg_tui.state import benching

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from idbg.format.amounts import counted
+from idbg.format.glyphs import MARKS
 from idbg.reports.bench import milliseconds
 from idbg.reports.kernels import BOUNDS
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import Bound, KernelTime, KernelTimes
-from idbg_tui.format.amounts import counted
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.panes.kernel_diff.columns import told_apart
 from idbg_tui.widgets import lines
 from idbg_tui.widgets.lines import clip, fit

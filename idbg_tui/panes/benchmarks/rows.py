@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from idbg.bench.change import Change
+from idbg.format.amounts import counted, size
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.bench import milliseconds, passed
 from idbg.schema.bench import EAGER, Latency, Row
-from idbg_tui.format.amounts import counted, size
-from idbg_tui.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks.kernel_times import KernelItem
 from idbg_tui.panes.log import narration

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from idbg.analysis.ops import is_overload, short_name
 from idbg.analysis.partition import HOST
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.panes.graph.outline import Heading
 from idbg_tui.widgets.lines import Row, clip, cut, fit
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from idbg.analysis.liveness import Alive, MemoryProfile
+from idbg.format import file_names
+from idbg.format.amounts import and_unsized, column_size, counted, size
+from idbg.format.glyphs import LEVELS, MARKS
 from idbg.schema.graphs import Graph, Node
-from idbg_tui.format import file_names
-from idbg_tui.format.amounts import and_unsized, column_size, counted, size
-from idbg_tui.format.glyphs import LEVELS, MARKS
 from idbg_tui.panes.graph.columns import cut_shape, op_of, shape_of
 from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.state import stages

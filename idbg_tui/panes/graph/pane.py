@@ -8,10 +8,10 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
+from idbg.format.failures import headline
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Failure
-from idbg_tui.format.failures import headline
-from idbg_tui.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.columns import heads

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 from idbg.analysis.partition import HOST, Boundary, Partitions
 from idbg.constraints import Findings
+from idbg.format.amounts import and_unsized, counted, size
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
-from idbg_tui.format.amounts import and_unsized, counted, size
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
 from idbg_tui.state import stages

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from idbg.constraints import Findings
+from idbg.format.glyphs import MARKS
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.violations import SEVERITIES
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.graph.columns import (
     Columns,

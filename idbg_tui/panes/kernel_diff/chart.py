@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import cache
 
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.graphs import NodeId
-from idbg_tui.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg_tui.panes.kernel_diff import rows
 from idbg_tui.panes.kernel_diff.rows import Heads
 from idbg_tui.widgets.charts import Series, log_chart

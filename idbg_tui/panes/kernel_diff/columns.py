@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.lines import cut, fit
 
 FIGURE = 9  # cells of one figure

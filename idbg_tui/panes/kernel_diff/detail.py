@@ -3,10 +3,10 @@
 import textwrap
 from collections.abc import Iterator
 
+from idbg.format.glyphs import MARKS
 from idbg.reports.because import because
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, TensorDiff
 from idbg.schema.programs import Failure
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.panes.kernel_diff.rows import BAD, STYLES, failure_said, figure, one_sided, outcome, spot
 from idbg_tui.widgets.lines import Row
 from idbg_tui.widgets.listing import Entry, sentences

@@ -6,10 +6,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from idbg.format.failures import headline
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId
-from idbg_tui.format.failures import headline
-from idbg_tui.format.glyphs import VERDICT_SIGNS
 from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen
 from idbg_tui.panes.kernel_diff import rows as diff_list
 from idbg_tui.panes.kernel_diff.columns import Columns

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from math import inf, log10
 from typing import Literal
 
+from idbg.format import file_names
+from idbg.format.amounts import counted
+from idbg.format.glyphs import LEVELS, MARKS, VERDICT_SIGNS
 from idbg.reports.because import decider
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst, launch_name
 from idbg.schema.programs import Failure, Verdict
-from idbg_tui.format import file_names
-from idbg_tui.format.amounts import counted
-from idbg_tui.format.glyphs import LEVELS, MARKS, VERDICT_SIGNS
 from idbg_tui.panes.graph.columns import cut_shape
 from idbg_tui.panes.kernel_diff.columns import Columns
 from idbg_tui.widgets.finding import pattern

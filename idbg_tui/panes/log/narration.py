@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from idbg.format import file_names
+from idbg.format.failures import headline, place_of
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema import events, verdict
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
-from idbg_tui.format import file_names
-from idbg_tui.format.failures import headline, place_of
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
 _KINDS = {

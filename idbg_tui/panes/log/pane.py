@@ -6,8 +6,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema import verdict
-from idbg_tui.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg_tui.messages import CopyAsked, EditorAsked, LineChosen
 from idbg_tui.panes.log.narration import Told
 from idbg_tui.panes.log.rows import LogLines

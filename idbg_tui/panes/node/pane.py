@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import Fact, facts
 from idbg_tui.panes.searchable import FindingPane

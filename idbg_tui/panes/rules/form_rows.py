@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import steps

@@ -12,9 +12,9 @@ from idbg.accelerators import model
 from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.checking.relax import relaxations
 from idbg.constraints import kinds
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.violations import SEVERITIES
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import Flash
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import steps

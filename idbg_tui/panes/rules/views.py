@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from idbg.checking.relax import Relaxation
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyAsked
 from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import msgspec
 
 from idbg.constraints import Constraint, kinds
-from idbg_tui.format import amounts
-from idbg_tui.format.glyphs import MARKS
+from idbg.format import amounts
+from idbg.format.glyphs import MARKS
 from idbg_tui.panes.rules.steps import choices
 
 _SHARED = ("severity", "ops", "roles", "stages", "name", "source", "version", "fix")

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from idbg.analysis.sizes import rounded_bytes
+from idbg.format.amounts import counted, size
 from idbg.schema.code import Kernel, Lowered, Resources
-from idbg_tui.format.amounts import counted
 from idbg_tui.panes.source.sheets import Sheet, kernel_key
 from idbg_tui.state.state import State
 
@@ -31,7 +30,7 @@ def _said(resources: Resources | None) -> Iterator[str]:
     if resources.spills is not None:
         yield f"{resources.spills} spilled" if resources.spills else "none spilled"
     if resources.shared_bytes is not None:
-        yield f"{rounded_bytes(resources.shared_bytes)} shared"
+        yield f"{size(resources.shared_bytes)} shared"
     if resources.warps is not None:
         yield counted(resources.warps, "warp")
     if resources.occupancy is not None:

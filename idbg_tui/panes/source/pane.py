@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 from idbg_tui.messages import EditorAsked, Flash, KernelChosen, LineChosen, LowerAsked, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.source import lowered as lowered_sheet

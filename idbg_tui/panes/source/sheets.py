@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from idbg.format import file_names
+from idbg.format.amounts import counted
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
-from idbg_tui.format import file_names
-from idbg_tui.format.amounts import counted
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.state import user_files
 from idbg_tui.state.state import State

@@ -8,9 +8,9 @@ from typing import Literal
 from idbg.analysis.partition import Partitions
 from idbg.checking.costs import Better, Waste, growth
 from idbg.constraints import Constraint
+from idbg.format.amounts import and_unsized, counted, size
+from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import Graph, NodeId
-from idbg_tui.format.amounts import and_unsized, counted, size
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.state import stages
 from idbg_tui.state.costs import pads
 from idbg_tui.state.queries import Known

@@ -8,10 +8,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
+from idbg.format import file_names
+from idbg.format.failures import headline
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
-from idbg_tui.format import file_names
-from idbg_tui.format.failures import headline
-from idbg_tui.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, rule_costs

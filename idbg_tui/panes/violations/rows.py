@@ -6,10 +6,10 @@ from itertools import islice
 from types import MappingProxyType
 
 from idbg.constraints import Change, Constraint, Finding, Findings, Group
+from idbg.format import file_names
+from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import Graph, NodeId
 from idbg.schema.violations import SEVERITIES
-from idbg_tui.format import file_names
-from idbg_tui.format.glyphs import MARKS
 from idbg_tui.panes.violations.costs import Cost
 
 MOST = 2000

@@ -15,7 +15,7 @@ from idbg.accelerators.numerics import Numerics
 from idbg.accelerators.watch import rules_for
 from idbg.cli import printing
 from idbg.constraints import Constraint
-from idbg.reports.text import SIGNS
+from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.programs import Target
 from idbg.schema.violations import SEVERITIES, Severity
@@ -137,7 +137,7 @@ def _shown(
         off = "" if rule.enabled else "   (off)"
         kind = "" if rule.name == rule.kind else f"   {rule.kind}"
         number = f"   [{sources.index((rule.version, rule.source)) + 1}]" if rule.source else ""
-        yield f"{SIGNS[rule.severity]} {rule.name}{kind}   {rule.severity}{number}{off}"
+        yield f"{SEVERITY_SIGNS[rule.severity]} {rule.name}{kind}   {rule.severity}{number}{off}"
         yield from (f"    {line}" for line in rule_lines(rule))
     if found.numerics is not None:
         yield ""

@@ -17,7 +17,7 @@ from idbg.engine.bench.work import Look, Work
 from idbg.engine.compat import gpu
 from idbg.engine.program.load import Model, Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
-from idbg.reports.words import count
+from idbg.format.amounts import counted
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 
@@ -60,7 +60,7 @@ def time_kernels(
         seen = _seen(found, call)
         wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
         measured = _Measured(found, call, seen)
-        tell(KERNELS, f"timing {count(len(seen), 'kernel')} in {count(wanted, 'run')}")
+        tell(KERNELS, f"timing {counted(len(seen), 'kernel')} in {counted(wanted, 'run')}")
         for _ in range(wanted):
             measured.run()
     with torch_compile_as_it_is():

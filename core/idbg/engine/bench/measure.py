@@ -29,7 +29,7 @@ from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.target import check_device, options_of
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
-from idbg.reports.words import count
+from idbg.format.amounts import counted
 from idbg.schema.bench import EAGER, Answer, BenchCase, Checked, Failed, Machine, Measured, Task, Timed
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
@@ -138,7 +138,7 @@ def _measured(workload: Workload, case: BenchCase, task: Task, before: int | Non
 
 
 def _calls(runs: int, forward: Call | None) -> str:
-    most = count(runs, "training step" if forward else "call")
+    most = counted(runs, "training step" if forward else "call")
     return f"timing up to {most}{', then the forward alone' if forward else ''}"
 
 
@@ -236,4 +236,4 @@ def _why(report: DiffReport) -> str:
     wrong = [diff.name for diff in (*report.outputs, *report.gradients) if not diff.passed]
     if failures or not wrong:
         return "; ".join(failures)
-    return f"{count(len(wrong), 'tensor')} wrong: {', '.join(wrong[:NAMED])}{', …' if len(wrong) > NAMED else ''}"
+    return f"{counted(len(wrong), 'tensor')} wrong: {', '.join(wrong[:NAMED])}{', …' if len(wrong) > NAMED else ''}"

@@ -1,9 +1,10 @@
 """By which short name is a file told from every other that the program has?"""
 
 from functools import lru_cache
+from os.path import relpath
 from pathlib import PurePath
 
-from idbg_tui.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS
 
 _PACKAGES = ("site-packages", "dist-packages")
 
@@ -29,7 +30,17 @@ def place(file: str, line: int, others: frozenset[str] = frozenset()) -> str:
     return f"{short(file, others)}:{line}"
 
 
+def near_place(file: str, line: int) -> str:
+    """file:line as a shell here opens it: relative if it is below, without the way to an installed package; "" of no
+    file."""
+    if not file:
+        return ""
+    near = relpath(file)
+    name = file.rpartition("site-packages/")[2] if near.startswith("..") else near
+    return f"{name.rpartition('site-packages/')[2]}:{line}"
+
+
 def _in_package(path: PurePath) -> tuple[str, ...]:
     """The path below the folder of installed packages; () if it is not there."""
-    found = [index for index, part in enumerate(path.parts) if part in _PACKAGES]
-    return path.parts[found[-1] + 1 :] if found else ()
+    folders = [index for index, part in enumerate(path.parts) if part in _PACKAGES]
+    return path.parts[folders[-1] + 1 :] if folders else ()

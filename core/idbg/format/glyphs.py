@@ -1,16 +1,17 @@
-"""Which sign and which style stand for a verdict?
+"""Which sign stands for a verdict, a severity, a direction?
 
-A sign always goes with the colour, so that the screen can be read without colours. The plain set is used where the
+A sign always goes with a colour, so that the screen can be read without colours. The plain set is used where the
 terminal's encoding cannot show the other (see `use_ascii`).
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from idbg.schema import verdict
-from idbg.schema.programs import Verdict
-from idbg.schema.violations import Severity
+if TYPE_CHECKING:  # so that the records may ask this room how to say a number
+    from idbg.schema.programs import Verdict
+    from idbg.schema.violations import Severity
 
-SEVERITY_SIGNS: dict[Severity, str] = {
+SEVERITY_SIGNS: "dict[Severity, str]" = {
     "reject": "✘",
     "fallback": "⚠",
     "pad": "◇",
@@ -18,7 +19,14 @@ SEVERITY_SIGNS: dict[Severity, str] = {
     "slow": "·",
     "unknown": "?",
 }
-VERDICT_SIGNS: dict[Verdict, str] = dict(verdict.SIGNS)
+VERDICT_SIGNS: "dict[Verdict, str]" = {
+    "failed": "✘",
+    "wrong": "✘",
+    "empty": "⚠",
+    "violations": "⚠",
+    "clean": "✔",
+    "waiting": "…",
+}
 MARKS: dict[str, str] = {
     "open": "▾",
     "closed": "▸",
@@ -39,7 +47,7 @@ MARKS: dict[str, str] = {
 LEVELS: list[str] = list("▁▂▃▄▅▆▇█")
 """From least to most, in one cell."""
 
-_ASCII_SEVERITIES: dict[Severity, str] = {
+_ASCII_SEVERITIES: "dict[Severity, str]" = {
     "reject": "X",
     "fallback": "!",
     "pad": "+",
@@ -47,7 +55,7 @@ _ASCII_SEVERITIES: dict[Severity, str] = {
     "slow": "~",
     "unknown": "?",
 }
-_ASCII_VERDICTS: dict[Verdict, str] = {
+_ASCII_VERDICTS: "dict[Verdict, str]" = {
     "clean": "v",
     "violations": "!",
     "empty": "!",

@@ -1,0 +1,1 @@
+"""How are bytes, counts, times, signs, files and failures said? In one way, by the CLI, the reports and the screen."""

@@ -1,1 +1,0 @@
-"""How is it said on the screen: amounts, failures, marks, names of files?"""
