@@ -49,7 +49,7 @@ RULES = [
     ('kind = "leading_dims"\nfree = 1', "free 1 → 4"),
     ('kind = "matmul_tile"\nseverity = "reject"\nk = 8', "k 8 → 14"),
     ('kind = "peak_memory"\nmax_bytes = 5', "max_bytes +"),
-    ('kind = "weights_memory"\nmax_bytes = 5', "max_bytes +219 bytes → 224 bytes"),
+    ('kind = "weights_memory"\nmax_bytes = 5', "max_bytes +219 B → 224 B"),
 ]
 
 

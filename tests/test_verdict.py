@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from idbg.cli.commands.run import status
+from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.reports import json as json_report
 from idbg.reports import text
 from idbg.schema import events, verdict
@@ -77,12 +78,12 @@ def test_the_reports_say_the_same_verdict(name: str) -> None:
     run, word, said, _ = RUNS[name]
     assert json.loads(json_report.encode(json_report.run_report(run)))["verdict"] == word
     first = text.run_report(run)[0]
-    assert first.startswith(verdict.SIGNS[verdict.looks(run)])
+    assert first.startswith(VERDICT_SIGNS[verdict.looks(run)])
     assert said in first or run.ended is None
 
 
 def test_a_green_sign_means_clean_and_nothing_else() -> None:
-    green = {name for name, (run, *_) in RUNS.items() if verdict.SIGNS[verdict.looks(run)] == "✔"}
+    green = {name for name, (run, *_) in RUNS.items() if VERDICT_SIGNS[verdict.looks(run)] == "✔"}
     assert green == {"clean"}
 
 

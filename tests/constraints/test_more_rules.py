@@ -325,7 +325,7 @@ def test_forty_live_tensors_break_a_limit_that_none_breaks_alone() -> None:
     )
     (violation,) = check(forty(), rules)
     assert violation.rule == "peak_memory" and violation.node.name == "n39"
-    assert "(164.0 MiB) here: x 4.0 MiB, n0 4.0 MiB, n1 4.0 MiB and 38 more" in violation.found
+    assert "(164.0 MiB) here: x 4 MiB, n0 4 MiB, n1 4 MiB and 38 more" in violation.found
     assert check(forty(0), rules) == []
 
 

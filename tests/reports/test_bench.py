@@ -5,6 +5,7 @@ import io
 import json
 
 from idbg.bench.change import change
+from idbg.format import amounts
 from idbg.reports import bench
 from idbg.schema.bench import Latency, Machine, Row
 
@@ -73,7 +74,7 @@ def test_marks_stand_under_the_table() -> None:
 
 
 def test_a_latency_shows_three_digits_in_the_unit_that_has_them() -> None:
-    assert [bench.milliseconds(value) for value in (0.0123, 0.9, 12.345, 1234.5)] == [
+    assert [amounts.duration(value) for value in (0.0123, 0.9, 12.345, 1234.5)] == [
         "12.3 µs",
         "900 µs",
         "12.3 ms",

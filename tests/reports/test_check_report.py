@@ -126,7 +126,7 @@ def test_the_best_change_is_made_in_all_graphs_at_once() -> None:
     assert best is not None
     assert ("sort" in best.label, best.count) == (True, 4)
     (left,) = [line for line in cost_lines(only) if "helps most" in line]
-    assert "allowing 'sort is denied' (unsupported_ops) leaves 4 partitions, 256 bytes cross; " in left
+    assert "allowing 'sort is denied' (unsupported_ops) leaves 4 partitions, 256 B cross; " in left
     assert left.endswith("; without rule unsupported_ops: nothing falls back")
 
 

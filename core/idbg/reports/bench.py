@@ -7,7 +7,7 @@ from itertools import groupby
 import msgspec
 
 from idbg.bench.change import Change
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, duration, size
 from idbg.schema.bench import EAGER, Latency, Row
 
 SCHEMA = "idbg.bench/1"
@@ -120,8 +120,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.backend,
         _seconds(row.cold_compile_s),
         _seconds(row.warm_compile_s),
-        milliseconds(latency.median) if latency else NOTHING,
-        milliseconds(latency.p95) if latency else NOTHING,
+        duration(latency.median) if latency else NOTHING,
+        duration(latency.p95) if latency else NOTHING,
         f"{row.speedup:.2f} x" if row.speedup else NOTHING,
         size(row.peak_bytes) if row.peak_bytes is not None else NOTHING,
         *(NOTHING if figure is None else f"{figure:,}" for figure in (row.graphs, row.breaks, row.violations)),
@@ -137,15 +137,8 @@ def _seconds(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.1f} s"
 
 
-def milliseconds(value: float) -> str:
-    """Three digits, in the unit that shows them."""
-    if value >= 1000:
-        return f"{value / 1000:.3g} s"
-    return f"{value:.3g} ms" if value >= 1 else f"{value * 1000:.3g} µs"
-
-
 def spread(latency: Latency) -> str:
-    return f"{milliseconds(latency.median)} ± {milliseconds(latency.std)}"
+    return f"{duration(latency.median)} ± {duration(latency.std)}"
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[str]:
@@ -154,7 +147,7 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
     yield "since then:"
     for change in changes:
         assert change.now.latency_ms is not None and change.before.latency_ms is not None
-        was, now = (milliseconds(row.latency_ms.median) for row in (change.before, change.now) if row.latency_ms)
+        was, now = (duration(row.latency_ms.median) for row in (change.before, change.now) if row.latency_ms)
         sign = {"faster": "✔", "slower": "✘", "same": "="}[change.direction]
         said = "no difference beyond the noise" if change.direction == "same" else change.direction
         also = f"   also changed: {', '.join(change.what)}" if change.what else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from idbg.reports.bench import milliseconds
+from idbg.format.amounts import duration
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import KernelsTimed
@@ -129,7 +129,7 @@ def kernels(timed: KernelsTimed | None) -> Chart:
     if rest := longest[TOP:]:
         found.append(Figure(f"{len(rest)} others", sum(one.run_us for one in rest) / 1e3))
     found.append(Figure("no kernel: Python, gaps", max(times.missed_us, 0.0) / 1e3))
-    title = f"Time by kernel of {timed.backend}: of a call's {milliseconds(times.total_us / 1e3)}"
+    title = f"Time by kernel of {timed.backend}: of a call's {duration(times.total_us / 1e3)}"
     return Chart("kernels", title, "ms", tuple(found), empty)
 
 
@@ -214,7 +214,7 @@ def said(value: float | None, unit: Unit) -> str:
         return f"{value:.2f} x"
     if unit in ("GFLOP/s", "MiB"):
         return f"{value:,.4g} {unit}"
-    return milliseconds(value if unit == "ms" else 1e3 * value)
+    return duration(value if unit == "ms" else 1e3 * value)
 
 
 def date(at: float) -> datetime:

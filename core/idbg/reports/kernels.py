@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from idbg.format.amounts import counted
-from idbg.reports.bench import NOTHING, milliseconds
+from idbg.format.amounts import counted, duration
+from idbg.reports.bench import NOTHING
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 
 SCHEMA = "idbg.kernels/1"
@@ -70,7 +70,7 @@ def _cells(kernel: KernelTime) -> tuple[str, ...]:
     return (
         _short(kernel.handle or kernel.name),
         f"{kernel.launches:,.4g}",
-        milliseconds(kernel.median_us / 1e3),
+        duration(kernel.median_us / 1e3),
         _percent(kernel.share),
         _speed(kernel.bytes_per_s, kernel.of_memory),
         _speed(kernel.flops_per_s, kernel.of_compute),
@@ -104,10 +104,10 @@ def _whole(times: KernelTimes) -> Iterator[str]:
     if times.missed_us >= 0:
         yield f"  not in it: {_figure(times.missed_us, times)}: Python, allocations, gaps between launches"
     else:
-        yield f"  which is {milliseconds(-times.missed_us / 1e3)} more than a call: timing each of them takes as long"
+        yield f"  which is {duration(-times.missed_us / 1e3)} more than a call: timing each of them takes as long"
     sign = "+" if times.perturbation >= 0 else "−"
-    hooked = f"{milliseconds(times.hooked_total_us / 1e3)} ({sign}{_percent(abs(times.perturbation))})"
-    yield f"  a call: {milliseconds(times.total_us / 1e3)}; while its kernels are timed {hooked}"
+    hooked = f"{duration(times.hooked_total_us / 1e3)} ({sign}{_percent(abs(times.perturbation))})"
+    yield f"  a call: {duration(times.total_us / 1e3)}; while its kernels are timed {hooked}"
     if times.untimed:
         yield f"  not launched, and not timed: {', '.join(map(_short, times.untimed))}"
     if times.problem:
@@ -115,13 +115,13 @@ def _whole(times: KernelTimes) -> Iterator[str]:
 
 
 def _figure(microseconds: float, times: KernelTimes) -> str:
-    return f"{milliseconds(microseconds / 1e3)}, {_percent(microseconds / times.total_us)} of a call"
+    return f"{duration(microseconds / 1e3)}, {_percent(microseconds / times.total_us)} of a call"
 
 
 def _peaks(peaks: Peaks) -> Iterator[str]:
     told = [f"copy {peaks.copy_bytes_per_s / 1e9:,.3g} GB/s"] if peaks.copy_bytes_per_s else []
     told += [f"{dtype} matmul {speed / 1e9:,.3g} GFLOP/s" for dtype, speed in peaks.matmul_flops_per_s.items()]
-    told += [f"empty {kind} launch {milliseconds(took / 1e3)}" for kind, took in peaks.launch_us.items()]
+    told += [f"empty {kind} launch {duration(took / 1e3)}" for kind, took in peaks.launch_us.items()]
     yield f"  peaks: {', '.join(told) or 'not measured'}"
     if peaks.others and peaks.others > TRUSTED:
         yield f"  ⚠ other processes used {100 * peaks.others:.0f} % of the processors while the peaks were measured"

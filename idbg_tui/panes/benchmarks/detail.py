@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from idbg.bench.change import Change
-from idbg.format.amounts import counted, size
-from idbg.reports.bench import milliseconds
+from idbg.format.amounts import counted, duration, size
 from idbg.reports.bench_plots import NOT_MEASURED, said
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg_tui.panes.benchmarks import charts, rows
@@ -79,9 +78,9 @@ def _latency(label: str, found: Latency | None) -> Iterator[tuple[str, str]]:
     if found is None:
         yield label, NOT_MEASURED
         return
-    yield label, f"median {milliseconds(found.median)}, p95 {milliseconds(found.p95)}"
-    yield "", f"mean {milliseconds(found.mean)} ± {milliseconds(found.std)} (standard deviation)"
-    yield "", f"from {milliseconds(min(found.samples))} to {milliseconds(max(found.samples))}"
+    yield label, f"median {duration(found.median)}, p95 {duration(found.p95)}"
+    yield "", f"mean {duration(found.mean)} ± {duration(found.std)} (standard deviation)"
+    yield "", f"from {duration(min(found.samples))} to {duration(max(found.samples))}"
 
 
 def _samples(found: Latency | None, width: int) -> Iterator[Entry]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from idbg.format.amounts import counted
+from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS
-from idbg.reports.bench import milliseconds
 from idbg.reports.kernels import BOUNDS
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import Bound, KernelTime, KernelTimes
@@ -100,7 +99,7 @@ def _percent(part: float | None) -> str:
 
 
 def _us(microseconds: float) -> str:
-    told = milliseconds(microseconds / 1e3)
+    told = duration(microseconds / 1e3)
     return told.replace("µ", "u") if MARKS["guide"] == "|" else told
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from idbg.bench.change import Change
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, duration, size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.bench import milliseconds, passed
+from idbg.reports.bench import passed
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks.kernel_times import KernelItem
@@ -62,7 +62,7 @@ def _amount(value: int | None) -> str:
 
 
 def _seconds(value: float | None) -> str:
-    return NOTHING if value is None else milliseconds(1e3 * value)
+    return NOTHING if value is None else duration(1e3 * value)
 
 
 def numbers(row: Row) -> str:
@@ -75,9 +75,9 @@ def numbers(row: Row) -> str:
 COLUMNS = (
     Column("cold", 7, lambda row: _seconds(row.cold_compile_s)),
     Column("warm", 6, lambda row: _seconds(row.warm_compile_s)),
-    Column("median", 9, _of_latency(lambda found: milliseconds(found.median))),
-    Column("± std", 5, _of_latency(lambda found: f"± {milliseconds(found.std)}")),
-    Column("p95", 0, _of_latency(lambda found: milliseconds(found.p95))),
+    Column("median", 9, _of_latency(lambda found: duration(found.median))),
+    Column("± std", 5, _of_latency(lambda found: f"± {duration(found.std)}")),
+    Column("p95", 0, _of_latency(lambda found: duration(found.p95))),
     Column("speed-up", 8, lambda row: f"{row.speedup:.2f} x" if row.speedup else NOTHING),
     Column("peak", 4, lambda row: size(row.peak_bytes) if row.peak_bytes is not None else NOTHING),
     Column("graphs", 1, lambda row: _amount(row.graphs)),
@@ -231,7 +231,7 @@ def style_of(found: Change) -> str:
 
 def changed(found: Change) -> str:
     """ "faster: 1.2 ms to 0.9 ms, since 20 Nov 15:02"."""
-    was, now = (milliseconds(row.latency_ms.median) for row in (found.before, found.now) if row.latency_ms)
+    was, now = (duration(row.latency_ms.median) for row in (found.before, found.now) if row.latency_ms)
     said = "no difference beyond the noise" if found.direction == "same" else found.direction
     also = f"; also changed: {', '.join(found.what)}" if found.what else ""
     p = f"p {found.p:.2g}" if found.p >= _LEAST_P else f"p < {_LEAST_P:g}"
