@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from idbg.bench.change import Change, change, mann_whitney
+from idbg.bench.change import SpeedChange, change, mann_whitney
 from idbg.schema.bench import Latency, Machine, Row
 
 
@@ -14,7 +14,7 @@ def row(center: float, spread: float = 0.02, seed: int = 0, n: int = 50, **other
     return Row(program="a.py", backend="eager", latency_ms=Latency.of(samples, 1, 10, True), **others)  # type: ignore[arg-type]
 
 
-def found(now: Row, before: Row) -> Change:
+def found(now: Row, before: Row) -> SpeedChange:
     changed = change(now, before)
     assert changed is not None
     return changed

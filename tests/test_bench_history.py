@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from idbg.bench import history as history_module
-from idbg.bench.history import History
-from idbg.schema.bench import Backend, BenchCase, Latency, Row
+from idbg.bench.history import BenchHistory
+from idbg.schema.bench import BenchBackend, BenchCase, Latency, Row
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Program
 
-CASE = BenchCase(program=Program("a.py"), backend=Backend("eager"))
+CASE = BenchCase(program=Program("a.py"), backend=BenchBackend("eager"))
 
 
 def row(file: str = "/a.py", backend: str = "eager", median: float = 1.0, **others: object) -> Row:
@@ -23,15 +23,15 @@ def row(file: str = "/a.py", backend: str = "eager", median: float = 1.0, **othe
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> History:
-    return History(tmp_path / "of" / "mine" / "bench.sqlite")
+def history(tmp_path: Path) -> BenchHistory:
+    return BenchHistory(tmp_path / "of" / "mine" / "bench.sqlite")
 
 
-def test_what_is_kept_comes_back_as_it_was(history: History) -> None:
+def test_what_is_kept_comes_back_as_it_was(history: BenchHistory) -> None:
     suite = history.begin([CASE], "nightly")
     kept = row(cold_compile_s=3.5, caveats=("noisy",), diff="passed")
     history.add(suite, kept)
-    again = History(history.path)
+    again = BenchHistory(history.path)
     assert again.rows(suite) == [kept]
     (found,) = again.suites()
     assert (found.name, found.plan, found.done) == ("nightly", [CASE], False)
@@ -39,7 +39,7 @@ def test_what_is_kept_comes_back_as_it_was(history: History) -> None:
     assert history.suites()[0].done
 
 
-def test_the_one_before_is_of_the_same_program_backend_and_size(history: History) -> None:
+def test_the_one_before_is_of_the_same_program_backend_and_size(history: BenchHistory) -> None:
     first, second = history.begin([CASE]), history.begin([CASE])
     history.add(first, row(median=2.0))
     history.add(first, row(median=0.0, status="failed"))
@@ -53,9 +53,9 @@ def test_the_one_before_is_of_the_same_program_backend_and_size(history: History
     assert [each.latency_ms and each.latency_ms.median for each in history.of_program("/b/a.py")] == [5.0]
 
 
-def test_several_may_write_at_once(history: History) -> None:
+def test_several_may_write_at_once(history: BenchHistory) -> None:
     def write() -> None:
-        mine = History(history.path)
+        mine = BenchHistory(history.path)
         suite = mine.begin([CASE])
         for _ in range(20):
             mine.add(suite, row())
@@ -74,7 +74,7 @@ def test_several_may_write_at_once(history: History) -> None:
 def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "bench.sqlite"
     if damage == "torn":
-        whole = History(path)
+        whole = BenchHistory(path)
         suite = whole.begin([CASE])
         for _ in range(200):
             whole.add(suite, row())
@@ -86,7 +86,7 @@ def test_a_broken_database_is_moved_aside_and_said_so(tmp_path: Path, damage: st
     else:
         path.write_bytes(b"this was never a database" * 100)
     before = path.read_bytes()
-    anew = History(path)
+    anew = BenchHistory(path)
     (note,) = anew.notes
     (aside,) = (found for found in tmp_path.glob("bench.sqlite.broken-*") if not found.name.endswith(("-wal", "-shm")))
     assert str(aside) in note and aside.read_bytes() == before
@@ -100,13 +100,13 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     other.close()
     before = path.read_bytes()
     with pytest.raises(OutputError, match="another program's database"):
-        History(path)
+        BenchHistory(path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 
 def test_rows_in_the_log_of_a_broken_database_are_moved_with_it(tmp_path: Path) -> None:
     path = tmp_path / "bench.sqlite"
-    History(path).close()
+    BenchHistory(path).close()
     killed = (
         "import os, sys; from pathlib import Path; from idbg.bench.history import History\n"
         f"history = History(Path({str(path)!r})); history.begin([]); os._exit(9)"
@@ -115,16 +115,16 @@ def test_rows_in_the_log_of_a_broken_database_are_moved_with_it(tmp_path: Path) 
     log = path.with_name(path.name + "-wal").read_bytes()
     assert log
     path.write_bytes(b"\xff" * path.stat().st_size)
-    assert History(path).notes
+    assert BenchHistory(path).notes
     (kept,) = tmp_path.glob("bench.sqlite.broken-*-wal")
     assert kept.read_bytes() == log
 
 
 def test_a_database_that_another_holds_is_said_so_in_a_sentence(
-    history: History, monkeypatch: pytest.MonkeyPatch
+    history: BenchHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history_module, "WAIT_SECONDS", 0.1)
-    impatient = History(history.path)
+    impatient = BenchHistory(history.path)
     other = sqlite3.connect(history.path)
     other.execute("begin exclusive")
     with pytest.raises(OutputError, match=r"cannot use the database .*bench.sqlite: database is locked") as caught:
@@ -137,4 +137,4 @@ def test_a_database_that_another_holds_is_said_so_in_a_sentence(
 def test_a_folder_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot use the database"):
-        History(tmp_path / "file" / "bench.sqlite")
+        BenchHistory(tmp_path / "file" / "bench.sqlite")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from idbg.bench import plan
-from idbg.schema.bench import Backend, BenchCase
+from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
 
@@ -13,7 +13,7 @@ from idbg.schema.programs import Program
 def test_eager_comes_first_and_nothing_twice() -> None:
     found = plan.backends(["inductor", "mock", "eager", "inductor", "inductor:max-autotune", "inductor:default"])
     assert [str(backend) for backend in found] == ["eager", "inductor", "mock", "inductor:max-autotune"]
-    assert plan.backends([]) == [Backend("eager"), Backend("inductor")]
+    assert plan.backends([]) == [BenchBackend("eager"), BenchBackend("inductor")]
 
 
 def test_a_mode_that_there_is_not_is_refused() -> None:
@@ -46,7 +46,7 @@ def test_the_examples_of_the_issue_are_models() -> None:
 
 def test_rows_go_program_by_program_with_the_same_settings() -> None:
     one, two = Program("a.py"), Program("b.py")
-    like = BenchCase(program=one, backend=Backend(""), runs=7, dtype="bfloat16")
+    like = BenchCase(program=one, backend=BenchBackend(""), runs=7, dtype="bfloat16")
     found = plan.cases([one, two], plan.backends([]), like)
     assert [(each.program.path, str(each.backend)) for each in found] == [
         ("a.py", "eager"),

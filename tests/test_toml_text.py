@@ -44,7 +44,7 @@ KEYS = [place for place in toml_text.places(TEXT) if place.key]
 
 
 @pytest.mark.parametrize("place", KEYS, ids=lambda place: place.key)
-def test_a_replaced_value_changes_nothing_else(place: toml_text.Place) -> None:
+def test_a_replaced_value_changes_nothing_else(place: toml_text.TomlPlace) -> None:
     table = tomllib.loads(toml_text.replaced(TEXT, place, "42"))
     for name in filter(None, place.table.split(".")):
         table = table[name][place.number] if isinstance(table[name], list) else table[name]

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from idbg.format.glyphs import MARKS
-from idbg.schema.bench import EAGER, Backend, BenchCase, file_of
+from idbg.schema.bench import EAGER, BenchBackend, BenchCase, file_of
 from idbg.schema.errors import IdbgError
 from idbg_tui.actions.diff import DiffActions
 from idbg_tui.messages import BenchAsked, Flash
@@ -68,7 +68,7 @@ class BenchActions(DiffActions):
             asked = plan.backends(self.state.bench.backends(target))
             like = BenchCase(
                 program=program,
-                backend=Backend(EAGER),
+                backend=BenchBackend(EAGER),
                 device=target.device,
                 rules=target.rules,
                 options=target.options,
@@ -95,7 +95,7 @@ class BenchActions(DiffActions):
         target = self.session.target
         case = BenchCase(
             program=self.session.program,
-            backend=Backend(target.backend),
+            backend=BenchBackend(target.backend),
             device=target.device,
             options=target.options,
             options_for=target.options_for,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from idbg.bench.change import Change, change
+from idbg.bench.change import SpeedChange, change
 from idbg.schema.bench import EAGER, Row
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure, Target
@@ -21,10 +21,10 @@ class Past:
     """
 
     rows: Sequence[Row] | None = None
-    changes: dict[Key, Change | None] = field(default_factory=dict)  # of every row that was compared
+    changes: dict[Key, SpeedChange | None] = field(default_factory=dict)  # of every row that was compared
     problem: str = ""
 
-    def change_of(self, row: Row) -> Change | None:
+    def change_of(self, row: Row) -> SpeedChange | None:
         return self.changes.get(key(row))
 
 
@@ -57,13 +57,16 @@ def read(file: str, rows: Sequence[Row]) -> Past:
 
     Where there is no database none is made.
     """
-    from idbg.bench.history import History, default_path  # not before it is asked for: the paint would wait for sqlite3
+    from idbg.bench.history import (  # not before it is asked for: the paint would wait for sqlite3
+        BenchHistory,
+        default_path,
+    )
 
     known: Sequence[Row] = ()
     notes: list[str] = []
     if default_path().exists():
         try:
-            history = History(default_path())
+            history = BenchHistory(default_path())
             try:
                 known, notes = history.of_program(file), history.notes
             finally:
@@ -73,7 +76,7 @@ def read(file: str, rows: Sequence[Row]) -> Past:
     return Past(known, changes(rows, [*known, *rows]), "; ".join(notes))
 
 
-def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, Change | None]:
+def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, SpeedChange | None]:
     """Each row against the last good one of the same that is older, if there is one."""
     found = {}
     for row in latest(rows):

@@ -3,12 +3,12 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from idbg.constraints import Change, Checker, Constraint, Findings
+from idbg.constraints import Checker, Constraint, Findings, FindingsChange
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.violations import SEVERITIES, Severity
 from idbg_tui.state.costs import AT_ONCE
 
-NO_CHANGE = Change(appeared=[], went=[])
+NO_CHANGE = FindingsChange(appeared=[], went=[])
 
 
 class Verdicts:
@@ -22,7 +22,7 @@ class Verdicts:
         self._before: tuple[Constraint, ...] | None = None
         self._checkers: dict[GraphId, Checker] = {}
         self._findings: dict[GraphId, Findings] = {}
-        self._changes: dict[GraphId, Change] = {}
+        self._changes: dict[GraphId, FindingsChange] = {}
         self._weighed: dict[GraphId, Graph] = {}
 
     def late(self, graph: Graph) -> list[Constraint]:
@@ -56,7 +56,7 @@ class Verdicts:
             self._findings[graph.id] = checker.check(self._asked(graph, self.rules))
         return self._findings[graph.id]
 
-    def change(self, graph: Graph) -> Change:
+    def change(self, graph: Graph) -> FindingsChange:
         """What appeared and went with the last edit of the rules; the same for the graph that a recompile brings."""
         if self._before is None:
             return NO_CHANGE

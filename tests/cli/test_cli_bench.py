@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idbg import cli
-from idbg.bench.history import History
+from idbg.bench.history import BenchHistory
 
 GOOD = """
 import torch
@@ -127,7 +127,7 @@ def test_an_interrupted_suite_keeps_its_rows_and_goes_on(folder: Path, capsys: p
     assert not _running("slow.py")
     (folder / "slow.py").write_text(GOOD)
     assert bench("--resume", "--json") == 0
-    history = History(folder / "kept.sqlite")
+    history = BenchHistory(folder / "kept.sqlite")
     assert [row.program for row in history.rows(1)] == ["model.py", "slow.py"] and history.suites()[0].done
     assert cli.main(["bench", "--resume", "--database", "kept.sqlite"]) == 2
 

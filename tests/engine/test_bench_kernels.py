@@ -14,9 +14,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg.analysis.output_code import read_output_code
 from idbg.engine.bench.kernels import time_kernels
-from idbg.engine.bench.launches import Launched, launches
+from idbg.engine.bench.launches import LaunchSite, launches
 from idbg.engine.bench.peaks import BUSY, peaks, place, unmeasured
-from idbg.engine.bench.work import Look
+from idbg.engine.bench.work import WorkProbe
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
 from idbg.engine.kerneldiff.kernels.watch import output_code
@@ -285,13 +285,13 @@ def test_launches_on_a_gpu_are_found_and_made_by_way_of_us():
     assert f"buf2 = {AROUND}(7, torch.ops.aten.sort.stable, buf1, stable=False)" in text
 
 
-def looked_at(*nodes: tuple[str, ...]) -> Look:
+def looked_at(*nodes: tuple[str, ...]) -> WorkProbe:
     """At Triton kernels that stand for these nodes, each launched once with three tensors."""
     x = torch.randn(8, 8)
     gm = make_fx(lambda x, w: torch.mm(x, w).sin(), tracing_mode="fake")(x, x)
     graph = comparing.InductorGraph(gm, "inference", (), (), {}, None, False)
     kernel = Kernel(frame="0/0", part="inference", name="triton_", language="triton", source=TRITON)
-    look = Look([Launched("0/0", graph, Launch("triton_", "", 1, each, ()), kernel) for each in nodes])
+    look = WorkProbe([LaunchSite("0/0", graph, Launch("triton_", "", 1, each, ()), kernel) for each in nodes])
     for number in range(len(nodes)):
         look(number, lambda *args, stream: None, x.clone(), x.bfloat16(), torch.randn(8, 1).expand(8, 8), 64, stream=0)
     return look

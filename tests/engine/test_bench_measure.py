@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from idbg.engine.bench import busy, measure, memory, sizes
 from idbg.engine.bench.latency import latency, resolution, settle
 from idbg.engine.program.load import Workload
-from idbg.schema.bench import Backend, BenchCase
+from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
 
@@ -99,7 +99,7 @@ def test_the_modes_options_then_those_asked_for_reach_inductor(monkeypatch: pyte
     monkeypatch.setattr(torch, "compile", compile)
     asked = BenchCase(
         program=Program("m.py"),
-        backend=Backend("inductor", "max-autotune-no-cudagraphs"),
+        backend=BenchBackend("inductor", "max-autotune-no-cudagraphs"),
         options={"coordinate_descent_tuning": False, "epilogue_fusion": False},
         dynamic=True,
     )

@@ -10,7 +10,7 @@ from idbg.bench import process, runner
 from idbg.bench.steps import PLANS, Step
 from idbg.config import places
 from idbg.engine.bench import peaks
-from idbg.schema.bench import Backend, BenchCase, Failed, Task, Timed
+from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task, Timed
 from idbg.schema.programs import Program
 
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"
@@ -20,7 +20,7 @@ TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (
 def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchCase:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "tiny.py").write_text(TINY)
-    return BenchCase(program=Program("tiny.py", cwd=str(tmp_path)), backend=Backend("inductor"), runs=5)
+    return BenchCase(program=Program("tiny.py", cwd=str(tmp_path)), backend=BenchBackend("inductor"), runs=5)
 
 
 def test_the_steps_of_timing_kernels(case: BenchCase) -> None:

@@ -13,7 +13,7 @@ from torch._dynamo.backends import registry
 from idbg.engine.bench import measure
 from idbg.engine.failures import fallbacks
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.schema.bench import Backend, BenchCase, Failed
+from idbg.schema.bench import BenchBackend, BenchCase, Failed
 from idbg.schema.programs import Program
 
 SHY = """
@@ -82,5 +82,5 @@ def test_a_benchmark_measures_nothing(tmp_path: Path, task: measure.Task) -> Non
     path.write_text(
         "import torch\nmodel = torch.nn.Linear(4, 2)\n\ndef program():\n    return model, (torch.ones(3, 4),)\n"
     )
-    answer = measure.answer(BenchCase(program=Program(str(path), cwd=str(tmp_path)), backend=Backend("shy")), task)
+    answer = measure.answer(BenchCase(program=Program(str(path), cwd=str(tmp_path)), backend=BenchBackend("shy")), task)
     assert isinstance(answer, Failed) and answer.failure.type == "Fallback"

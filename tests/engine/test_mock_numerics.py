@@ -10,7 +10,7 @@ from torch.nn import functional
 
 import idbg
 from idbg.accelerators.numerics import ACCUMULATES, Numerics
-from idbg.engine.backends.rounding import Rounding
+from idbg.engine.backends.rounding import HardwareRounding
 
 RULES = '[[rules]]\nkind = "dtype"\nallowed = ["f16", "bf16", "f32", "f64", "i64", "bool"]\n'
 
@@ -18,7 +18,7 @@ RULES = '[[rules]]\nkind = "dtype"\nallowed = ["f16", "bf16", "f32", "f64", "i64
 def rounded(values: list[float] | Tensor, compute: str, dtype: torch.dtype = torch.float32, **keys: object) -> Tensor:
     numerics = Numerics(compute=compute, **keys)  # type: ignore[arg-type]
     tensor = values if isinstance(values, Tensor) else torch.tensor(values, dtype=dtype)
-    return Rounding(numerics).operand(tensor)
+    return HardwareRounding(numerics).operand(tensor)
 
 
 def mocked(tmp_path: Path, table: str, *, strict: bool = True) -> object:
@@ -51,7 +51,7 @@ class TestRounding:
         wanted = [1, 1 + 2**-9, 1 + 2**-10, -1 - 2**-10, float("inf"), float("inf"), float("nan")]
         same(rounded(given, "tf32"), wanted)
         same(rounded([1 + 2**-11 + 2**-40, 1e-50], "tf32", torch.float64), torch.tensor([1 + 2**-10, 0.0]).double())
-        same(Rounding(Numerics(compute="tf32")).value(torch.tensor([1 + 2**-11])), [1 + 2**-11])
+        same(HardwareRounding(Numerics(compute="tf32")).value(torch.tensor([1 + 2**-11])), [1 + 2**-11])
 
     def test_fp8_e4m3_saturates_at_448(self) -> None:
         given = [448, 460, 1e9, -float("inf"), float("nan"), 17, 19, 2**-9, 2**-10, -(2**-11)]
@@ -80,7 +80,7 @@ class TestRounding:
         same(rounded([2**-130, -1.0], "fp32", flush_denormals=True), [0, -1])
         same(rounded([2**-7, 2**-6], "fp8", scale=1.0, flush_denormals=True), [0, 2**-6])
         kept = torch.tensor([-(2**-130), 1 + 2**-11])
-        same(Rounding(Numerics(compute="tf32", flush_denormals=True)).value(kept), [-0.0, 1 + 2**-11])
+        same(HardwareRounding(Numerics(compute="tf32", flush_denormals=True)).value(kept), [-0.0, 1 + 2**-11])
 
     def test_a_float64_value_is_rounded_once(self) -> None:
         # through float32 it would become 1 + 2^-8, a tie, and go down

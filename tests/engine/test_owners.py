@@ -10,16 +10,16 @@ import torch
 
 from idbg.engine.failures import owners
 from idbg.engine.failures.describe import failure_of
-from idbg.engine.failures.owners import Home
+from idbg.engine.failures.owners import BackendHome
 from idbg.schema.programs import Failure, Program
 
 HERE = str(Path(__file__))
 
 
-def raised(compiled: Callable[..., object], *args: object, home: Home | None = None) -> Failure:
+def raised(compiled: Callable[..., object], *args: object, home: BackendHome | None = None) -> Failure:
     torch._dynamo.reset()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("idbg.engine.failures.describe.home_of", lambda backend: home or Home())
+        patch.setattr("idbg.engine.failures.describe.home_of", lambda backend: home or BackendHome())
         try:
             compiled(*args)
         except Exception as error:
@@ -116,7 +116,7 @@ def test_a_fake_that_refuses_what_the_op_takes_is_torchs(monkeypatch: pytest.Mon
         def model(x: torch.Tensor) -> torch.Tensor:
             return torch.ops.idbg_owners.twice(x)
 
-        def refuses(file: str, home: Home) -> tuple[str, str]:
+        def refuses(file: str, home: BackendHome) -> tuple[str, str]:
             return "torch", ""  # as if this file were torch's
 
         library._register_fake("twice", _refusing)
@@ -166,7 +166,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
 
 @pytest.mark.parametrize("entry", ["compile", "run", "through_torch"])
 def test_what_a_backends_package_raises_is_the_backends(package: object, entry: str) -> None:
-    home = Home("far", (f"{Path(package.__file__).parent}/",))
+    home = BackendHome("far", (f"{Path(package.__file__).parent}/",))
     failure = raised(torch.compile(lambda x: x + 1, backend=getattr(package, entry)), torch.ones(3), home=home)
     assert failure.kind == "backend", failure
     assert "idbg_far_backend, the package of the backend far" in failure.hint
@@ -192,6 +192,6 @@ def test_what_goes_wrong_as_a_graph_runs_is_the_programs() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # what OpenVINO does as it is imported
 def test_homes_are_those_of_foreign_backends_alone() -> None:
-    assert owners.home_of("inductor") == owners.home_of("aot") == owners.home_of("aot_eager") == Home()
+    assert owners.home_of("inductor") == owners.home_of("aot") == owners.home_of("aot_eager") == BackendHome()
     openvino = pytest.importorskip("openvino")
-    assert owners.home_of("openvino") == Home("openvino", (f"{Path(openvino.__file__).parent}/",), "openvino")
+    assert owners.home_of("openvino") == BackendHome("openvino", (f"{Path(openvino.__file__).parent}/",), "openvino")

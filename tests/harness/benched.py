@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from idbg.bench.history import History, default_path
+from idbg.bench.history import BenchHistory, default_path
 from idbg.reports import bench_plots
 from idbg.reports.bench_plots import Chart
 from idbg.schema import events
@@ -34,7 +34,7 @@ def scaled(row: Row, times: float, days: float = 1.0) -> Row:
 
 
 def keep(*measured: Row) -> None:
-    history = History(default_path())
+    history = BenchHistory(default_path())
     suite = history.begin([])
     for row in measured:
         history.add(suite, row)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from idbg.bench.plan import cases
 from idbg.config.arguments import parse_program
-from idbg.schema.bench import Backend, BenchCase
+from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Target
 from idbg.session.session import Session
@@ -39,8 +39,8 @@ def record(name: str) -> None:
             if compared:
                 session.map_errors('out["late"]', (1,))
             if benched:
-                like = BenchCase(program=program, backend=Backend(""), runs=RUNS, rules=session.target.rules)
-                asked = cases([program], [Backend(each) for each in MEASURED], like)
+                like = BenchCase(program=program, backend=BenchBackend(""), runs=RUNS, rules=session.target.rules)
+                asked = cases([program], [BenchBackend(each) for each in MEASURED], like)
                 session.bench(asked, Path(folder, "rows.sqlite"))
             assert session.wait(600)
             text = (session.folder / "events.jsonl").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from idbg.accelerators import model
 from idbg.analysis.partition import partition
-from idbg.checking.check import Check, Named, check, named, presets
+from idbg.checking.check import Check, NamedAccelerator, check, named, presets
 from idbg.constraints import check as check_graph
 from idbg.reports import check_json, check_text
 from idbg.reports.cost_text import cost_lines
@@ -39,8 +39,8 @@ def recorded(name: str) -> Run:
     return run
 
 
-def rules(name: str, text: str) -> Named:
-    return Named(name, model.parse(text), ())
+def rules(name: str, text: str) -> NamedAccelerator:
+    return NamedAccelerator(name, model.parse(text), ())
 
 
 def checked(*texts: str, run: Run | None = None, level: str = "aten") -> Check:

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from idbg.bench.history import History, default_path
+from idbg.bench.history import BenchHistory, default_path
 from idbg.config.settings import Settings
 from idbg.schema import events
-from idbg.schema.bench import Backend, BenchCase
+from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure, Program, Target
 from idbg.session.session import Session
@@ -75,7 +75,11 @@ async def test_one_key_measures_on_eager_inductor_and_the_targets_backend(tmp_pa
     async with measuring() as (app, session, pilot):
         await pilot.press("B")
         await pilot.pause()
-        assert [case.backend for case in session.asked] == [Backend("eager"), Backend("inductor"), Backend("aot")]
+        assert [case.backend for case in session.asked] == [
+            BenchBackend("eager"),
+            BenchBackend("inductor"),
+            BenchBackend("aot"),
+        ]
         for case in session.asked:
             assert (case.device, case.options, case.rules) == ("cpu", STRICT.options, STRICT.rules)
             assert case.program is session.program
@@ -244,7 +248,7 @@ async def test_a_program_is_really_measured(tmp_path: Path) -> None:
             (row,) = app.state.history.rows
             assert row.status == "ok" and row.latency_ms is not None
             assert any(line.startswith((" ✔ eager", " ⚠ eager")) for line in texts(app, 6))
-    assert History(default_path()).of_program(str(model)) == [row]
+    assert BenchHistory(default_path()).of_program(str(model)) == [row]
 
 
 # ---------------------------------------------------------------- what changed

@@ -1,7 +1,7 @@
 """Does the log get the beginning and the end of what a program prints, and no more than it can keep?"""
 
 from idbg.schema.events import Noted, OutputWritten
-from idbg.worker.output import HEAD_LIMIT, TAIL_LIMIT, Output
+from idbg.worker.output import HEAD_LIMIT, TAIL_LIMIT, ChildOutput
 
 
 def printed(*events: Noted | OutputWritten) -> str:
@@ -9,7 +9,7 @@ def printed(*events: Noted | OutputWritten) -> str:
 
 
 def test_a_run_that_prints_too_much_keeps_its_beginning_and_its_end_and_says_what_is_gone() -> None:
-    output = Output()
+    output = ChildOutput()
     output.restart(3)
     lines = [f"line {number}\n".encode() for number in range(400_000)]
     for line in lines:
@@ -25,14 +25,14 @@ def test_a_run_that_prints_too_much_keeps_its_beginning_and_its_end_and_says_wha
 
 
 def test_what_fits_into_both_is_whole_and_nothing_is_said() -> None:
-    output = Output()
+    output = ChildOutput()
     text = "é" * ((HEAD_LIMIT + TAIL_LIMIT) // 2 - 1) + "!"
     output.feed("stdout", b"x" + text.encode())  # the limit falls into the middle of a character
     assert printed(*output.take(), *output.rest()) == "x" + text
 
 
 def test_the_end_does_not_begin_with_half_a_character() -> None:
-    output = Output()
+    output = ChildOutput()
     for _ in range(3):
         output.feed("stderr", ("é" * 333_333).encode() + b".")
     output.take()
@@ -40,7 +40,7 @@ def test_the_end_does_not_begin_with_half_a_character() -> None:
 
 
 def test_the_next_run_begins_with_all_its_room() -> None:
-    output = Output()
+    output = ChildOutput()
     output.feed("stdout", b"x" * 3_000_000)
     output.take()
     output.restart(2)

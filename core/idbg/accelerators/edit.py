@@ -10,11 +10,11 @@ from collections.abc import Callable
 import msgspec
 
 from idbg.accelerators import toml_text
-from idbg.accelerators.toml_text import Place
+from idbg.accelerators.toml_text import TomlPlace
 from idbg.constraints import Constraint
 from idbg.schema.errors import AcceleratorError
 
-_Edit = Callable[[str, Place, object], str]
+_Edit = Callable[[str, TomlPlace, object], str]
 
 
 def count(text: str) -> int:
@@ -63,7 +63,7 @@ def apply(text: str, number: int, before: Constraint, after: Constraint) -> str:
     return text
 
 
-def _places(text: str, number: int) -> list[Place]:
+def _places(text: str, number: int) -> list[TomlPlace]:
     """The header of a rule, then its keys."""
     places = [place for place in toml_text.places(text) if (place.table, place.number) == ("rules", number)]
     if not places:
@@ -94,18 +94,18 @@ def _says(text: str, wanted: object) -> bool:
 
 
 def _with_line(key: str) -> _Edit:
-    def edit(text: str, after: Place, value: object) -> str:
+    def edit(text: str, after: TomlPlace, value: object) -> str:
         end = text.find("\n", after.end) if "\n" in text[after.end :] else len(text)
         return f"{text[:end]}\n{key} = {toml_text.spelled(value)}{text[end:]}"
 
     return edit
 
 
-def _with_value(text: str, place: Place, value: object) -> str:
+def _with_value(text: str, place: TomlPlace, value: object) -> str:
     return toml_text.replaced(text, place, toml_text.spelled(value))
 
 
-def _with_items(text: str, place: Place, value: object) -> str:
+def _with_items(text: str, place: TomlPlace, value: object) -> str:
     """The text with the value in place of the old one; of a list of strings, only what comes and goes is touched."""
     tokens = toml_text.tokens(text[place.start : place.end])
     strings = [at for at, token in enumerate(tokens) if token[0] in "\"'"]

@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 
 
-class Place(NamedTuple):
+class TomlPlace(NamedTuple):
     """A key (or, with key "", a table's header): its 1-based line, and for a key the span of its value in the text.
 
     `number` counts the tables of that name: 0 for the first `[[rules]]`, 1 for the second.
@@ -51,18 +51,18 @@ def syntax_error(error: ValueError, text: str) -> SyntaxErrorAt:
     return SyntaxErrorAt(message, min(int(line[1]), last) if line else last)
 
 
-def places(text: str) -> Iterator[Place]:
+def places(text: str) -> Iterator[TomlPlace]:
     """Every header and key of a text that tomllib takes, in order; inline tables are one value."""
     table, seen, position, line = "", {"": 0}, 0, 1
     while position < len(text):
         after = text.find("\n", position) + 1 or len(text)
         if key := _KEY.match(text, position):
             end, after = _value_end(text, key.end())
-            yield Place(table, seen[table], _name(key[1]), line, key.end(), end)
+            yield TomlPlace(table, seen[table], _name(key[1]), line, key.end(), end)
         elif header := _HEADER.match(text, position):
             table = _name(header[1])
             seen[table] = seen.get(table, -1) + 1
-            yield Place(table, seen[table], "", line, header.end(), header.end())
+            yield TomlPlace(table, seen[table], "", line, header.end(), header.end())
         line += text.count("\n", position, after)
         position = after
 
@@ -94,7 +94,7 @@ def spelled(value: object) -> str:
     raise TypeError(f"TOML has no spelling for {type(value).__name__}")
 
 
-def replaced(text: str, place: Place, value: str) -> str:
+def replaced(text: str, place: TomlPlace, value: str) -> str:
     """The text with another value at this place; a comment behind it stays in its column if it can."""
     head, tail = text[: place.start] + value, text[place.end :]
     gap = len(tail) - len(tail.lstrip(" "))

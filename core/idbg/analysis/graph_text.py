@@ -57,7 +57,7 @@ _ROLES: tuple[tuple[str, Role], ...] = (
 )
 
 
-class Place(NamedTuple):
+class UserLine(NamedTuple):
     file: str = ""
     line: int = 0
     code: str = ""
@@ -140,23 +140,23 @@ def _classes(body: list[ast.stmt]) -> Iterator[tuple[str, _Class]]:
                     yield statement.name, _Class(inner, dict(_classes(statement.body)))
 
 
-def _places(text: str) -> Iterator[tuple[int, Place]]:
+def _places(text: str) -> Iterator[tuple[int, UserLine]]:
     for number, line in enumerate(text.splitlines(), 1):
         if match := _PLACE.search(line):
-            yield number, Place(match[1], int(match[2]), match[3].strip())
+            yield number, UserLine(match[1], int(match[2]), match[3].strip())
         elif _NO_PLACE.search(line):
-            yield number, Place()
+            yield number, UserLine()
 
 
-def _place_above(places: list[tuple[int, Place]], line: int) -> Place:
+def _place_above(places: list[tuple[int, UserLine]], line: int) -> UserLine:
     position = bisect_left(places, line, key=lambda place: place[0])
-    return places[position - 1][1] if position else Place()
+    return places[position - 1][1] if position else UserLine()
 
 
 class _Text(NamedTuple):
     """What the readers of one text share."""
 
-    places: list[tuple[int, Place]]
+    places: list[tuple[int, UserLine]]
     lines: list[str]
     symbols: Mapping[str, Sym]
 
@@ -203,7 +203,7 @@ class _Reader:
         found = tensor_of(annotation, self.text.symbols)
         return (found,) if found else ()
 
-    def statement(self, statement: ast.stmt, place: Place, line: str) -> None:
+    def statement(self, statement: ast.stmt, place: UserLine, line: str) -> None:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), value=None):
                 self.placeholder(name, _annotation(statement.annotation), line, statement.lineno)
@@ -232,7 +232,7 @@ class _Reader:
             name=name, op="placeholder", target=source, tensors=old.tensors, role=old.role, code_line=old.code_line
         )
 
-    def assign(self, name: str, value: ast.expr, annotation: str, place: Place) -> None:
+    def assign(self, name: str, value: ast.expr, annotation: str, place: UserLine) -> None:
         op, target, args = self.operation(value)
         if op == "get_attr" and target in self.inner:
             self.held(name, self.inner[target])

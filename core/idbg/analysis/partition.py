@@ -74,7 +74,7 @@ def partition(graph: Graph, fallback: Collection[str]) -> Partitions:
 
     A node inside a torch.cond takes its cond with it; names that are no call of the graph's change nothing.
     """
-    calls = _Calls(graph)
+    calls = _CallGraph(graph)
     depths = calls.depths(calls.named(fallback))
     order = sorted(set(depths) - {HOST}, reverse=True)
     sides = {HOST: HOST, **{depth: index for index, depth in enumerate(order)}}
@@ -100,7 +100,7 @@ def best_merge(
     hold back stays on the host until all are made. `now` is the partition with all of these on the host, if at hand;
     `asked` the changes that are tried, if not all.
     """
-    calls = _Calls(graph)
+    calls = _CallGraph(graph)
     held = {label: calls.named(names) for label, names in broken.items()}
     holders = Counter(place for places in held.values() for place in places)
     least = (now.count, now.bytes) if now else calls.cost(calls.depths(holders.keys()))
@@ -115,7 +115,7 @@ def best_merge(
     return best
 
 
-class _Calls:
+class _CallGraph:
     """A graph's calls as numbers: the `places` of calls in the graph, and by place those of the calls that it reads."""
 
     def __init__(self, graph: Graph) -> None:

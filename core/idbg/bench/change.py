@@ -18,7 +18,7 @@ LEAST = 0.05  # by so much the medians of two processes of one program were seen
 Direction = Literal["faster", "slower", "same"]
 
 
-class Change(msgspec.Struct, frozen=True):
+class SpeedChange(msgspec.Struct, frozen=True):
     """`ratio`: the new median over the old one. `p`: how likely as unlike samples are where nothing changed."""
 
     now: Row
@@ -36,12 +36,12 @@ class Change(msgspec.Struct, frozen=True):
         return "faster" if self.ratio < 1 else "slower"
 
 
-def change(now: Row, before: Row) -> Change | None:
+def change(now: Row, before: Row) -> SpeedChange | None:
     """None where one of them has no latency."""
     if now.latency_ms is None or before.latency_ms is None:
         return None
     p = mann_whitney(now.latency_ms.samples, before.latency_ms.samples)
-    return Change(now, before, now.latency_ms.median / before.latency_ms.median, p, tuple(_else(now, before)))
+    return SpeedChange(now, before, now.latency_ms.median / before.latency_ms.median, p, tuple(_else(now, before)))
 
 
 def _else(now: Row, before: Row) -> Iterator[str]:

@@ -44,7 +44,7 @@ class Suite(msgspec.Struct, frozen=True):
     done: bool
 
 
-class History:
+class BenchHistory:
     """The database at `path`. What cannot be read is moved aside, which `notes` say; nothing in it is lost.
 
     Raises OutputError where the folder cannot be written, or another process holds the database for too long.

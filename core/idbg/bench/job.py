@@ -15,7 +15,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
 
 if TYPE_CHECKING:
-    from idbg.bench.history import History
+    from idbg.bench.history import BenchHistory
 
 
 class BenchJob:
@@ -77,14 +77,14 @@ class BenchJob:
     def _measured(self) -> Failure | None:
         """Why not all rows are kept; None where they are."""
         # not before it is asked for: the first paint would wait for sqlite3
-        from idbg.bench.history import History, default_path
+        from idbg.bench.history import BenchHistory, default_path
         from idbg.bench.runner import rows
 
-        history: History | None = None
+        history: BenchHistory | None = None
         failure: Failure | None = None
         suite = 0
         try:
-            history = History(self._database or default_path())
+            history = BenchHistory(self._database or default_path())
             for note in history.notes:
                 self._emit(events.Noted(level="warning", text=note))
             suite = history.begin(self._cases)
@@ -110,7 +110,7 @@ class BenchJob:
         self._emit(events.BenchStepStarted(step=step.number, of=step.of, words=step.words))
 
 
-def _kept(history: "History", suite: int, row: Row) -> Failure | None:
+def _kept(history: "BenchHistory", suite: int, row: Row) -> Failure | None:
     try:
         history.add(suite, row)
     except IdbgError as error:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import idbg
 from idbg.config.arguments import parse_program
-from idbg.schema.bench import EAGER, Backend, BenchCase
+from idbg.schema.bench import EAGER, BenchBackend, BenchCase
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.programs import Program
 
@@ -16,17 +16,17 @@ DEFAULT_BACKENDS = (EAGER, "inductor")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-def backends(named: Sequence[str]) -> list[Backend]:
+def backends(named: Sequence[str]) -> list[BenchBackend]:
     """Each once, eager first: the others' speed-up is over it. Raises BadInput for a mode that torch does not have."""
     found = dict.fromkeys(_backend(text) for text in named or DEFAULT_BACKENDS)
     return sorted(found, key=lambda backend: backend.name != EAGER)
 
 
-def _backend(text: str) -> Backend:
+def _backend(text: str) -> BenchBackend:
     name, colon, mode = text.partition(":")
     if colon and mode not in MODES:
         raise BadInput(f"torch.compile has no mode {mode!r}", hint=f"write {name}:MODE, one of {', '.join(MODES)}")
-    return Backend(name, "" if mode == "default" else mode)
+    return BenchBackend(name, "" if mode == "default" else mode)
 
 
 def examples() -> Path:
@@ -76,6 +76,6 @@ def _short(path: Path, cwd: str) -> str:
     return str(full.relative_to(cwd) if full.is_relative_to(cwd) else full)
 
 
-def cases(programs: Sequence[Program], backends: Sequence[Backend], like: BenchCase) -> list[BenchCase]:
+def cases(programs: Sequence[Program], backends: Sequence[BenchBackend], like: BenchCase) -> list[BenchCase]:
     """Every program on every backend, one program after another, with the settings of `like`."""
     return [replace(like, program=program, backend=backend) for program in programs for backend in backends]

@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 
 from idbg.bench.steps import Step
-from idbg.schema.bench import Answer, BenchCase, Failed, Task
+from idbg.schema.bench import BenchCase, Failed, Task, TaskResult
 from idbg.schema.programs import Failure
 from idbg.worker.child import Child
 
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")
 KEPT = 4_000  # characters of what the process printed, for the reason of a failure
 POLL_SECONDS = 0.2
-_DECODER: msgspec.json.Decoder[Answer | Step] = msgspec.json.Decoder(Answer | Step)
+_DECODER: msgspec.json.Decoder[TaskResult | Step] = msgspec.json.Decoder(TaskResult | Step)
 
 
 def measured(
@@ -27,7 +27,7 @@ def measured(
     seconds: float,
     stopped: Callable[[], bool] = lambda: False,
     stepped: Callable[[Step], None] = lambda _: None,
-) -> Answer:
+) -> TaskResult:
     """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it; `stepped` hears of
     each step as it begins."""
     child = Child((*COMMAND, task, msgspec.json.encode(case).decode()), _environment(cache), doomed=cache)
@@ -55,14 +55,14 @@ def _answers(
     deadline: float,
     stopped: Callable[[], bool],
     stepped: Callable[[Step], None],
-) -> list[Answer] | None:
+) -> list[TaskResult] | None:
     """What it answered until it ended; None where it did not end in time."""
 
     def keep(chunk: bytes) -> None:
         printed[:] = (printed + chunk)[-KEPT:]
 
-    def answered(lines: list[bytes]) -> list[Answer]:
-        found: list[Answer] = []
+    def answered(lines: list[bytes]) -> list[TaskResult]:
+        found: list[TaskResult] = []
         for line in lines:
             if isinstance(told := _DECODER.decode(line), Step):
                 stepped(told)
@@ -70,7 +70,7 @@ def _answers(
                 found.append(told)
         return found
 
-    answers: list[Answer] = []
+    answers: list[TaskResult] = []
     with selectors.DefaultSelector() as selector:
         for fd in (child.stdout, child.stderr):
             selector.register(fd, selectors.EVENT_READ, partial(child.drain, fd, keep))

@@ -16,7 +16,6 @@ from idbg.bench.steps import Step
 from idbg.schema.bench import (
     EAGER,
     SECONDS,
-    Answer,
     BenchCase,
     Checked,
     Failed,
@@ -24,6 +23,7 @@ from idbg.schema.bench import (
     Measured,
     Row,
     Task,
+    TaskResult,
     Timed,
     file_of,
 )
@@ -32,8 +32,8 @@ NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
 BUSY = 0.1  # of the processors, that others used meanwhile
 
-Told = Callable[[BenchCase, Task], None]
-Stopped = Callable[[], bool]
+TaskTold = Callable[[BenchCase, Task], None]
+IsStopped = Callable[[], bool]
 Stepped = Callable[[Step], None]
 
 
@@ -41,9 +41,9 @@ def rows(
     cases: list[BenchCase],
     *,
     seconds: float = SECONDS,
-    told: Told = lambda *_: None,
+    told: TaskTold = lambda *_: None,
     stepped: Stepped = lambda _: None,
-    stopped: Stopped = lambda: False,
+    stopped: IsStopped = lambda: False,
     known: Iterable[Row] = (),
 ) -> Iterator[Row]:
     """Each case's row as soon as it is measured, until it is `stopped`: a row that was begun is not given then.
@@ -69,7 +69,7 @@ def kernel_times(
     *,
     seconds: float = SECONDS,
     stepped: Stepped = lambda _: None,
-    stopped: Stopped = lambda: False,
+    stopped: IsStopped = lambda: False,
 ) -> Timed | Failed:
     """The time of each of the program's kernels, from one process."""
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
@@ -81,9 +81,9 @@ def kernel_times(
     return answer
 
 
-def _row(case: BenchCase, seconds: float, told: Told, stepped: Stepped, stopped: Stopped) -> Row:
+def _row(case: BenchCase, seconds: float, told: TaskTold, stepped: Stepped, stopped: IsStopped) -> Row:
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
-    answers: dict[Task, Answer] = {}
+    answers: dict[Task, TaskResult] = {}
     try:
         tasks: tuple[Task, ...] = ("warm",) if case.backend.name == EAGER else ("cold", "warm", "check")
         for task in tasks:
@@ -96,7 +96,7 @@ def _row(case: BenchCase, seconds: float, told: Told, stepped: Stepped, stopped:
     return _told(case, answers)
 
 
-def _told(case: BenchCase, answers: dict[Task, Answer]) -> Row:
+def _told(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
     """The row of what was answered; a failure leaves what came before it."""
     row = Row(
         program=case.program.label,

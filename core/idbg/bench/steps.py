@@ -20,7 +20,7 @@ PLANS: dict[Task, tuple[str, ...]] = {
 """Each begins when the one before it is done."""
 
 
-class Tell(Protocol):
+class TellStep(Protocol):
     """Says that a step of the plan begins: its name, and `words` where more is known than that."""
 
     def __call__(self, name: str, words: str = "", /) -> None: ...

@@ -22,12 +22,12 @@ from idbg.schema.programs import Failure, Target
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
 
-Answer = Literal["accept", "pad", "fallback", "reject"]
-ANSWERS: tuple[Answer, ...] = ("accept", "pad", "fallback", "reject")  # best first
+Treatment = Literal["accept", "pad", "fallback", "reject"]
+TREATMENTS: tuple[Treatment, ...] = ("accept", "pad", "fallback", "reject")  # best first
 MENDABLE: tuple[Severity, ...] = ("reject", "fallback", "pad")  # what keeps an accelerator from taking it as it is
 
 
-class Level(NamedTuple):
+class CheckLevel(NamedTuple):
     """Which graphs a check is of, and the cheapest backend that a program must go through to have them."""
 
     backend: str
@@ -35,13 +35,13 @@ class Level(NamedTuple):
 
 
 LEVELS = {
-    "aten": Level("mock", ("forward", "backward", "inference")),
-    "dynamo": Level("eager", ("dynamo",)),
-    "post_grad": Level("inductor", ("post_grad",)),
+    "aten": CheckLevel("mock", ("forward", "backward", "inference")),
+    "dynamo": CheckLevel("eager", ("dynamo",)),
+    "post_grad": CheckLevel("inductor", ("post_grad",)),
 }
 
 
-class Named(NamedTuple):
+class NamedAccelerator(NamedTuple):
     """An accelerator, what the user calls it (a preset's name or a path), and what is odd in its rules."""
 
     name: str
@@ -50,7 +50,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Checked:
+class AcceleratorResult:
     """What one accelerator says of all the graphs."""
 
     name: str
@@ -67,10 +67,10 @@ class Checked:
         return counts
 
     @property
-    def verdict(self) -> Answer:
+    def verdict(self) -> Treatment:
         """The worst that happens to any node. What is tiled, slow or unknown is taken all the same."""
         return next(
-            (answer for answer in reversed(ANSWERS) if answer != "accept" and self.by_severity[answer]), "accept"
+            (answer for answer in reversed(TREATMENTS) if answer != "accept" and self.by_severity[answer]), "accept"
         )
 
     @property
@@ -117,10 +117,10 @@ class Check:
     run: Run
     level: str
     graphs: tuple[Graph, ...]
-    accelerators: tuple[Checked, ...]
+    accelerators: tuple[AcceleratorResult, ...]
 
     @property
-    def taken(self) -> list[Checked]:
+    def taken(self) -> list[AcceleratorResult]:
         return [checked for checked in self.accelerators if checked.verdict != "reject"]
 
     @property
@@ -154,22 +154,24 @@ def target(level: str, *, device: str = "", dynamic: bool | None = None) -> Targ
     )
 
 
-def named(names: Iterable[str]) -> list[Named]:
+def named(names: Iterable[str]) -> list[NamedAccelerator]:
     """These accelerators, each once. Raises AcceleratorError, with the file and line, or SettingsError."""
-    found: dict[str, Named] = {}
+    found: dict[str, NamedAccelerator] = {}
     for name in names:
         try:
             name.encode()
         except UnicodeEncodeError as error:
             raise AcceleratorError(f"the name {name!r} is not UTF-8", hint="rename the file") from error
         text, path = rules_for(Target(accelerator=name))
-        found.setdefault(str(path.resolve()) if path else name, Named(name, model.parse(text), warnings(text)))
+        found.setdefault(
+            str(path.resolve()) if path else name, NamedAccelerator(name, model.parse(text), warnings(text))
+        )
     return list(found.values())
 
 
-def presets() -> tuple[list[Named], dict[str, str]]:
+def presets() -> tuple[list[NamedAccelerator], dict[str, str]]:
     """Every preset, and those (of other packages) that cannot be used, with why."""
-    good: list[Named] = []
+    good: list[NamedAccelerator] = []
     broken: dict[str, str] = {}
     for name in model.names():
         try:
@@ -184,18 +186,18 @@ def lowered(run: Run, level: str) -> tuple[Graph, ...]:
     return tuple(graph for graph in run.graphs.values() if graph.id.stage in LEVELS[level].stages)
 
 
-def check(run: Run, level: str, accelerators: Sequence[Named], *, best_first: bool = False) -> Check:
+def check(run: Run, level: str, accelerators: Sequence[NamedAccelerator], *, best_first: bool = False) -> Check:
     """Hold what was captured against each of the accelerators."""
     graphs = lowered(run, level)
     if not graphs:
         return Check(run, level, (), ())
     checkers = [Checker(graph) for graph in graphs]
     found = [
-        Checked(name, rules, tuple(checker.check(rules.rules) for checker in checkers), level)
+        AcceleratorResult(name, rules, tuple(checker.check(rules.rules) for checker in checkers), level)
         for name, rules, _ in accelerators
     ]
     if best_first:
-        found.sort(key=lambda checked: (ANSWERS.index(checked.verdict), checked.by_severity.total()))
+        found.sort(key=lambda checked: (TREATMENTS.index(checked.verdict), checked.by_severity.total()))
     return Check(run, level, graphs, tuple(found))
 
 
@@ -203,4 +205,4 @@ def of_run(run: Run) -> Check | None:
     """What the accelerator that the run was for says of its ATen graphs; None of a run that broke none of its rules."""
     if not run.violations:
         return None
-    return check(run, "aten", [Named(run.target.accelerator, model.parse(run.target.rules), ())])
+    return check(run, "aten", [NamedAccelerator(run.target.accelerator, model.parse(run.target.rules), ())])

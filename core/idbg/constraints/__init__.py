@@ -12,7 +12,7 @@ from typing import Protocol, TypeGuard
 
 from idbg import plugins
 from idbg.constraints.base import BadValue, Constraint, Finding, TensorRule
-from idbg.constraints.checker import Change, Checker, Findings, Group
+from idbg.constraints.checker import Checker, Findings, FindingsChange, Group
 from idbg.constraints.graph_facts import GraphFacts
 from idbg.constraints.node_signature import NodeSignature, Operand
 from idbg.schema.graphs import Graph
@@ -20,11 +20,11 @@ from idbg.schema.violations import Violation
 
 __all__ = [
     "BadValue",
-    "Change",
     "Checker",
     "Constraint",
     "Finding",
     "Findings",
+    "FindingsChange",
     "GraphFacts",
     "Group",
     "NodeSignature",

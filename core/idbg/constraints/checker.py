@@ -16,9 +16,9 @@ from idbg.constraints.node_signature import NodeSignature, Signatures
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.violations import Severity, Violation, worst
 
-Broken = tuple[Constraint, Finding]
-Place = int  # the number of a signature; or, for what a graph breaks as a whole, one node's index, inverted (~index)
-Found = tuple[tuple[Place, Finding], ...]
+Breach = tuple[Constraint, Finding]
+Position = int  # the number of a signature; or, for what a graph breaks as a whole, one node's index, inverted (~index)
+Found = tuple[tuple[Position, Finding], ...]
 Result = tuple[Constraint, Found]
 
 
@@ -37,11 +37,11 @@ class Checker:
         self._last = results
         return Findings(self, results)
 
-    def nodes_at(self, place: Place) -> list[int]:
+    def nodes_at(self, place: Position) -> list[int]:
         """Indices of the nodes that one finding is about."""
         return self.index.nodes_of[place] if place >= 0 else [~place]
 
-    def places_of(self, index: int) -> tuple[Place, Place]:
+    def places_of(self, index: int) -> tuple[Position, Position]:
         """Where findings about one node can stand."""
         return self.index.of_node[index], ~index
 
@@ -63,7 +63,7 @@ class Checker:
 class Group:
     """One finding of one rule, and the nodes that have it. Counting is cheap; `nodes` is expanded when it is read."""
 
-    def __init__(self, rule: Constraint, finding: Finding, checker: Checker, places: list[Place]) -> None:
+    def __init__(self, rule: Constraint, finding: Finding, checker: Checker, places: list[Position]) -> None:
         self.rule = rule
         self.finding = finding
         self._checker = checker
@@ -84,7 +84,7 @@ class Group:
         return (_violation(graph, graph.nodes[index], self.rule, self.finding) for index in self.nodes)
 
 
-class Change(NamedTuple):
+class FindingsChange(NamedTuple):
     """What one re-check made appear, and what went."""
 
     appeared: list[Group]
@@ -126,12 +126,12 @@ class Findings:
         """The same finding of the same rule, together: in the order of the rules, then of their first nodes."""
         return self._group(self._results)
 
-    def broken_by(self, name: str) -> tuple[Broken, ...]:
+    def broken_by(self, name: str) -> tuple[Breach, ...]:
         """The (rule, finding) pairs of one node; nothing for a name that the graph does not have."""
         index = self._checker.facts.position.get(name)
         return () if index is None else self.broken_at(index)
 
-    def broken_at(self, index: int) -> tuple[Broken, ...]:
+    def broken_at(self, index: int) -> tuple[Breach, ...]:
         """The same, by the node's index in the graph."""
         alike, alone = self._checker.places_of(index)
         return self._broken.get(alike, ()) + self._broken.get(alone, ())
@@ -180,7 +180,7 @@ class Findings:
             for broken in self.broken_at(index):
                 yield _violation(self.graph, self.graph.nodes[index], *broken)
 
-    def since(self, before: "Findings") -> Change:
+    def since(self, before: "Findings") -> FindingsChange:
         """What appeared and what went since an earlier check by the same Checker.
 
         A violation stays the same one while its rule's name, its node and what was found are the same: a stricter
@@ -190,11 +190,11 @@ class Findings:
         now = [(rule, found) for rule, found in self._results if id(found) not in before_edit]
         after_edit = {id(found) for _, found in self._results}
         then = [(rule, found) for rule, found in before._results if id(found) not in after_edit]
-        return Change(self._group(_without(now, _keys(then))), self._group(_without(then, _keys(now))))
+        return FindingsChange(self._group(_without(now, _keys(then))), self._group(_without(then, _keys(now))))
 
     @cached_property
-    def _broken(self) -> dict[int, tuple[Broken, ...]]:
-        found: dict[Place, list[Broken]] = {}
+    def _broken(self) -> dict[int, tuple[Breach, ...]]:
+        found: dict[Position, list[Breach]] = {}
         for rule, findings in self._results:
             for place, finding in findings:
                 found.setdefault(place, []).append((rule, finding))
@@ -203,7 +203,7 @@ class Findings:
     def _group(self, results: list[Result]) -> list[Group]:
         groups: list[Group] = []
         for rule, findings in results:
-            alike: dict[Finding, list[Place]] = {}
+            alike: dict[Finding, list[Position]] = {}
             for place, finding in findings:
                 alike.setdefault(finding, []).append(place)
             groups += [Group(rule, finding, self._checker, places) for finding, places in alike.items()]

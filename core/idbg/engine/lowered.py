@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from idbg.engine.compat import kernels
-from idbg.engine.compat.kernels import Launched
+from idbg.engine.compat.kernels import LaunchConfig
 from idbg.schema.code import Kernel, Lowered, LoweredText, Resources
 from idbg.schema.errors import BadInput
 
@@ -46,7 +46,7 @@ def _made(kernel: Kernel) -> object:
 # Triton
 
 
-def _stages(launch: Launched) -> Iterator[LoweredText]:
+def _stages(launch: LaunchConfig) -> Iterator[LoweredText]:
     folder = launch.folder
     files = sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
     for suffix, (name, language) in TEXTS.items():
@@ -62,7 +62,7 @@ def _sass(cubin: Path) -> str:
     return _told([tool, "-c", str(cubin)]) if tool else "there is no nvdisasm: install the CUDA toolkit"
 
 
-def _resources(launch: Launched) -> Resources:
+def _resources(launch: LaunchConfig) -> Resources:
     registers, shared, warps = launch.registers, launch.shared_bytes, launch.warps
     occupancy = None
     if registers and warps and shared is not None:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import msgspec
 
-from idbg.bench.change import Change
+from idbg.bench.change import SpeedChange
 from idbg.format.amounts import counted, duration, size
 from idbg.schema.bench import EAGER, Latency, Row
 
@@ -17,7 +17,7 @@ NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empty
 
 
 def to_json(
-    rows: Sequence[Row], changes: Sequence[Change] = (), notes: Sequence[str] = (), kernels: Sequence[object] = ()
+    rows: Sequence[Row], changes: Sequence[SpeedChange] = (), notes: Sequence[str] = (), kernels: Sequence[object] = ()
 ) -> str:
     """Strict JSON, as docs/json-schema.md has it."""
     found = {
@@ -79,7 +79,7 @@ def _is_bad(row: Row) -> bool:
     return row.status == "failed" or row.diff in ("failed", "error", "empty")
 
 
-def report(rows: Sequence[Row], changes: Sequence[Change] = ()) -> str:
+def report(rows: Sequence[Row], changes: Sequence[SpeedChange] = ()) -> str:
     """The table of each program, what is doubtful in it, what changed, and the verdict."""
     lines = [line for _, of_one in groupby(rows, key=lambda row: row.program) for line in _program(list(of_one))]
     lines += _changes(changes)
@@ -141,7 +141,7 @@ def spread(latency: Latency) -> str:
     return f"{duration(latency.median)} ± {duration(latency.std)}"
 
 
-def _changes(changes: Sequence[Change]) -> Iterator[str]:
+def _changes(changes: Sequence[SpeedChange]) -> Iterator[str]:
     if not changes:
         return
     yield "since then:"

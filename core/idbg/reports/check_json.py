@@ -5,7 +5,7 @@ Every key is always there, as in the JSON of a run.
 
 import msgspec
 
-from idbg.checking.check import MENDABLE, Answer, Check, Checked
+from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
 from idbg.schema.graphs import GraphBreak, Part, Stage
@@ -34,7 +34,7 @@ class RelaxationReport(msgspec.Struct, frozen=True):
 class AcceleratorReport(CostReport, frozen=True, kw_only=True):
     name: str
     description: str
-    verdict: Answer
+    verdict: Treatment
     rejects: int
     fallbacks: int
     pads: int
@@ -84,7 +84,7 @@ def encode(report: CheckReport, *, indent: int = 2) -> bytes:
     return msgspec.json.format(msgspec.json.encode(report), indent=indent)
 
 
-def _accelerator(checked: Checked, check: Check) -> AcceleratorReport:
+def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:
     counts = checked.by_severity
     return AcceleratorReport(
         name=checked.name,

@@ -6,7 +6,7 @@ One table first, then, of each accelerator that does not take the program as it 
 import textwrap
 from collections.abc import Iterator
 
-from idbg.checking.check import MENDABLE, Answer, Check, Checked
+from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.checking.costs import growth
 from idbg.constraints import Group
 from idbg.format.amounts import counted, size
@@ -24,14 +24,14 @@ LINES_OF_ONE = 5  # of the user's, shown of each rule where only one accelerator
 FIXES_OF_ONE = 3
 NODES_OF_A_LINE = 3
 
-ANSWER_SIGNS: dict[Answer, str] = {"accept": "✔", "pad": "◇", "fallback": "⚠", "reject": "✘"}
-_SAYS: dict[Answer, str] = {
+ANSWER_SIGNS: dict[Treatment, str] = {"accept": "✔", "pad": "◇", "fallback": "⚠", "reject": "✘"}
+_SAYS: dict[Treatment, str] = {
     "accept": "takes it as it is",
     "pad": "takes it with padding",
     "fallback": "takes it with fallbacks to the host",
     "reject": "rejects it",
 }
-_WITHOUT: dict[Answer, str] = {
+_WITHOUT: dict[Treatment, str] = {
     "accept": "",
     "pad": "to need no padding",
     "fallback": "to leave nothing on the host",
@@ -113,7 +113,7 @@ def _not_asked(check: Check) -> Iterator[str]:
             yield f"  not asked: {checked.name}: {rule.name}, a rule about {', '.join(rule.stages)} graphs only"
 
 
-def _numbers(checked: Checked, shown: list[Severity]) -> list[str]:
+def _numbers(checked: AcceleratorResult, shown: list[Severity]) -> list[str]:
     waste = checked.waste
     return [
         *(f"{checked.by_severity[severity]:,}" for severity in shown),
@@ -127,7 +127,7 @@ def _cells(texts: list[str], widths: list[int]) -> str:
     return f"  {verdict:{first}}" + "".join(f"  {text:>{width}}" for text, width in zip(numbers, rest, strict=True))
 
 
-def _detail(checked: Checked, *, alone: bool) -> Iterator[str]:
+def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
     """Why, where, at what cost, and what it would take."""
     broken = _broken(checked, SEVERITIES if alone else MENDABLE)
     if not alone:  # else the headline has said it
@@ -145,7 +145,7 @@ def _detail(checked: Checked, *, alone: bool) -> Iterator[str]:
 _Groups = list[tuple[Graph, Group]]
 
 
-def _broken(checked: Checked, severities: tuple[Severity, ...]) -> list[_Groups]:
+def _broken(checked: AcceleratorResult, severities: tuple[Severity, ...]) -> list[_Groups]:
     """The groups of each broken rule, the severest rule first."""
     by_rule: dict[str, _Groups] = {}
     for findings in checked.findings:
@@ -184,7 +184,7 @@ def _found(violations: list[Violation], *, wish: bool) -> str:
     return f"{first}{wanted} ({', '.join(names[:NODES_OF_A_LINE])}{more}){also}"
 
 
-def _needed(checked: Checked, *, alone: bool) -> Iterator[str]:
+def _needed(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
     if checked.verdict == "accept":
         return
     needed = checked.relaxations(checked.verdict)

@@ -3,7 +3,7 @@
 import msgspec
 
 from idbg.analysis.partition import HOST
-from idbg.checking.check import Checked
+from idbg.checking.check import AcceleratorResult
 from idbg.schema.graphs import Part, Stage
 
 
@@ -40,7 +40,7 @@ class CostReport(msgspec.Struct, frozen=True, kw_only=True):
     boundaries: list[BoundaryReport]
 
 
-def cost_report(checked: Checked) -> CostReport:
+def cost_report(checked: AcceleratorResult) -> CostReport:
     waste, best = checked.waste, checked.best_change
     partitions, crossing_bytes = checked.cost
     return CostReport(
@@ -56,7 +56,7 @@ def cost_report(checked: Checked) -> CostReport:
     )
 
 
-def _boundaries(checked: Checked) -> list[BoundaryReport]:
+def _boundaries(checked: AcceleratorResult) -> list[BoundaryReport]:
     return [
         BoundaryReport(
             frame=findings.graph.id.frame,

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from idbg.checking.check import Checked
+from idbg.checking.check import AcceleratorResult
 from idbg.checking.costs import growth
 from idbg.format.amounts import counted, size
 
 
-def cost_lines(checked: Checked) -> Iterator[str]:
+def cost_lines(checked: AcceleratorResult) -> Iterator[str]:
     """The padding's waste; the partitions, what crosses between them, and the one change that helps most."""
     waste = checked.waste
     if waste.wasted_bytes or waste.wasted_flops:

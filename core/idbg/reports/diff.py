@@ -40,7 +40,7 @@ STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
     {"missing", "extra", "type", "shape", "dtype", "layout", "alias", "requires_grad", "unsteady"}
 )
 
-Plain = dict[str, "Plain"] | list["Plain"] | str | int | float | bool | None
+JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
 
 
 class ReadableReport(DiffReport, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ def to_json(report: DiffReport, *, indent: int = 2) -> str:
     return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, **plain}), indent=indent).decode()
 
 
-def _plain(value: object) -> Plain:
+def _plain(value: object) -> JsonValue:
     """The record as JSON's own types, with no key left out."""
     if isinstance(value, msgspec.Struct):
         found = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}

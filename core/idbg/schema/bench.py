@@ -20,7 +20,7 @@ Status = Literal["ok", "failed"]
 Task = Literal["cold", "warm", "check", "kernels"]
 
 
-class Backend(msgspec.Struct, frozen=True):
+class BenchBackend(msgspec.Struct, frozen=True):
     """A backend by name, with torch.compile's `mode`: written NAME or NAME:MODE."""
 
     name: str
@@ -37,7 +37,7 @@ class BenchCase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     program: Program
-    backend: Backend
+    backend: BenchBackend
     device: str = ""
     dtype: str = ""
     batch: int | None = None
@@ -125,7 +125,7 @@ class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="failed"):
     failure: Failure
 
 
-Answer = Measured | Checked | Timed | Failed
+TaskResult = Measured | Checked | Timed | Failed
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from idbg.bench.steps import IMPORT, Step
 from idbg.engine.compat.builds import scratch
-from idbg.schema.bench import Answer, BenchCase, Task
+from idbg.schema.bench import BenchCase, Task, TaskResult
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
 
@@ -31,7 +31,7 @@ def main() -> None:
 
     with os.fdopen(answer_fd, "wb") as pipe:
 
-        def write(line: Step | Answer) -> None:
+        def write(line: Step | TaskResult) -> None:
             pipe.write(msgspec.json.encode(line) + b"\n")
             pipe.flush()
 

@@ -21,7 +21,7 @@ from idbg.schema.errors import WorkerError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
 from idbg.worker.child import COMMAND, Child, read
-from idbg.worker.output import Output, Stream
+from idbg.worker.output import ChildOutput, Stream
 from idbg.worker.protocol import Compile, LowerKernel, Request, WriteRepro
 
 GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
@@ -63,7 +63,7 @@ class Worker:
         self._deadline: float | None = None
         self._gone_by: float | None = None  # it closed its pipes: when to end it if it has not exited by itself
         self._refusal = ""  # why the child cannot start, as it says itself
-        self._output = Output()
+        self._output = ChildOutput()
         self._selector = selectors.DefaultSelector()
         self._thread = threading.Thread(target=self._serve, name="idbg-worker", daemon=True)
         self._thread.start()
@@ -150,7 +150,7 @@ class Worker:
         except OSError as error:
             self._lost(f"could not be started: {error}", "check that this Python can start processes: idbg info")
             return
-        self._output = Output()
+        self._output = ChildOutput()
         watched: list[tuple[int, Callable[[], None]]] = [
             (child.events, self._read_events),
             (child.stdout, lambda: self._read_output("stdout", child.stdout)),

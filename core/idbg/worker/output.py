@@ -27,7 +27,7 @@ def _decoders() -> dict[Stream, codecs.IncrementalDecoder]:
     return {"stdout": make("replace"), "stderr": make("replace")}
 
 
-class Output:
+class ChildOutput:
     """The two streams of one child. `run` says which run prints now; call `restart` when that changes."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from idbg.bench.change import Change
+from idbg.bench.change import SpeedChange
 from idbg.format.amounts import counted, duration, size
 from idbg.reports.bench_plots import NOT_MEASURED, said
 from idbg.schema.bench import EAGER, Latency, Row
@@ -19,7 +19,7 @@ def title(row: Row) -> str:
     return f"{row.program} on {row.backend}"
 
 
-def entries(row: Row, change: Change | None, width: int) -> list[Entry]:
+def entries(row: Row, change: SpeedChange | None, width: int) -> list[Entry]:
     """What is wrong or doubtful, the figures, what changed, the samples, the machine."""
     found: list[Entry] = []
     if row.status == "failed":

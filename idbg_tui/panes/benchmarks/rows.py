@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from idbg.bench.change import Change
+from idbg.bench.change import SpeedChange
 from idbg.format.amounts import counted, duration, size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.bench import passed
@@ -225,11 +225,11 @@ def _since(rows: Sequence[Row], past: benching.Past) -> Iterator[Told]:
             yield Told(f" {sign} {row.backend}: {changed(found)}", style_of(found), row)
 
 
-def style_of(found: Change) -> str:
+def style_of(found: SpeedChange) -> str:
     return {"faster": OK, "slower": DOUBT, "same": ""}[found.direction]
 
 
-def changed(found: Change) -> str:
+def changed(found: SpeedChange) -> str:
     """ "faster: 1.2 ms to 0.9 ms, since 20 Nov 15:02"."""
     was, now = (duration(row.latency_ms.median) for row in (found.before, found.now) if row.latency_ms)
     said = "no difference beyond the noise" if found.direction == "same" else found.direction

@@ -9,7 +9,7 @@ import msgspec
 
 from idbg.accelerators import edit, model, toml_text
 from idbg.checking.relax import Relaxation
-from idbg.constraints import Change, Constraint, Findings, kinds
+from idbg.constraints import Constraint, Findings, FindingsChange, kinds
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import DTYPES
 from idbg_tui.panes.rules import steps, words
@@ -116,7 +116,7 @@ def _is_list(row: Row) -> bool:
     return any(get_origin(part) is tuple for part in (annotation, *get_args(annotation))) and row.key != "dims"
 
 
-def counts(checked: Iterable[tuple[Findings, Change]]) -> dict[str, Count]:
+def counts(checked: Iterable[tuple[Findings, FindingsChange]]) -> dict[str, Count]:
     """Rule name -> its violations over several graphs; a rule that was not asked is not there."""
     found: dict[str, Count] = {}
     for findings, change in checked:

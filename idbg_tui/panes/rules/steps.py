@@ -6,7 +6,7 @@ from typing import NamedTuple, get_args, get_origin
 import msgspec
 
 from idbg.accelerators import toml_text
-from idbg.accelerators.toml_text import Place, places
+from idbg.accelerators.toml_text import TomlPlace, places
 from idbg.constraints import kinds
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import DTYPES
@@ -105,7 +105,7 @@ def _respelled(before: str, value: object) -> str:
     return f"'{value}'" if before.startswith("'") else toml_text.spelled(value)
 
 
-def _kind_around(text: str, here: list[Place], place: Place) -> str:
+def _kind_around(text: str, here: list[TomlPlace], place: TomlPlace) -> str:
     """The kind of the rule that this key is of; "" outside of all rules."""
     table = (place.table, place.number)
     spelled = (text[other.start : other.end] for other in here if (*other[:2], other.key) == (*table, "kind"))
@@ -162,16 +162,16 @@ def without_key(text: str, number: int, key: str) -> str:
     return "\n".join(lines[: place.line - 1] + lines[text.count("\n", 0, place.end) + 1 :])
 
 
-def _rule(text: str, number: int) -> list[Place]:
+def _rule(text: str, number: int) -> list[TomlPlace]:
     rule = [place for place in places(text) if (place.table, place.number) == ("rules", number)]
     if not rule:
         raise AcceleratorError("rules on one line cannot be edited by key", hint="write each under its own [[rules]]")
     return rule
 
 
-def _table_around(text: str, line: int) -> list[Place]:
+def _table_around(text: str, line: int) -> list[TomlPlace]:
     """The header and the keys of the table that this line is in."""
-    table: list[Place] = []
+    table: list[TomlPlace] = []
     for place in places(text):
         if not place.key and place.line > line:
             break

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
 
-from idbg.constraints import Change, Constraint, Finding, Findings, Group
+from idbg.constraints import Constraint, Finding, Findings, FindingsChange, Group
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import Graph, NodeId
@@ -88,7 +88,7 @@ class _Rule:
 
 
 def violation_list(
-    checked: Iterable[tuple[Findings, Change]], costs: Mapping[str, Sequence[Cost]] = MappingProxyType({})
+    checked: Iterable[tuple[Findings, FindingsChange]], costs: Mapping[str, Sequence[Cost]] = MappingProxyType({})
 ) -> list[Item]:
     """The list for several graphs, the severest rules first, each with its cost below its heading; what went is at the
     end, one row for a rule."""

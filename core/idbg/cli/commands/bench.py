@@ -8,8 +8,8 @@ from pathlib import Path
 
 from idbg.accelerators.watch import rules_for
 from idbg.bench import plan
-from idbg.bench.change import Change, change
-from idbg.bench.history import History, Suite, default_path
+from idbg.bench.change import SpeedChange, change
+from idbg.bench.history import BenchHistory, Suite, default_path
 from idbg.bench.runner import kernel_times, program_hash, reason
 from idbg.bench.runner import rows as measured_rows
 from idbg.cli import FAILED, printing
@@ -18,7 +18,7 @@ from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.reports import bench as report
 from idbg.reports import kernels as kernel_report
-from idbg.schema.bench import EAGER, RUNS, SECONDS, Backend, BenchCase, Failed, Row, Task, Timed, file_of
+from idbg.schema.bench import EAGER, RUNS, SECONDS, BenchBackend, BenchCase, Failed, Row, Task, Timed, file_of
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 
@@ -66,14 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     _check(args)
-    history = History(places.expanded(args.database) if args.database else default_path())
+    history = BenchHistory(places.expanded(args.database) if args.database else default_path())
     try:
         return _run(args, argv, history)
     finally:
         history.close()
 
 
-def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> int:
+def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory) -> int:
     for note in history.notes:
         print(f"idbg: {note}", file=sys.stderr)
     cases = [] if args.resume else _cases(args, argv)
@@ -87,7 +87,7 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: History) -> i
     else:
         suite, rows = _latest(history)
     rows += _measured(cases, rows, suite, history, args.timeout)
-    changes: list[Change] = []
+    changes: list[SpeedChange] = []
     try:
         if cases:
             history.end(suite)
@@ -120,7 +120,7 @@ def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
     rules, _ = rules_for(Target(accelerator=args.accelerator or chosen.accelerator or "mock"))
     like = BenchCase(
         program=Program(""),
-        backend=Backend(""),
+        backend=BenchBackend(""),
         device=args.device,
         dtype=args.dtype,
         batch=args.batch,
@@ -131,7 +131,7 @@ def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
     return plan.cases(found, plan.backends(args.backends), like)
 
 
-def _unfinished(history: History) -> tuple[int, list[BenchCase], list[Row]]:
+def _unfinished(history: BenchHistory) -> tuple[int, list[BenchCase], list[Row]]:
     """The last suite that was interrupted, what of it is left, and its good rows."""
     suite = next((suite for suite in history.suites() if not suite.done), None)
     if suite is None:
@@ -144,7 +144,7 @@ def _unfinished(history: History) -> tuple[int, list[BenchCase], list[Row]]:
     return suite.id, left, good
 
 
-def _latest(history: History) -> tuple[int, list[Row]]:
+def _latest(history: BenchHistory) -> tuple[int, list[Row]]:
     suites = [suite for suite in history.suites() if suite.done]
     if not suites:
         raise BadInput("nothing was measured yet", hint="measure first: idbg bench FILE.py")
@@ -152,7 +152,7 @@ def _latest(history: History) -> tuple[int, list[Row]]:
     return suites[0].id, list(last.values())
 
 
-def _older(history: History, named: str) -> dict[tuple[object, ...], Row] | None:
+def _older(history: BenchHistory, named: str) -> dict[tuple[object, ...], Row] | None:
     """The rows of the suite that was named, by what they measure; None for the last of each."""
     if named == LAST:
         return None
@@ -166,12 +166,14 @@ def _suites(suites: list[Suite]) -> str:
     return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:10]) or "none"
 
 
-def _change(row: Row, older: dict[tuple[object, ...], Row] | None, history: History, suite: int) -> Change | None:
+def _change(
+    row: Row, older: dict[tuple[object, ...], Row] | None, history: BenchHistory, suite: int
+) -> SpeedChange | None:
     before = history.before(row, suite) if older is None else older.get(row.key)
     return change(row, before) if before else None
 
 
-def _measured(cases: list[BenchCase], known: list[Row], suite: int, history: History, seconds: float) -> list[Row]:
+def _measured(cases: list[BenchCase], known: list[Row], suite: int, history: BenchHistory, seconds: float) -> list[Row]:
     """Each row is in the database before the next begins; an interrupt leaves them there."""
     found: list[Row] = []
     with signals_raise():
@@ -201,7 +203,7 @@ def _progress(case: BenchCase, task: Task) -> None:
     print(f"… {case.program.label} {case.backend}: {task}", file=sys.stderr)
 
 
-def _keep(history: History, suite: int, row: Row) -> None:
+def _keep(history: BenchHistory, suite: int, row: Row) -> None:
     """What the database cannot take is written elsewhere: it took minutes to measure."""
     try:
         history.add(suite, row)
@@ -224,7 +226,7 @@ def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Ti
 
 def _report(
     rows: list[Row],
-    changes: list[Change],
+    changes: list[SpeedChange],
     kernels: list[tuple[BenchCase, Timed | Failed]],
     args: argparse.Namespace,
     notes: list[str],

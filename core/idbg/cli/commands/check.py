@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from idbg.checking.check import LEVELS, Check, Named, check, named, presets, target
+from idbg.checking.check import LEVELS, Check, NamedAccelerator, check, named, presets, target
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.cli.commands.run import never_began
 from idbg.cli.one_run import one_run
@@ -64,7 +64,7 @@ def status(check: Check) -> int:
     return 0 if check.failure is None and check.taken else FAILED
 
 
-def _accelerators(names: list[str]) -> list[Named]:
+def _accelerators(names: list[str]) -> list[NamedAccelerator]:
     """Those that are named, or all presets, with what is odd about them told on stderr."""
     if not names:
         good, broken = presets()

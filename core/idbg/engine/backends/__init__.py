@@ -24,7 +24,7 @@ from idbg.engine.backends.base import Backend, Job, TargetBackend
 from idbg.engine.backends.eager import Eager
 from idbg.engine.backends.inductor import Inductor
 from idbg.engine.backends.mock import Mock
-from idbg.engine.backends.named import Named
+from idbg.engine.backends.named import NamedBackend
 from idbg.engine.compat import dynamo
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput, said
@@ -58,12 +58,12 @@ def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:
         return _of_others(name)
     if name not in dynamo.backend_names() and not (registers and registers(name)):
         raise BadInput(f"there is no backend {name!r}", hint=f"use one of {', '.join(names())}")
-    return Named(name)
+    return NamedBackend(name)
 
 
 def takes_options(backend: Backend) -> bool:
     """Whether options do anything to how it compiles."""
-    if isinstance(backend, Named):
+    if isinstance(backend, NamedBackend):
         return dynamo.takes_options(backend.function)
     return not isinstance(backend, (Eager, Mock, Adapted))
 

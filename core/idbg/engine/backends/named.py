@@ -10,7 +10,7 @@ from idbg.engine.compat.lowering import Compiled
 from idbg.schema.errors import BadInput
 
 
-class Named:
+class NamedBackend:
     checks = False
 
     def __init__(self, name: str) -> None:

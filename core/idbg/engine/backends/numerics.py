@@ -31,7 +31,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_aggregate
 
 from idbg.accelerators.numerics import Numerics
-from idbg.engine.backends.rounding import Rounding, is_float, narrowed
+from idbg.engine.backends.rounding import HardwareRounding, is_float, narrowed
 from idbg.engine.compat import fx, lowering
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema.graphs import Part
@@ -106,7 +106,7 @@ class _Hardware(Interpreter):
     def __init__(self, gm: GraphModule, numerics: Numerics, entering: str | None) -> None:
         super().__init__(gm)
         self.numerics = numerics
-        self.rounding = Rounding(numerics)
+        self.rounding = HardwareRounding(numerics)
         self.entering = entering
         self.inputs: dict[object, object] = {}
 

@@ -37,7 +37,7 @@ def is_float(value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Rounding:
+class HardwareRounding:
     """Rounds tensors to `numerics.compute`. Each keeps its dtype, size and strides; rounding twice changes nothing."""
 
     numerics: Numerics

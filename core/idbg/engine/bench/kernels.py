@@ -8,12 +8,12 @@ from statistics import fmean, median
 
 import torch
 
-from idbg.bench.steps import COMPILE, KERNELS, PEAKS, WARM_UP, Tell, untold
+from idbg.bench.steps import COMPILE, KERNELS, PEAKS, WARM_UP, TellStep, untold
 from idbg.engine.bench.call import Call, call_of
 from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
 from idbg.engine.bench.launches import Clock, Launches, launches
 from idbg.engine.bench.peaks import peaks
-from idbg.engine.bench.work import Look, Work
+from idbg.engine.bench.work import Work, WorkProbe
 from idbg.engine.compat import gpu
 from idbg.engine.program.load import Model, Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
@@ -38,7 +38,7 @@ def time_kernels(
     runs: int = RUNS,
     most: float = MOST_SECONDS,
     cache: Path | None = None,
-    tell: Tell = untold,
+    tell: TellStep = untold,
 ) -> KernelTimes:
     """Time every launch in `runs` forwards of the compiled model, or training steps where there is a loss: fewer where
     they take longer than `most` seconds. With `grad` a forward is that of a training step. `compile` is torch.compile
@@ -59,7 +59,7 @@ def time_kernels(
         warm, _ = settle(call, min(most, WARMUP_SECONDS))
         seen = _seen(found, call)
         wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
-        measured = _Measured(found, call, seen)
+        measured = _TimedRuns(found, call, seen)
         tell(KERNELS, f"timing {counted(len(seen), 'kernel')} in {counted(wanted, 'run')}")
         for _ in range(wanted):
             measured.run()
@@ -70,7 +70,7 @@ def time_kernels(
 
 def _seen(found: Launches, call: Call) -> dict[int, Work]:
     """What one run's launches work on, by number. Raises BadInput where there are none."""
-    look = Look(found.all)
+    look = WorkProbe(found.all)
     with found.through(look):
         call()
     if not look.seen:
@@ -81,7 +81,7 @@ def _seen(found: Launches, call: Call) -> dict[int, Work]:
     return look.seen
 
 
-class _Measured:
+class _TimedRuns:
     """Runs with the timing of kernels and without, in turn."""
 
     def __init__(self, found: Launches, call: Call, seen: dict[int, Work]) -> None:

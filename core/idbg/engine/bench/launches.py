@@ -19,7 +19,7 @@ Around = Callable[..., object]
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchSite:
     """A place that launches a kernel: `kernel` is None where Inductor's code neither defines nor lists it."""
 
     frame: str
@@ -49,7 +49,7 @@ class Launches:
 
     def __init__(self) -> None:
         self.problem = ""
-        self.all: list[Launched] = []
+        self.all: list[LaunchSite] = []
         self._functions: list[_Function] = []
 
     def compiled(self, graph: comparing.InductorGraph) -> None:
@@ -65,7 +65,7 @@ class Launches:
             self.problem = f"a wrapper of Inductor's could not be read: {error}"
             return
         kernels = {kernel.name: kernel for kernel in code.kernels}
-        self.all += [Launched(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
+        self.all += [LaunchSite(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
         namespace = vars(graph.module)
         for const in compile(module, graph.module.__file__, "exec").co_consts:
             if isinstance(const, CodeType) and AROUND in const.co_names:

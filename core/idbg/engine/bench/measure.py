@@ -11,7 +11,7 @@ from msgspec.structs import replace
 import idbg
 from idbg.accelerators import model as accelerator
 from idbg.accelerators.model import Accelerator
-from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, Tell, untold
+from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, TellStep, untold
 from idbg.config import places
 from idbg.config.options import INDUCTOR, family
 from idbg.engine import backends
@@ -30,7 +30,7 @@ from idbg.engine.program.load import Model, Programs, Workload
 from idbg.engine.program.target import check_device, options_of
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
-from idbg.schema.bench import EAGER, Answer, BenchCase, Checked, Failed, Machine, Measured, Task, Timed
+from idbg.schema.bench import EAGER, BenchCase, Checked, Failed, Machine, Measured, Task, TaskResult, Timed
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target
@@ -43,9 +43,9 @@ class _Enough(BaseException):
     """The program's workload was measured: what comes after it in a script is not wanted."""
 
 
-def answer(case: BenchCase, task: Task, tell: Tell = untold) -> Answer:
+def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
     """Do the task, and `tell` of its steps. Whatever goes wrong in the program is told as data."""
-    found: list[Answer] = []
+    found: list[TaskResult] = []
     before = memory.resident()
 
     def use(workload: Workload, _: str) -> None:
@@ -76,7 +76,7 @@ def answer(case: BenchCase, task: Task, tell: Tell = untold) -> Answer:
     return found[0]
 
 
-def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: Tell) -> Answer:
+def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: TellStep) -> TaskResult:
     # it may be compiled already, for which backend ever: a row compiles it itself
     workload = dataclasses.replace(workload, model=comparing.uncompiled(workload.model))
     _use_device(workload)
@@ -108,7 +108,7 @@ def _sized(workload: Workload, case: BenchCase) -> Workload:
 # Time and memory
 
 
-def _measured(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: Tell) -> Measured:
+def _measured(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: TellStep) -> Measured:
     machine, compiled = _machine(workload), _compiled(workload.model, case)
     call = call_of(workload, compiled)
     tell(COMPILE, "calling it once" if case.backend.name == EAGER else "")
@@ -185,7 +185,7 @@ def _machine(workload: Workload) -> Machine:
     )
 
 
-def _timed(workload: Workload, case: BenchCase, tell: Tell) -> Timed:
+def _timed(workload: Workload, case: BenchCase, tell: TellStep) -> Timed:
     """Every launch of the compiled program's kernels."""
     times = time_kernels(
         workload.model,

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from idbg.analysis.flops import flops
 from idbg.analysis.sizes import stored_bytes
-from idbg.engine.bench.launches import Launched
+from idbg.engine.bench.launches import LaunchSite
 from idbg.engine.compat import fx
 
 _PACKED = {
@@ -40,10 +40,10 @@ class Work:
 
 
 @dataclass
-class Look:
+class WorkProbe:
     """Looks at each launch as it is made: to be what they go through, once they are all compiled."""
 
-    all: Sequence[Launched]
+    all: Sequence[LaunchSite]
     seen: dict[int, Work] = field(default_factory=dict)  # in the order of the first launches
 
     def __call__(self, number: int, call: Callable[..., object], /, *args: object, **kwargs: object) -> object:
@@ -63,7 +63,7 @@ class Look:
         work.dtype = work.dtype or next((_name(tensor) for tensor in tensors if tensor.is_floating_point()), "")
         return result
 
-    def _flops_of_nodes(self, launched: Launched) -> int | None:
+    def _flops_of_nodes(self, launched: LaunchSite) -> int | None:
         """Those of a product that is in this kernel and in no other launch: an extern call's epilogue names it too."""
         graph = launched.graph
         listed = Counter(
@@ -92,7 +92,7 @@ def _flops(node: Node) -> int:
     return cast("int | None", fx.concrete(count)) or 0
 
 
-def _kernel_bytes(launched: Launched, args: Iterable[object]) -> int | None:
+def _kernel_bytes(launched: LaunchSite, args: Iterable[object]) -> int | None:
     """A generated kernel's: its source names what it changes in place, which is read and written."""
     *_, last = ["", *_PARAMETERS.findall(launched.kernel.source if launched.kernel else "")]  # helpers come before it
     names = [_NAME.split(part.partition(":")[0].strip())[-1] for part in last.split(",")]

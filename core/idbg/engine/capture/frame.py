@@ -35,7 +35,7 @@ _PARTS: tuple[Part, ...] = ("forward", "inference", "backward")
 
 
 @dataclass
-class Piece:
+class InductorOutput:
     """What Inductor printed for one ATen graph: its post-grad form, its code, and which kernel computes which node."""
 
     post_grad: str = ""
@@ -52,7 +52,7 @@ class FrameCapture:
         self.emit = emit
         self.graphs: dict[GraphId, Graph] = {}
         self.printed: dict[Stage, str] = {}
-        self.pieces: list[Piece] = []
+        self.pieces: list[InductorOutput] = []
         self.trail: dict[Stage, links.Pairs] = {}
         self._trail: links.Trail | None = None
         self.finished = False
@@ -73,10 +73,10 @@ class FrameCapture:
     def nodes_mapped(self, mapping: Mapped) -> None:
         self._piece("mapping").mapping = mapping
 
-    def _piece(self, slot: str) -> Piece:
+    def _piece(self, slot: str) -> InductorOutput:
         """The piece in hand, or a new one if the slot is taken: pieces come one by one, their parts in any order."""
         if not self.pieces or getattr(self.pieces[-1], slot):
-            self.pieces.append(Piece())
+            self.pieces.append(InductorOutput())
         return self.pieces[-1]
 
     # What the backend hands over
@@ -119,7 +119,7 @@ class FrameCapture:
         self.pieces.clear()
         self._link()
 
-    def _finish_piece(self, piece: Piece, part: Part) -> None:
+    def _finish_piece(self, piece: InductorOutput, part: Part) -> None:
         above = self.graphs.get(GraphId(self.frame, cast("Stage", part)))
         post_grad = GraphId(self.frame, "post_grad", part)
         graph = self._read(piece.post_grad, post_grad, [above] if above else []) if piece.post_grad else None

@@ -15,7 +15,7 @@ from idbg.accelerators.model import Accelerator
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
-from idbg.engine.capture.trace import Listener, Problem, listening
+from idbg.engine.capture.trace import Problem, TraceListener, listening
 from idbg.engine.compat import repros
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
@@ -27,7 +27,7 @@ Lower = Callable[[GraphModule, list[object], dict[str, object]], Compiled]
 
 
 @dataclass
-class Held:
+class HeldGraph:
     """What a repro needs of one graph: a copy of its module (parameters shared), and the values that it was first
     called with, in the order of its placeholders; none where they are not known (a backward's).
     """
@@ -53,7 +53,7 @@ class Compiling:
         self.error = self.error or error
 
 
-class RunCapture(Listener):
+class RunCapture(TraceListener):
     """Everything seen of one run, as events. Rules are checked on each graph that a backend is given."""
 
     def __init__(self, run: int, emit: Emit, accelerator: Accelerator | None) -> None:
@@ -62,7 +62,7 @@ class RunCapture(Listener):
         self.accelerator = accelerator
         self.frames: dict[str, FrameCapture] = {}
         self.violations: list[Violation] = []
-        self.held: dict[GraphId, Held] = {}
+        self.held: dict[GraphId, HeldGraph] = {}
         self.compiles: dict[str, Compiling] = {}
         self.lower: Lower | None = None
         self.outcomes = Outcomes()
@@ -105,7 +105,7 @@ class RunCapture(Listener):
         """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called
         with.
         """
-        self.held[graph] = Held(GraphModule(gm, _copied(gm)), inputs, torch.is_grad_enabled())
+        self.held[graph] = HeldGraph(GraphModule(gm, _copied(gm)), inputs, torch.is_grad_enabled())
 
     # What the trace says
 

@@ -42,7 +42,7 @@ class Problem(NamedTuple):
     line: int = 0
 
 
-class Listener:
+class TraceListener:
     """What the tap tells; a subclass overrides what it wants to hear. `frame` is torch's compile id.
 
     While it is `deaf` it is told nothing.
@@ -61,7 +61,7 @@ class Listener:
 
 
 class _Tap(logging.Handler):
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: TraceListener) -> None:
         super().__init__()
         self.listener = listener
 
@@ -112,7 +112,7 @@ class _Tap(logging.Handler):
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener: TraceListener) -> Iterator[None]:
     """Tell the listener everything that torch traces until the block is left."""
     tap = _Tap(listener)
     logger = tracing.trace_log()

@@ -1,4 +1,4 @@
-"""Where are torch's private names that a comparison stands on? As compat.py, for engine/kerneldiff.
+"""Where are torch's private names that a comparison stands on? Those of engine/kerneldiff.
 
 Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU).
 """

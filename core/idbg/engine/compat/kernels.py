@@ -21,7 +21,7 @@ def shared_library(kernel: object) -> Path | None:
     return Path(file) if file else None
 
 
-class Launched:
+class LaunchConfig:
     """The configuration of a Triton kernel that its launches use."""
 
     def __init__(self, launcher: object, device: int) -> None:
@@ -56,13 +56,13 @@ class Launched:
         return Path(triton_cache_dir(self.device)) / key if key else None
 
 
-def launched(kernel: object) -> Launched | None:
+def launched(kernel: object) -> LaunchConfig | None:
     """None for what is no Triton kernel of Inductor's, or was never launched."""
     launchers = getattr(kernel, "launchers", None)
     if not launchers:
         return None
     meta = getattr(kernel, "triton_meta", None) or {}
-    return Launched(launchers[0], cast("int", getattr(meta.get("device"), "index", 0) or 0))
+    return LaunchConfig(launchers[0], cast("int", getattr(meta.get("device"), "index", 0) or 0))
 
 
 def limits(device: int) -> dict[str, int]:

@@ -54,7 +54,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Home:
+class BackendHome:
     """Where a backend that is neither torch's nor ours has its code: its top package; `folders` end in a slash."""
 
     backend: str = ""
@@ -62,19 +62,19 @@ class Home:
     package: str = ""
 
 
-def home_of(backend: str) -> Home:
-    """Whose frames are the backend's own; an empty Home for torch's backends and ours."""
+def home_of(backend: str) -> BackendHome:
+    """Whose frames are the backend's own; an empty BackendHome for torch's backends and ours."""
     if backend in plugins.names(GROUP):
         module = getattr(plugins.load(GROUP).found.get(backend), "__module__", "")
     elif backend in dynamo.backend_names():
         module = exceptions.module_of_backend(backend)
     else:
-        return Home()
+        return BackendHome()
     root = module.partition(".")[0]
     if root in ("torch", "idbg"):
-        return Home()
+        return BackendHome()
     # a module that is no package has no folders: the program itself registered it
-    return Home(backend, tuple(f"{folder}/" for folder in getattr(sys.modules.get(root), "__path__", ())), root)
+    return BackendHome(backend, tuple(f"{folder}/" for folder in getattr(sys.modules.get(root), "__path__", ())), root)
 
 
 def chain(error: BaseException) -> list[BaseException]:
@@ -90,7 +90,7 @@ def _inner(error: BaseException) -> BaseException | None:
     return error.__cause__ if error.__cause__ is not None else error.__context__
 
 
-def owner_of(error: BaseException, home: Home) -> Owner:
+def owner_of(error: BaseException, home: BackendHome) -> Owner:
     """Whose the exception is."""
     links = chain(error)
     stack = [frame for link in links for frame in traceback.extract_tb(link.__traceback__)]
@@ -101,7 +101,7 @@ def owner_of(error: BaseException, home: Home) -> Owner:
 
 
 def _owner(
-    links: Sequence[BaseException], stack: Sequence[traceback.FrameSummary], compiling: Sequence[int], home: Home
+    links: Sequence[BaseException], stack: Sequence[traceback.FrameSummary], compiling: Sequence[int], home: BackendHome
 ) -> Owner:
     error = links[0]
     if exceptions.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
@@ -121,7 +121,9 @@ def _owner(
     return Owner("torch" if compiling or is_torch else "user", error)
 
 
-def _room(file: str, home: Home) -> tuple[Literal["user", "torch", "backend", "library", "generated", "none"], str]:
+def _room(
+    file: str, home: BackendHome
+) -> tuple[Literal["user", "torch", "backend", "library", "generated", "none"], str]:
     """Whose a source file is, and its package's name."""
     if file.startswith(home.folders):
         return "backend", Path(home.folders[0]).name
@@ -166,7 +168,7 @@ def _fails_eagerly(call: exceptions.TracedCall, error: BaseException) -> bool:
     raised is what a wrong argument gives.
     """
     raised_by = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    if any(_room(file, Home())[0] == "user" for file in raised_by):
+    if any(_room(file, BackendHome())[0] == "user" for file in raised_by):
         return True  # the fake of an op of the program's own
     try:
         real = exceptions.made_real(call)

@@ -17,7 +17,7 @@ from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import dynamo, exceptions, repros
 from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
 from idbg.engine.repro.folder import new_folder, write
-from idbg.engine.repro.script import Body, of_a_compile
+from idbg.engine.repro.script import ScriptBody, of_a_compile
 from idbg.engine.repro.values import arguments, sizes_of, trained, values
 from idbg.engine.repro.violation import Cutter
 from idbg.schema.errors import said
@@ -60,7 +60,7 @@ def compile_repro(
         source=f"{first.file}:{first.line}" if first else "",
         note=note,
         versions=f"idbg {__version__} with torch {torch.__version__}",
-        body=Body(inputs, cut.statements, cut.result, known.note, {*cut.imports, *imports}),
+        body=ScriptBody(inputs, cut.statements, cut.result, known.note, {*cut.imports, *imports}),
         error=type(link).__name__,
         fragment=fragment(message),
         settings=(*compiling.settings, *repros.globals_changed()),
@@ -71,29 +71,29 @@ def compile_repro(
 
 
 @dataclass(frozen=True)
-class _Failed:
+class _FailedCompile:
     graph: Graph
     compiling: Compiling
     error: BaseException
 
 
-def _failed(capture: RunCapture, error: BaseException | None, target: Target) -> _Failed:
+def _failed(capture: RunCapture, error: BaseException | None, target: Target) -> _FailedCompile:
     """The graph that failed. Raises ValueError where none did, or it is not known which."""
     for frame, compiling in reversed(capture.compiles.items()):
         if compiling.error is not None and (error is None or _is_of(compiling.error, error)):
             _refuse_users_own(compiling.error, target)
-            return _Failed(_dynamo(capture, frame), compiling, compiling.error)
+            return _FailedCompile(_dynamo(capture, frame), compiling, compiling.error)
     if error is None:
         raise ValueError("the compile did not fail: ask for the repro of a violation")
     owner = _refuse_users_own(error, target)
     if owner.compiling:  # what torch met before or after the backend was asked, in the frame that it began last
         frame = next(reversed(capture.frames), "")
-        return _Failed(_dynamo(capture, frame), capture.compiles.get(frame) or Compiling(), error)
+        return _FailedCompile(_dynamo(capture, frame), capture.compiles.get(frame) or Compiling(), error)
     if len(capture.compiles) > 1:
         which = f"which of the {len(capture.compiles)} graphs raised it is not known"
         raise ValueError(f"it failed as the compiled code ran, and {which}")
     frame, compiling = next(iter(capture.compiles.items()), ("", Compiling()))
-    return _Failed(_dynamo(capture, frame), compiling, error)
+    return _FailedCompile(_dynamo(capture, frame), compiling, error)
 
 
 def _refuse_users_own(error: BaseException, target: Target) -> Owner:

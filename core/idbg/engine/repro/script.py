@@ -43,7 +43,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Body:
+class ScriptBody:
     """What the script computes: the function's arguments and lines, what it returns, and the packages it needs."""
 
     arguments: Sequence[Input]
@@ -218,7 +218,9 @@ _OF_THE_NODE = " and found.line in marked() and not backend.is_argument(found)"
 _environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
 
 
-def of_a_rule(*, title: str, source: str, versions: str, body: Body, rule: str, is_input: bool, is_whole: bool) -> str:
+def of_a_rule(
+    *, title: str, source: str, versions: str, body: ScriptBody, rule: str, is_input: bool, is_whole: bool
+) -> str:
     """A script in which one node breaks `rule`; or its one argument, or the graph as a whole."""
     where = "" if is_whole else " and backend.is_argument(found)" if is_input else _OF_THE_NODE
     return _environment.from_string(_OF_A_RULE).render(
@@ -243,7 +245,7 @@ def of_a_compile(
     source: str,
     note: str,
     versions: str,
-    body: Body,
+    body: ScriptBody,
     error: str,
     fragment: str,
     settings: Sequence[str],
@@ -269,7 +271,7 @@ def of_a_compile(
     )
 
 
-def _imported(body: Body) -> list[str]:
+def _imported(body: ScriptBody) -> list[str]:
     return sorted(set(body.imports) - {"torch", "operator", "sys", "traceback"})
 
 

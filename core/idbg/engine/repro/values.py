@@ -10,7 +10,7 @@ from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
 from idbg.engine.capture.fx import held_graph
-from idbg.engine.capture.run import Held, RunCapture
+from idbg.engine.capture.run import HeldGraph, RunCapture
 from idbg.engine.compat import fx, repros
 from idbg.engine.repro.script import Input
 from idbg.engine.repro.source import name_of
@@ -49,7 +49,7 @@ def values(capture: RunCapture, graph: Graph, inputs: Sequence[Node]) -> Values:
 class _Ancestors(Interpreter):
     """Runs just the nodes that the wanted ones need."""
 
-    def __init__(self, held: Held, wanted: Iterable[str]) -> None:
+    def __init__(self, held: HeldGraph, wanted: Iterable[str]) -> None:
         super().__init__(held.gm, garbage_collect_values=False)
         by_name = {node.name: node for node in held.gm.graph.nodes}
         self.found: dict[str, object] = {}
@@ -77,7 +77,7 @@ def _is_dense(value: torch.Tensor) -> bool:
     return bool(torch.ops.aten.is_non_overlapping_and_dense(value))
 
 
-def _recomputed(held: Held, wanted: Iterable[str]) -> dict[str, object]:
+def _recomputed(held: HeldGraph, wanted: Iterable[str]) -> dict[str, object]:
     runner = _Ancestors(held, wanted)
     inputs = [
         value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value

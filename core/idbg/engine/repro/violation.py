@@ -13,7 +13,7 @@ from idbg.constraints import Constraint
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.repro.folder import new_folder, write
-from idbg.engine.repro.script import MARK, Body, Input, of_a_rule
+from idbg.engine.repro.script import MARK, Input, ScriptBody, of_a_rule
 from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
 from idbg.engine.repro.values import arguments, sizes_of, values
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
@@ -37,7 +37,7 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
         title=f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
         source=f"{violation.file}:{violation.line}" if violation.file else "",
         versions=f"idbg {__version__}, torch {torch.__version__}",
-        body=Body(found, cut.statements, cut.result, known.note, cut.imports),
+        body=ScriptBody(found, cut.statements, cut.result, known.note, cut.imports),
         rule=violation.rule,
         is_input=not node.op.startswith("call") and not rule.is_about_graphs,
         is_whole=rule.is_about_graphs,
