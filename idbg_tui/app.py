@@ -108,7 +108,7 @@ class IdbgApp(Actions):
         if self.watchdog is not None:
             self.watchdog.start(asyncio.get_running_loop(), self.refresh)
         self._ticking = self.set_interval(0.2, self._tick, pause=True)
-        self.body.go(1)
+        self.body.go("graph")
         self.show()
         self.call_after_refresh(self._begin)
 

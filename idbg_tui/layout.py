@@ -1,6 +1,6 @@
 """Which panes are on the screen, how large, and which one has the keys?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -9,16 +9,26 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.panes.base import Pane
+from idbg_tui.panes.base import Pane, PaneId
 from idbg_tui.state.state import State
 
 WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
-TABS = (4, 5, 6, 7)
+ORDER: tuple[PaneId, ...] = ("graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules")
+"""The panes by their numbers: the first is 1."""
+TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log")
 """The panes that share one frame."""
+_BOXES: dict[str, tuple[PaneId, ...]] = {
+    "#top": ("graph", "source", "node"),
+    "#right": ("source", "node"),
+    "#bottom": (*TABS, "rules"),
+    "#tabs": TABS,
+}
+"""Which panes are in which box, here and in those inside it."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +40,17 @@ class Sizes:
     source: int = 62
     tabs: int = 64
 
-    def grown(self, number: int, step: int) -> "Sizes":
+    def grown(self, pane: PaneId, step: int) -> "Sizes":
         """The shares after making one pane larger (or smaller, with a negative step)."""
         step *= 5
-        match number:
-            case 1:
+        match pane:
+            case "graph":
                 return self._with(graph=self.graph + step, top=self.top + step)
-            case 2:
+            case "source":
                 return self._with(graph=self.graph - step, source=self.source + step)
-            case 3:
+            case "node":
                 return self._with(graph=self.graph - step, source=self.source - step)
-            case 8:
+            case "rules":
                 return self._with(tabs=self.tabs - step, top=self.top - step)
             case _:
                 return self._with(tabs=self.tabs + step, top=self.top - step)
@@ -56,20 +66,27 @@ class TabLine(Widget):
     TabLine { height: 1; padding: 0 1; background: $surface; }
     """
 
+    class Chosen(Message):
+        """The user clicked on a pane's name."""
+
+        def __init__(self, pane: PaneId) -> None:
+            super().__init__()
+            self.pane = pane
+
     def __init__(self) -> None:
         super().__init__()
         self._line = Content("")
-        self._ends: list[tuple[int, int]] = []
-        self._shown: tuple[list[Pane], int] = ([], 1)
+        self._ends: list[tuple[int, PaneId]] = []
+        self._shown: tuple[list[Pane], PaneId] = ([], ORDER[0])
 
-    def show(self, panes: list[Pane], current: int) -> None:
+    def show(self, panes: list[Pane], current: PaneId) -> None:
         """Name the panes, as shortly as the width asks for."""
         self._shown = panes, current
         names = tab_names(panes, current, self.size.width - 2)
         self._ends, end = [], 0
-        for number, name in names:
+        for pane, name in names:
             end += len(name) + 2
-            self._ends.append((end, number))
+            self._ends.append((end, pane))
         line = _tabs(names, current, "  ")
         if not line.is_same(self._line):
             self._line = line
@@ -81,10 +98,10 @@ class TabLine(Widget):
     def render(self) -> Content:
         return self._line
 
-    async def on_click(self, event: events.Click) -> None:
-        number = next((number for end, number in self._ends if event.x <= end), None)
-        if number is not None:
-            await self.run_action(f"app.pane({number})")
+    def on_click(self, event: events.Click) -> None:
+        pane = next((pane for end, pane in self._ends if event.x <= end), None)
+        if pane is not None:
+            self.post_message(self.Chosen(pane))
 
 
 class TabBox(Vertical):
@@ -124,25 +141,26 @@ class Body(Vertical):
 
     def __init__(self, panes: list[Pane]) -> None:
         super().__init__()
-        self.panes = {pane.NUMBER: pane for pane in panes}
-        self.current = 1
+        self.panes = {pane.ID: pane for pane in panes}
+        number(panes)
+        self.current: PaneId = ORDER[0]
         self.zoomed = False
         self.sizes = Sizes()
-        self._tab = 4
+        self._tab: PaneId = TABS[0]
         self._line = TabLine()
         self._titles: Content | None = None
 
     def compose(self) -> ComposeResult:
         yield self._line
         with Horizontal(id="top"):
-            yield self.panes[1]
+            yield self.panes["graph"]
             with Vertical(id="right"):
-                yield self.panes[2]
-                yield self.panes[3]
+                yield self.panes["source"]
+                yield self.panes["node"]
         with Horizontal(id="bottom"):
             with TabBox(id="tabs"):
-                yield self.panes[4]
-            yield self.panes[8]
+                yield self.panes["violations"]
+            yield self.panes["rules"]
 
     def on_mount(self) -> None:
         self.settle()
@@ -152,12 +170,13 @@ class Body(Vertical):
 
     async def fill(self, panes: list[Pane]) -> None:
         """Put panes in the places that were kept for them; a key that came before goes to its pane now."""
-        kept = [self.panes[pane.NUMBER] for pane in panes]
-        self.panes |= {pane.NUMBER: pane for pane in panes}
+        kept = [self.panes[pane.ID] for pane in panes]
+        number(panes)
+        self.panes |= {pane.ID: pane for pane in panes}
         self.settle()
-        await self.query_one("#tabs").mount(*(pane for pane in panes if pane.NUMBER in TABS))
+        await self.query_one("#tabs").mount(*(pane for pane in panes if pane.ID in TABS))
         with self.app.batch_update():
-            await self.query_one("#bottom").mount(*(pane for pane in panes if pane.NUMBER not in TABS))
+            await self.query_one("#bottom").mount(*(pane for pane in panes if pane.ID not in TABS))
             for frame in kept:
                 if frame.is_attached:
                     await frame.remove()
@@ -181,8 +200,9 @@ class Body(Vertical):
         self.refresh_titles()
 
     def refresh_titles(self) -> None:
+        """Name the panes again where several share a place, after a mark or the current pane has changed."""
         tabs = (self._tab,) if self.single else TABS
-        names = [(number, self.panes[number].heading().plain) for number in tabs]
+        names = [(pane, self.panes[pane].heading().plain) for pane in tabs]
         titles = _tabs(names, self._tab, f" {MARKS['guide']} ")
         if self._titles is None or not titles.is_same(self._titles):
             self._titles = titles
@@ -190,26 +210,30 @@ class Body(Vertical):
         if self.single:
             self._line.show(list(self.panes.values()), self.current)
 
-    def go(self, number: int) -> None:
+    def on_tab_line_chosen(self, message: TabLine.Chosen) -> None:
+        message.stop()
+        self.go(message.pane)
+
+    def go(self, pane: PaneId) -> None:
         """Give a pane the keys, and show it if it is hidden."""
-        self.current = number
-        if number in TABS:
-            self._tab = number
+        self.current = pane
+        if pane in TABS:
+            self._tab = pane
         self.settle()
-        if self.panes[number].is_attached:
-            self.panes[number].focus_target().focus()
+        if self.panes[pane].is_attached:
+            self.panes[pane].focus_target().focus()
         self.refresh_titles()
 
     def focus_moved(self, widget: Widget | None) -> None:
         """The focus went somewhere by itself (a click): its pane is the current one."""
         pane = next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None) if widget else None
         if pane is not None:
-            self.current = pane.NUMBER
+            self.current = pane.ID
 
     def step(self, step: int) -> None:
         """Go to the next pane; on a wide screen, of those that can be seen."""
-        numbers = [number for number in self.panes if self.single or number not in TABS or number == self._tab]
-        self.go(numbers[(numbers.index(self.current) + step) % len(numbers)])
+        seen = [pane for pane in self.panes if self.single or pane not in TABS or pane == self._tab]
+        self.go(seen[(seen.index(self.current) + step) % len(seen)])
 
     def zoom(self) -> None:
         """Show the current pane alone, or all of them again."""
@@ -227,34 +251,39 @@ class Body(Vertical):
         sizes = self.sizes
         self._line.display = self.single
         self.set_class(self.single, "-one")
-        for number, pane in self.panes.items():
-            pane.display = number == self.current if alone else number not in TABS or number == self._tab
-        shown = {"#top": (1, 2, 3), "#right": (2, 3), "#bottom": (4, 5, 6, 7, 8), "#tabs": TABS}
-        for query, numbers in shown.items():
-            self.query_one(query).display = not alone or self.current in numbers
+        for name, pane in self.panes.items():
+            pane.display = name == self.current if alone else name not in TABS or name == self._tab
+        for box, panes in _BOXES.items():
+            self.query_one(box).display = not alone or self.current in panes
         self.query_one("#top").styles.height = "1fr" if alone else f"{sizes.top}%"
         self.query_one("#bottom").styles.height = "1fr"
-        self.panes[1].styles.width = "1fr" if alone else f"{sizes.graph}%"
-        self.panes[2].styles.height = "1fr" if alone else f"{sizes.source}%"
+        self.panes["graph"].styles.width = "1fr" if alone else f"{sizes.graph}%"
+        self.panes["source"].styles.height = "1fr" if alone else f"{sizes.source}%"
         self.query_one("#tabs").styles.width = "1fr" if alone else f"{sizes.tabs}%"
         self.refresh_titles()
 
 
-def tab_names(panes: Sequence[Pane], current: int, width: int) -> list[tuple[int, str]]:
+def number(panes: Iterable[Pane]) -> None:
+    """Tell each pane the number that leads to it."""
+    for pane in panes:
+        pane.number = ORDER.index(pane.ID) + 1
+
+
+def tab_names(panes: Sequence[Pane], current: PaneId, width: int) -> list[tuple[PaneId, str]]:
     """The panes' names for one line of `width` cells: whole, short, without marks, or but for the current numbers."""
-    whole = [(pane.NUMBER, pane.heading().plain) for pane in panes]
-    short = [(pane.NUMBER, pane.short_heading()) for pane in panes]
-    bare = [(pane.NUMBER, f"{pane.NUMBER} {pane.SHORT or pane.LABEL}") for pane in panes]
-    number = [(pane.NUMBER, pane.short_heading() if current == pane.NUMBER else str(pane.NUMBER)) for pane in panes]
+    whole = [(pane.ID, pane.heading().plain) for pane in panes]
+    short = [(pane.ID, pane.short_heading()) for pane in panes]
+    bare = [(pane.ID, pane.shortest_heading()) for pane in panes]
+    numbers = [(pane.ID, pane.short_heading() if current == pane.ID else str(pane.number)) for pane in panes]
     fitting = (names for names in (whole, short, bare) if sum(len(name) + 2 for _, name in names) - 2 <= width)
-    return next(fitting, number)
+    return next(fitting, numbers)
 
 
-def _tabs(names: list[tuple[int, str]], current: int, between: str) -> Content:
+def _tabs(names: list[tuple[PaneId, str]], current: PaneId, between: str) -> Content:
     """The names of panes that share a place, the current one in bold."""
     pieces: list[tuple[str, str]] = []
-    for number, name in names:
+    for pane, name in names:
         if pieces:
             pieces.append((between, "not bold dim"))
-        pieces.append((name, "bold $primary" if number == current else "not bold $foreground 70%"))
+        pieces.append((name, "bold $primary" if pane == current else "not bold $foreground 70%"))
     return Content.assemble(*pieces)

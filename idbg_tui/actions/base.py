@@ -22,6 +22,7 @@ from idbg.session.session import Session
 from idbg_tui import messages, status_bar
 from idbg_tui.actions.bench import BenchActions
 from idbg_tui.layout import Body
+from idbg_tui.panes.base import PaneId
 from idbg_tui.state.walk import Relation
 
 Level = Literal["info", "warning", "error"]
@@ -107,7 +108,7 @@ class Actions(BenchActions):
         """Whether nothing is lost, or the user was told of these very edits."""
         from idbg_tui.panes.rules.pane import RulesPane
 
-        rules = self.body.panes[8]
+        rules = self.body.panes["rules"]
         if not isinstance(rules, RulesPane):
             return True
         text = rules.editor.text
@@ -234,8 +235,8 @@ class Actions(BenchActions):
 
     def _show_node(self) -> None:
         """Where one pane has the screen: go where the node that was chosen can be seen."""
-        if self.body.alone and self.body.current not in (1, 3):
-            self.body.go(1)
+        if self.body.alone and self.body.current not in ("graph", "node"):
+            self.body.go("graph")
 
     def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
         launch = message.handle, message.line
@@ -305,8 +306,8 @@ class Actions(BenchActions):
 
     # ---------------------------------------------------------------- panes
 
-    def action_pane(self, number: int) -> None:
-        self.body.go(number)
+    def action_pane(self, name: PaneId) -> None:
+        self.body.go(name)
 
     def action_next_pane(self, step: int) -> None:
         self.body.step(step)

@@ -84,7 +84,7 @@ class BenchActions(DiffActions):
                 raise
 
         if self.attempt(measure):
-            self.body.go(6)
+            self.body.go("benchmarks")
             self.show()
 
     def action_time_kernels(self) -> None:
@@ -104,7 +104,7 @@ class BenchActions(DiffActions):
         )
         if self.attempt(lambda: self.session.time_kernels(case)):
             self.state.bench.waiting = 1  # until it begins: a compile may go on
-            self.body.go(6)
+            self.body.go("benchmarks")
             self.show()
 
     def action_measured_backends(self, last: str = "") -> None:

@@ -47,7 +47,7 @@ class DiffActions(LoweredActions):
         """Run the program again, and hold it against eager and float64."""
         comparison = Comparison(per_kernel=kind == "kernels")
         if self.attempt(lambda: self.session.run(comparison=comparison)):
-            self.body.go(5)
+            self.body.go("kernel_diff")
             self.show()
 
     def on_diff_asked(self, message: DiffAsked) -> None:

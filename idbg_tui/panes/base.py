@@ -1,6 +1,6 @@
-"""What does every pane have in common? A number, a label, and `show`."""
+"""What does every pane have in common? A name, a label, and `show`."""
 
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -10,16 +10,18 @@ from textual.widget import Widget
 from idbg_tui.messages import Flash
 from idbg_tui.state.state import State
 
+PaneId = Literal["graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules"]
+
 
 class Pane(Widget):
-    """One numbered part of the screen.
+    """One part of the screen, with a name of its own.
 
     `show` is called whenever the state may have changed: it is cheap and idempotent, compares versions
     (`state.versions`) and repaints only what changed. A pane posts messages (idbg_tui.messages), and asks no other
     pane. The first widget inside it that can be focused, or itself, gets the keys.
     """
 
-    NUMBER: ClassVar[int] = 0
+    ID: ClassVar[PaneId]
     LABEL: ClassVar[str] = ""
     SHORT: ClassVar[str] = ""  # the label where there is little room
     # (key, words) for the footer while the focus is here, the most useful first
@@ -27,6 +29,8 @@ class Pane(Widget):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "find_nothing", show=False)]
 
+    number: int = 0
+    """The key that leads here, which the layout gives; 0 outside of it."""
     mark: str = ""
     """What stands behind the label in a tab: a count, a sign; set by `show`."""
     typed_in: bool = False
@@ -37,14 +41,25 @@ class Pane(Widget):
     def show(self, state: State) -> None:
         raise NotImplementedError
 
+    @property
+    def name_with_number(self) -> str:
+        """The label after the number of the key that leads here."""
+        return self._numbered(self.LABEL)
+
+    def _numbered(self, label: str) -> str:
+        return f"{self.number} {label}" if self.number else label
+
     def heading(self) -> Content:
         """What stands in the pane's border, or in its tab: number, label and mark."""
-        return Content(" ".join(part for part in (str(self.NUMBER), self.LABEL, self.mark) if part))
+        return Content(" ".join(part for part in (self.name_with_number, self.mark) if part))
 
     def short_heading(self) -> str:
         """The same for a narrow tab: a short label, and a mark only if it is short too."""
-        label = self.SHORT or self.LABEL
-        return f"{self.NUMBER} {label}" + (f" {self.mark}" if 0 < len(self.mark) <= 4 else "")
+        return self.shortest_heading() + (f" {self.mark}" if 0 < len(self.mark) <= 4 else "")
+
+    def shortest_heading(self) -> str:
+        """The same without the mark."""
+        return self._numbered(self.SHORT or self.LABEL)
 
     def set_title(self, title: Content) -> None:
         """Put a title in the border, if it is another one."""

@@ -1,22 +1,28 @@
 """Which panes can the first screen do without? Their frames stand there while they are imported and made."""
 
-from idbg_tui.panes.base import Pane
+from idbg_tui.panes.base import Pane, PaneId
 
 
 class Frame(Pane):
-    """The number and the name of a pane that is still to come."""
+    """The name of a pane that is still to come."""
 
-    def __init__(self, number: int, label: str, short: str = "") -> None:
+    def __init__(self, name: PaneId, label: str, short: str = "") -> None:
         super().__init__()
-        self.NUMBER, self.LABEL, self.SHORT = number, label, short  # type: ignore[misc]
-        self.set_title(self.heading())
+        self.ID, self.LABEL, self.SHORT = name, label, short  # type: ignore[misc]
 
     def show(self, state: object) -> None:
-        """There is nothing in it yet."""
+        """There is nothing in it yet but its name."""
+        self.set_title(self.heading())
 
 
 def frames() -> list[Pane]:
-    return [Frame(5, "KernelDiff", "Diff"), Frame(6, "Benchmarks", "Bench"), Frame(7, "Log"), Frame(8, "Rules")]
+    """What stands where the other panes will be, in the order of `made`."""
+    return [
+        Frame("kernel_diff", "KernelDiff", "Diff"),
+        Frame("benchmarks", "Benchmarks", "Bench"),
+        Frame("log", "Log"),
+        Frame("rules", "Rules"),
+    ]
 
 
 def made() -> list[Pane]:

@@ -6,13 +6,14 @@ from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes import later
+from idbg_tui.panes.base import PaneId
 
 WIDE, SMALL = (160, 45), (80, 24)
 
 
-def texts(app: IdbgApp, number: int) -> list[str]:
+def texts(app: IdbgApp, pane: PaneId) -> list[str]:
     """What the rows of a pane say, those that can be seen."""
-    lines = app.body.panes[number].lines  # type: ignore[attr-defined]
+    lines = app.body.panes[pane].lines  # type: ignore[attr-defined]
     return [lines.line(y).text.rstrip() for y in range(lines.size.height)]
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from idbg.config.settings import Settings
 from idbg.schema.graphs import NodeId
+from idbg_tui import layout
 from idbg_tui.help import Help
 from idbg_tui.panes import later
-from idbg_tui.panes.base import Pane
+from idbg_tui.panes.base import Pane, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.widgets.picker import Picker
@@ -23,9 +24,9 @@ async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdi
         await settle(pilot)
         assert "saved session" in bar(app, "header") and "18 kernels" in bar(app, "header")
         assert f"{app.state.counts['reject']} reject" in bar(app, "header")
-        assert any("convolution" in row and "✘ op" in row for row in texts(app, 1))
-        assert "unsupported_ops" in "".join(texts(app, 4))
-        assert app.focused is not None and app.body.current == 1
+        assert any("convolution" in row and "✘ op" in row for row in texts(app, "graph"))
+        assert "unsupported_ops" in "".join(texts(app, "violations"))
+        assert app.focused is not None and app.body.current == "graph"
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])
@@ -37,7 +38,7 @@ async def test_the_cursor_selects_and_every_pane_follows(tmp_path: Path, size: t
         await pilot.press("j")
         await settle(pilot)
         assert app.state.selected != before and app.state.selected is not None
-        assert app.state.selected.name in (app.body.panes[3].border_title or "")
+        assert app.state.selected.name in (app.body.panes["node"].border_title or "")
 
 
 async def test_a_filter_narrows_the_rows_selects_a_match_and_escape_takes_it_back(tmp_path: Path) -> None:
@@ -47,12 +48,12 @@ async def test_a_filter_narrows_the_rows_selects_a_match_and_escape_takes_it_bac
         await pilot.press("slash", *"addmm")
         await settle(pilot)
         assert app.state.selected == NodeId(INFERENCE, "addmm")
-        assert "1 of 435" in (app.body.panes[1].border_title or "")
+        assert "1 of 435" in (app.body.panes["graph"].border_title or "")
         await pilot.press("enter", "escape")
         await settle(pilot)
-        assert "435 nodes" in (app.body.panes[1].border_title or "")
+        assert "435 nodes" in (app.body.panes["graph"].border_title or "")
         assert app.state.selected == NodeId(INFERENCE, "addmm")
-        assert any(row.lstrip("▌↑↓● ").startswith("addmm") for row in texts(app, 1))
+        assert any(row.lstrip("▌↑↓● ").startswith("addmm") for row in texts(app, "graph"))
 
 
 async def test_n_goes_through_matches_and_without_a_filter_through_violations(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ async def test_a_node_that_another_pane_chose_is_shown_in_spite_of_a_filter(tmp_
         await pilot.press("v")
         await settle(pilot)
         assert app.state.selected is not None and app.state.selected.name.startswith("convolution")
-        assert "435 nodes" in (app.body.panes[1].border_title or "")
+        assert "435 nodes" in (app.body.panes["graph"].border_title or "")
 
 
 async def test_space_folds_a_module_and_a_jump_into_it_unfolds_it(tmp_path: Path) -> None:
@@ -84,19 +85,19 @@ async def test_space_folds_a_module_and_a_jump_into_it_unfolds_it(tmp_path: Path
         await settle(pilot)
         await pilot.press("f")
         await settle(pilot)
-        rows = [row for row in texts(app, 1) if row]
+        rows = [row for row in texts(app, "graph") if row]
         assert len(rows) < 30 and any(row.lstrip().startswith("▸") for row in rows)
         await pilot.press("v")
         await settle(pilot)
         assert app.state.node is not None
-        assert any(app.state.node.name in row.split() for row in texts(app, 1))
+        assert any(app.state.node.name in row.split() for row in texts(app, "graph"))
 
 
 async def test_brackets_step_through_the_stages_and_the_same_computation_stays_selected(tmp_path: Path) -> None:
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        title = app.body.panes[1]
+        title = app.body.panes["graph"]
         assert "forward" in (title.border_title or "")
         stages = []
         for _ in range(5):
@@ -129,7 +130,7 @@ async def test_enter_on_a_violation_goes_to_its_nodes_one_after_the_other(tmp_pa
             await pilot.pause()
             seen.append(app.state.selected.name if app.state.selected else "")
         assert len(set(seen)) == 3 and all(name.startswith("convolution") for name in seen)
-        assert app.body.current == 4
+        assert app.body.current == "violations"
 
 
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 64\nseverity = "pad"\n'
@@ -150,7 +151,7 @@ async def test_an_edit_of_the_rules_shows_what_went_and_keeps_the_cursor(
         app.session.edit_rules('name = "free"\n' + DENY)
         await pilot.pause(0.3)
         assert lines.items[lines.cursor].key == key
-        assert any("gone" in row for row in texts(app, 4))
+        assert any("gone" in row for row in texts(app, "violations"))
         assert "20 reject" in bar(app, "header") and "free" in bar(app, "header")
 
 
@@ -165,33 +166,34 @@ async def test_rules_that_nothing_breaks_say_so(tmp_path: Path, monkeypatch: pyt
         assert "no rule broken" in bar(app, "header")
         app.session.edit_rules('name = "free2"\n')
         await pilot.pause(0.3)
-        assert "no rule of free2 is broken" in "".join(texts(app, 4))
+        assert "no rule of free2 is broken" in "".join(texts(app, "violations"))
 
 
 async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=SMALL) as pilot:
         await settle(pilot)
-        for number in range(1, 9):
+        for number, name in enumerate(layout.ORDER, 1):
             await pilot.press(str(number))
             await pilot.pause()
-            shown = [pane.NUMBER for pane in app.body.panes.values() if pane.region.area]
-            assert shown == [number]
+            shown = [pane.ID for pane in app.body.panes.values() if pane.region.area]
+            assert shown == [name]
         assert len(app.body.query_one("TabLine").render().plain) <= 80  # type: ignore[union-attr]
 
 
 async def test_the_layout_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
+    wide = ["graph", "source", "node", "violations", "rules"]
 
-    def shown() -> list[int]:
-        return [number for number, pane in app.body.panes.items() if pane.region.area]
+    def shown() -> list[PaneId]:
+        return [name for name, pane in app.body.panes.items() if pane.region.area]
 
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: shown() == [1, 2, 3, 4, 8])
+        await until(pilot, lambda: shown() == wide)
         await pilot.resize_terminal(*SMALL)
-        await until(pilot, lambda: shown() == [1])
+        await until(pilot, lambda: shown() == ["graph"])
         await pilot.resize_terminal(*WIDE)
-        await until(pilot, lambda: shown() == [1, 2, 3, 4, 8])
+        await until(pilot, lambda: shown() == wide)
 
 
 async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
@@ -200,17 +202,17 @@ async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
     app, made = app_of("resnet", tmp_path), later.made
 
     def pressed() -> list[Pane]:
-        app.body.go(7)
+        app.body.go("log")
         return made()
 
     monkeypatch.setattr(later, "made", pressed)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes[7].children)
+        await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes["log"].children)
 
 
 def test_frames_have_the_names_of_their_panes() -> None:
     frames, panes = later.frames(), later.made()
-    names = [[(pane.NUMBER, pane.LABEL, pane.SHORT) for pane in some] for some in (frames, panes)]
+    names = [[(pane.ID, pane.LABEL, pane.SHORT) for pane in some] for some in (frames, panes)]
     assert names[0] == names[1]
 
 
@@ -220,7 +222,7 @@ async def test_zoom_shows_one_pane_and_all_again(tmp_path: Path) -> None:
         await settle(pilot)
         await pilot.press("z")
         await settle(pilot)
-        assert [pane.NUMBER for pane in app.body.panes.values() if pane.region.area] == [1]
+        assert [pane.ID for pane in app.body.panes.values() if pane.region.area] == ["graph"]
         await pilot.press("z")
         await settle(pilot)
         assert app.query_one(GraphPane).region.width < 100
@@ -247,8 +249,8 @@ async def test_tab_goes_round_the_panes_that_can_be_seen(tmp_path: Path) -> None
         for _ in range(5):
             seen.append(app.body.current)
             await pilot.press("tab")
-        assert seen == [1, 2, 3, 4, 8]
-        assert app.body.current == 1
+        assert seen == ["graph", "source", "node", "violations", "rules"]
+        assert app.body.current == "graph"
 
 
 async def test_a_saved_session_refuses_to_run_in_one_sentence(tmp_path: Path) -> None:
@@ -325,9 +327,9 @@ async def test_nothing_is_invented_where_nothing_is_measured(tmp_path: Path) -> 
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("6")
-        assert texts(app, 6)[0].strip() == "this session holds no measurement"
+        assert texts(app, "benchmarks")[0].strip() == "this session holds no measurement"
         await pilot.press("5")
-        assert texts(app, 5)[0].strip() == "this session holds no comparison"
+        assert texts(app, "kernel_diff")[0].strip() == "this session holds no comparison"
 
 
 async def test_a_pane_without_anything_to_copy_says_so(tmp_path: Path) -> None:

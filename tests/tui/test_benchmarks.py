@@ -30,7 +30,7 @@ async def test_a_saved_session_shows_its_rows_and_what_is_wrong_with_them(tmp_pa
     async with opened(tmp_path) as (app, pilot):
         await pilot.press("z")
         await settle(pilot)
-        shown = texts(app, 6)
+        shown = texts(app, "benchmarks")
         assert shown[0] == " ✘ of 4 rows, 1 failed and 1 with numbers that do not agree"
         for head in ("cold", "warm", "median", "± std", "p95", "speed-up", "peak", "graphs", "violations", "numbers"):
             assert head in shown[2]
@@ -40,7 +40,7 @@ async def test_a_saved_session_shows_its_rows_and_what_is_wrong_with_them(tmp_pa
         assert any(row.startswith(" ✘ tvm       failed: BackendCompilerFailed: ImportError: Pl") for row in shown)
         assert ' ✘ inductor: 1 tensor wrong: out["late"]' in shown
         assert " ⚠ eager: other processes used 73 % of the processors" in shown
-        assert app.body.panes[6].mark == "✘"
+        assert app.body.panes["benchmarks"].mark == "✘"
 
 
 def test_a_failed_row_is_red_and_wrong_numbers_are() -> None:
@@ -87,8 +87,10 @@ def test_the_last_measurement_of_each_is_shown() -> None:
 @pytest.mark.parametrize("size", [WIDE, MIDDLE, SMALL])
 async def test_no_figure_is_cut_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with opened(tmp_path, size) as (app, _):
-        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
-        shown = [row for row in texts(app, 6) if row.startswith((" ⚠ eager  ", " ✘ inductor  ", " ⚠ mock  "))]
+        lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
+        shown = [
+            row for row in texts(app, "benchmarks") if row.startswith((" ⚠ eager  ", " ✘ inductor  ", " ⚠ mock  "))
+        ]
         assert len(shown) == 3
         _, columns = bench_list.columns(lines.rows, lines.line_width)
         for text, row in zip(shown, lines.rows, strict=False):
@@ -112,7 +114,7 @@ def test_columns_go_away_from_the_least_needed_one() -> None:
 
 async def test_enter_on_a_row_shows_everything_about_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+        lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
         lines.place_cursor(lines.items.index(rows()["inductor"]))
         await pilot.press("enter")
         await pilot.pause()
@@ -134,7 +136,7 @@ async def test_enter_on_a_row_shows_everything_about_it(tmp_path: Path) -> None:
 
 async def test_enter_on_what_is_said_of_a_row_opens_that_row(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+        lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
         about = next(at for at, one in enumerate(lines.items) if getattr(one, "text", "").startswith(" ⚠ mock"))
         lines.place_cursor(about)
         await pilot.press("enter")
@@ -170,7 +172,7 @@ async def test_an_empty_pane_says_what_would_fill_it(tmp_path: Path) -> None:
         await settle(pilot)
         await pilot.press("6")
         await settle(pilot)
-        assert texts(app, 6)[:2] == [
+        assert texts(app, "benchmarks")[:2] == [
             " this session holds no measurement",
             " idbg bench examples/mlp_train.py measures",
         ]

@@ -26,7 +26,7 @@ async def found(app: IdbgApp, pilot: Pilot[None], query: str) -> list[str]:
     """The names of the nodes that the graph's filter leaves."""
     await pilot.press("1", "escape", "slash", *(one if one.isalnum() else f"{one}" for one in query))
     await settle(pilot)
-    lines, graph = app.body.panes[1].lines, app.state.graph  # type: ignore[attr-defined]
+    lines, graph = app.body.panes["graph"].lines, app.state.graph  # type: ignore[attr-defined]
     assert graph is not None
     rows = [lines.node_at(row) for row in range(len(lines._rows))]
     await pilot.press("enter")
@@ -59,7 +59,7 @@ async def test_violations_are_searched_too(tmp_path: Path) -> None:
         await settle(pilot)
         lines = app.body.query_one(ViolationLines)
         assert "downsample" in lines.searched(lines.cursor)
-        assert any("downsampl" in row for row in texts(app, 4))
+        assert any("downsampl" in row for row in texts(app, "violations"))
 
 
 @pytest.mark.parametrize(

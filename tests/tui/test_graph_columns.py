@@ -205,10 +205,10 @@ async def test_partitions_are_marked_once_something_falls_back(tmp_path: Path, s
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        assert not any(" host" in row for row in texts(app, 1))
+        assert not any(" host" in row for row in texts(app, "graph"))
         app.session.edit_rules(FALL)
-        await until(pilot, lambda: any(" host" in row for row in texts(app, 1)))
-        rows = {name: row for row in texts(app, 1) for name in ("add_1", "relu ", "getitem") if f" {name}" in row}
+        await until(pilot, lambda: any(" host" in row for row in texts(app, "graph")))
+        rows = {name: row for row in texts(app, "graph") for name in ("add_1", "relu ", "getitem") if f" {name}" in row}
         assert "p1→" in rows["add_1"] and "host" in rows["relu "]
         places = {row.index(mark) for row, mark in ((rows["add_1"], "p1→"), (rows["relu "], "host"))}
         assert len(places) == 1
@@ -220,4 +220,4 @@ async def test_the_verdict_of_a_row_is_its_severest_rule(tmp_path: Path) -> None
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         app.session.edit_rules(pad + FALL)
-        await until(pilot, lambda: any("⚠ op+1" in row for row in texts(app, 1)))
+        await until(pilot, lambda: any("⚠ op+1" in row for row in texts(app, "graph")))

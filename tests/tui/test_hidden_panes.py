@@ -73,7 +73,7 @@ async def test_a_sentence_that_came_while_its_pane_was_hidden_is_as_wide_as_the_
         app.state.apply([LONG])
         app.show()
         await shown(pilot, "z")
-        rows = app.body.panes[7].query_one(Lines)
+        rows = app.body.panes["log"].query_one(Lines)
         widths = [len(rows.line(y).text.rstrip()) for y in range(rows.size.height)]
         assert max(widths) > 70
 
@@ -87,5 +87,5 @@ async def test_the_cursor_can_be_seen_that_moved_while_its_pane_was_hidden(tmp_p
         app.state.choose(app.state.graph.node_id(last.name))
         app.show()
         await shown(pilot, "z")
-        lines = app.body.panes[1].query_one(Lines)
+        lines = app.body.panes["graph"].query_one(Lines)
         assert lines.scroll_offset.y <= lines.cursor < lines.scroll_offset.y + lines.size.height

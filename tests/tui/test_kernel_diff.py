@@ -70,7 +70,7 @@ async def test_the_verdict_the_outputs_and_the_first_bad_kernel_are_listed(tmp_p
     async with opened(tmp_path) as (app, pilot):
         await pilot.press("z")
         await settle(pilot)
-        rows = texts(app, 5)
+        rows = texts(app, "kernel_diff")
         assert rows[0].startswith(" ✘ aot does not agree with eager, against float64")
         late = next(row for row in rows if row.startswith(' ✘ out["late"]'))
         assert re.search(r"\[\d, \d+, \d+\]: [\d.]+, wanted [\d.]+  by rmse, maximum", late)
@@ -78,24 +78,24 @@ async def test_the_verdict_the_outputs_and_the_first_bad_kernel_are_listed(tmp_p
         assert rows.index(late) < rows.index(early)
         culprits = [row for row in rows if row.startswith(" ✘ cpp_fused")]
         assert len(culprits) == 1 and "planted.py:18" in culprits[0]
-        assert app.body.panes[5].mark == "✘"
+        assert app.body.panes["kernel_diff"].mark == "✘"
 
 
 async def test_enter_on_a_kernel_goes_to_its_source_and_its_node(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         bad = culprit()
-        lines = app.body.panes[5].lines  # type: ignore[attr-defined]
+        lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
         lines.place_cursor(lines.items.index(bad))
         await pilot.press("enter")
         await settle(pilot)
-        assert app.body.current == 2
+        assert app.body.current == "source"
         assert app.state.kernel is not None and app.state.kernel.name == bad.name
         assert app.state.selected is not None and app.state.selected.name == bad.node
 
 
 async def test_enter_on_an_output_shows_every_metric_and_where_the_error_lies(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        lines = app.body.panes[5].lines  # type: ignore[attr-defined]
+        lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
         diff = next(one for one in report().outputs if not one.passed)
         lines.place_cursor(lines.items.index(diff))
         await pilot.press("enter")
@@ -113,15 +113,15 @@ async def test_only_what_failed_and_the_worst_first(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         await pilot.press("f")
         await settle(pilot)
-        assert not any('out["early"]' in row for row in texts(app, 5))
+        assert not any('out["early"]' in row for row in texts(app, "kernel_diff"))
         await pilot.press("f", "o")
         await settle(pilot)
-        kernels = [row for row in app.body.panes[5].lines.items if isinstance(row, KernelError)]  # type: ignore[attr-defined]
+        kernels = [row for row in app.body.panes["kernel_diff"].lines.items if isinstance(row, KernelError)]  # type: ignore[attr-defined]
         errors = [row.error or 0.0 for row in kernels]
         assert errors == sorted(errors, reverse=True)
         await pilot.press("o")
         await settle(pilot)
-        tensors = [row for row in app.body.panes[5].lines.items if isinstance(row, TensorDiff)]  # type: ignore[attr-defined]
+        tensors = [row for row in app.body.panes["kernel_diff"].lines.items if isinstance(row, TensorDiff)]  # type: ignore[attr-defined]
         assert tuple(tensors) == report().outputs
 
 
@@ -138,12 +138,12 @@ async def test_the_chart_marks_the_bad_kernel_and_gives_the_figures(tmp_path: Pa
 
 
 async def test_c_is_left_to_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cancelled: list[int] = []
+    cancelled: list[str] = []
     monkeypatch.setattr(IdbgApp, "action_cancel", lambda self: cancelled.append(self.body.current))
     async with opened(tmp_path) as (_, pilot):
         await pilot.press("c")
         await settle(pilot)
-        assert cancelled == [5]
+        assert cancelled == ["kernel_diff"]
 
 
 async def test_the_chart_opens_at_its_top_and_leads_to_the_first_bad_kernel(tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ async def test_the_chart_opens_at_its_top_and_leads_to_the_first_bad_kernel(tmp_
 
 async def test_a_filter_lists_only_what_has_the_text_and_escape_shows_all(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
-        lines = app.body.panes[5].lines  # type: ignore[attr-defined]
+        lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
         everything = list(lines.items)
         await pilot.press("slash", *"early", "enter")
         await settle(pilot)
         assert 'out["early"]' in lines.searched(lines.cursor)
         assert [row.name for row in lines.items if isinstance(row, TensorDiff | KernelError)] == ['out["early"]']
-        assert "2 outputs, 1 failed; 1 with early" in "\n".join(texts(app, 5))
+        assert "2 outputs, 1 failed; 1 with early" in "\n".join(texts(app, "kernel_diff"))
         assert "only outputs and kernels with early" in bar(app, "footer")
         await pilot.press("escape")
         await settle(pilot)
@@ -181,7 +181,7 @@ async def test_figures_places_and_values_are_whole_at_every_size(tmp_path: Path,
     async with opened(tmp_path, size) as (app, pilot):
         await pilot.press("z")
         await settle(pilot)
-        rows = texts(app, 5)
+        rows = texts(app, "kernel_diff")
         assert all(len(row) <= size[0] for row in rows)
         told = next(row for row in rows if row.startswith(" ✘ cpp"))
         assert figure(culprit().error) in told
@@ -244,7 +244,7 @@ async def test_enter_on_a_side_that_failed_shows_the_whole_failure(tmp_path: Pat
         compared = app.state.compared
         assert compared is not None
         compared.diff = failed_side()
-        pane = app.body.panes[5]
+        pane = app.body.panes["kernel_diff"]
         pane.show(app.state)
         await pilot.press("g", "j", "enter")
         await settle(pilot)

@@ -101,7 +101,7 @@ def test_a_kernel_fact_of_a_node_leads_to_the_launch_that_computes_it() -> None:
 
 
 async def entered(app: IdbgApp, item: KernelTime) -> None:
-    lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+    lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
     lines.place_cursor(lines.items.index(item))
     lines.action_open()
 
@@ -118,7 +118,7 @@ async def test_enter_in_benchmarks_goes_to_the_launch_in_the_row(tmp_path: Path)
             await settle(pilot)
             assert event.times is not None
             await entered(app, event.times.kernels[number])
-            await until(pilot, lambda call=call: app.body.current == 2 and app.state.launch is call)  # type: ignore[misc]
+            await until(pilot, lambda call=call: app.body.current == "source" and app.state.launch is call)  # type: ignore[misc]
             assert app.state.kernel is kernel
 
 
@@ -134,7 +134,7 @@ async def test_enter_on_kernels_of_another_backend_says_so_and_goes_nowhere(tmp_
         assert event.times is not None
         await entered(app, event.times.kernels[0])
         await settle(pilot)
-        assert app.body.current == 6 and app.state.kernel is None
+        assert app.body.current == "benchmarks" and app.state.kernel is None
         assert app._flash is not None and "kernels of inductor, and aot is shown" in app._flash[0]
 
 
@@ -147,7 +147,7 @@ async def test_enter_in_the_comparison_goes_to_the_launch_in_the_row(tmp_path: P
         for one in report.kernels:
             await pilot.press("5")
             await settle(pilot)
-            lines = app.body.panes[5].lines  # type: ignore[attr-defined]
+            lines = app.body.panes["kernel_diff"].lines  # type: ignore[attr-defined]
             lines.place_cursor(lines.items.index(one))
             lines.action_open()
             await until(pilot, lambda one=one: app.state.launch is not None and app.state.launch.handle == one.handle)  # type: ignore[misc]

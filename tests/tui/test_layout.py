@@ -2,7 +2,8 @@
 
 import pytest
 
-from idbg_tui.layout import Sizes, tab_names
+from idbg_tui.layout import ORDER, Sizes, number, tab_names
+from idbg_tui.panes.base import PaneId
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
 from idbg_tui.panes.log.pane import LogPane
@@ -10,37 +11,45 @@ from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
 
 
-@pytest.mark.parametrize("number", range(1, 9))
-def test_growing_and_shrinking_back_gives_the_same_sizes(number: int) -> None:
-    assert Sizes().grown(number, 1).grown(number, -1) == Sizes()
+@pytest.mark.parametrize("pane", ORDER)
+def test_growing_and_shrinking_back_gives_the_same_sizes(pane: PaneId) -> None:
+    assert Sizes().grown(pane, 1).grown(pane, -1) == Sizes()
 
 
-@pytest.mark.parametrize("number", range(1, 9))
-def test_no_pane_can_grow_another_away(number: int) -> None:
+@pytest.mark.parametrize("pane", ORDER)
+def test_no_pane_can_grow_another_away(pane: PaneId) -> None:
     sizes = Sizes()
     for _ in range(50):
-        sizes = sizes.grown(number, 1)
+        sizes = sizes.grown(pane, 1)
     assert all(20 <= share <= 80 for share in (sizes.graph, sizes.top, sizes.source, sizes.tabs))
 
 
 def test_the_graph_grows_at_the_cost_of_what_is_beside_and_below_it() -> None:
-    grown = Sizes().grown(1, 1)
+    grown = Sizes().grown("graph", 1)
     assert grown.graph > Sizes().graph and grown.top > Sizes().top
 
 
 @pytest.mark.parametrize("width", [12, 24, 34, 60])
 def test_the_current_pane_is_always_named_in_the_tabs(width: int) -> None:
     panes = [GraphPane(), KernelDiffPane(), LogPane(), RulesPane()]
+    number(panes)
     for pane in panes:
-        names = tab_names(panes, pane.NUMBER, width)
+        names = tab_names(panes, pane.ID, width)
         assert len(names) == 4
-        assert dict(names)[pane.NUMBER].startswith((pane.short_heading(), pane.heading().plain))
+        assert dict(names)[pane.ID].startswith((pane.short_heading(), pane.heading().plain))
         assert width < 24 or len("  ".join(name for _, name in names)) <= width
 
 
 def test_marks_give_way_before_the_names_of_the_tabs() -> None:
     panes = [GraphPane(), NodePane(), KernelDiffPane(), LogPane(), RulesPane()]
+    number(panes)
     panes[1].mark = "◇✘"
     whole = sum(len(pane.short_heading()) + 2 for pane in panes) - 2
-    assert "3 Node ◇✘" in dict(tab_names(panes, 1, whole)).values()
-    assert [name for _, name in tab_names(panes, 1, whole - 3)] == ["1 Graph", "3 Node", "5 Diff", "7 Log", "8 Rules"]
+    assert "3 Node ◇✘" in dict(tab_names(panes, "graph", whole)).values()
+    assert [name for _, name in tab_names(panes, "graph", whole - 3)] == [
+        "1 Graph",
+        "3 Node",
+        "5 Diff",
+        "7 Log",
+        "8 Rules",
+    ]

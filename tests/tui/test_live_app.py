@@ -17,10 +17,10 @@ async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda app=app: app.state.running)
         assert session.calls == ["start", "run aot warn"]
-        assert "compiling" in "".join(texts(app, 1)) and "compiling" in "".join(texts(app, 4))
+        assert "compiling" in "".join(texts(app, "graph")) and "compiling" in "".join(texts(app, "violations"))
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
         await pilot.pause(0.2)
-        assert "relu_2" in "".join(texts(app, 1))
+        assert "relu_2" in "".join(texts(app, "graph"))
         assert "3 reject" in bar(app, "header")
 
 
@@ -95,7 +95,7 @@ async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
         await pilot.pause(0.2)
         assert "invalid syntax (m.py, line 3)" in bar(app, "footer")
         assert "SyntaxError" in bar(app, "header")
-        empty = " ".join(texts(app, 1))
+        empty = " ".join(texts(app, "graph"))
         assert "invalid syntax (m.py, line 3)" in empty and "7 Log has the rest" in empty
         await pilot.press("r")
         assert session.calls[-1] == "run aot warn"
@@ -179,6 +179,6 @@ async def test_one_key_compares_and_the_pane_says_which_side_runs() -> None:
         await pilot.press("d")
         assert session.calls[-1] == "run aot warn compared"
         session.emit(events.SideStarted(run=session.runs, side="float64"))
-        await until(pilot, lambda app=app: "comparing: float64" in texts(app, 5)[0])
+        await until(pilot, lambda app=app: "comparing: float64" in texts(app, "kernel_diff")[0])
         await pilot.press("D")
         assert session.calls[-1] == "run aot warn kernels compared"

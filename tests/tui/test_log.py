@@ -183,10 +183,10 @@ async def test_a_failed_run_marks_the_panes_tab() -> None:
     state, pane = running(), LogPane()
     async with Host(pane, state).run_test(size=(60, 12)) as pilot:
         await pilot.pause()
-        assert pane.heading().plain == "7 Log"
+        assert pane.heading().plain == "Log"
         state.apply([failed(kind="torch", message="no")])
         pane.show(state)
-        assert pane.heading().plain == "7 Log ✘"
+        assert pane.heading().plain == "Log ✘"
 
 
 async def test_an_empty_log_says_what_would_fill_it() -> None:

@@ -83,8 +83,8 @@ async def test_one_key_measures_on_eager_inductor_and_the_targets_backend(tmp_pa
         for case in session.asked:
             assert (case.device, case.options, case.rules) == ("cpu", STRICT.options, STRICT.rules)
             assert case.program is session.program
-        assert app.body.current == 6
-        assert " 3 rows to measure when the compile is done   (c cancels both)" in texts(app, 6)
+        assert app.body.current == "benchmarks"
+        assert " 3 rows to measure when the compile is done   (c cancels both)" in texts(app, "benchmarks")
         await pilot.press("B")
         assert len(session.asked) == 3 and "measuring already" in bar(app, "footer")
 
@@ -99,20 +99,20 @@ async def test_rows_appear_as_they_are_measured() -> None:
         await pilot.press("B")
         session.begin()
         await until(pilot, lambda: app.state.measuring)
-        assert texts(app, 6)[0] == " measuring eager: warm   3 rows left   (c stops it)"
+        assert texts(app, "benchmarks")[0] == " measuring eager: warm   3 rows left   (c stops it)"
         session.emit(events.RowMeasured(row=rows()["eager"]))
         session.emit(events.BenchTaskStarted(program="m.py", backend="inductor", task="warm"))
         await until(pilot, lambda: app.state.history.rows_left == 2)
-        assert texts(app, 6)[0].startswith(" measuring inductor: warm   2 rows left")
-        assert any(row.startswith(" ⚠ eager  ") for row in texts(app, 6))
+        assert texts(app, "benchmarks")[0].startswith(" measuring inductor: warm   2 rows left")
+        assert any(row.startswith(" ⚠ eager  ") for row in texts(app, "benchmarks"))
         assert "measuring inductor: warm   2 rows left" in bar(app, "footer") and "c cancel" in bar(app, "footer")
-        lines = app.body.panes[6].lines  # type: ignore[attr-defined]
+        lines = app.body.panes["benchmarks"].lines  # type: ignore[attr-defined]
         lines.place_cursor(lines.items.index(rows()["eager"]))
         session.emit(events.RowMeasured(row=rows()["mock"]))
         session.emit(events.RowMeasured(row=rows()["inductor"]))
         session.emit(events.BenchEnded())
         await until(pilot, lambda: not app.state.measuring)
-        assert "measuring" not in texts(app, 6)[0]
+        assert "measuring" not in texts(app, "benchmarks")[0]
         assert lines.items[lines.cursor] == rows()["eager"]
         assert "C charts them" in bar(app, "footer")
 
@@ -128,8 +128,8 @@ async def test_cancel_stops_it_and_finished_rows_stay(key: str) -> None:
         assert session.calls[-1] == "cancel" and app.is_running
         session.emit(events.BenchEnded(failure=Failure(kind="cancelled", message="cancelled")))
         await until(pilot, lambda: not app.state.measuring)
-        assert texts(app, 6)[0] == " stopped before all was measured: B measures again"
-        assert any(row.startswith(" ⚠ mock  ") for row in texts(app, 6))
+        assert texts(app, "benchmarks")[0] == " stopped before all was measured: B measures again"
+        assert any(row.startswith(" ⚠ mock  ") for row in texts(app, "benchmarks"))
         await pilot.press("B")
         assert len(session.asked) == 6
 
@@ -141,7 +141,7 @@ async def test_what_waits_for_the_compile_is_forgotten_with_it() -> None:
         await pilot.press("c")
         await pilot.pause()
         assert app.state.bench.waiting == 0
-        assert texts(app, 6)[0].startswith(" not measured: B measures eager, inductor, aot")
+        assert texts(app, "benchmarks")[0].startswith(" not measured: B measures eager, inductor, aot")
 
 
 async def test_a_measurement_that_is_refused_says_so_and_can_be_asked_again() -> None:
@@ -150,7 +150,7 @@ async def test_a_measurement_that_is_refused_says_so_and_can_be_asked_again() ->
         await pilot.press("B")
         await pilot.pause()
         assert "this session is closed" in bar(app, "footer")
-        assert app.state.bench.waiting == 0 and app.body.current == 1
+        assert app.state.bench.waiting == 0 and app.body.current == "graph"
 
 
 def test_the_time_of_each_kernel_is_no_row() -> None:
@@ -182,7 +182,7 @@ async def test_steps_come_as_they_begin_and_go_with_the_measurement() -> None:
         session.begin()
         session.emit(step(4, "warming up", time.time()))
         await until(pilot, lambda: app.state.history.step is not None)
-        assert texts(app, 6)[0].startswith(" measuring eager: warm · step 4 of 6: warming up   3 rows left")
+        assert texts(app, "benchmarks")[0].startswith(" measuring eager: warm · step 4 of 6: warming up   3 rows left")
         assert "eager: warm · step 4 of 6: warming up   3 rows left  0 s" in bar(app, "footer")
         assert "c cancel" in bar(app, "footer")
         session.emit(events.BenchEnded())
@@ -247,7 +247,7 @@ async def test_a_program_is_really_measured(tmp_path: Path) -> None:
                     break
             (row,) = app.state.history.rows
             assert row.status == "ok" and row.latency_ms is not None
-            assert any(line.startswith((" ✔ eager", " ⚠ eager")) for line in texts(app, 6))
+            assert any(line.startswith((" ✔ eager", " ⚠ eager")) for line in texts(app, "benchmarks"))
     assert BenchHistory(default_path()).of_program(str(model)) == [row]
 
 
@@ -260,7 +260,7 @@ async def test_each_row_stands_beside_the_last_time(tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         await pilot.press("z")
         await settle(pilot)
-        shown = texts(app, 6)
+        shown = texts(app, "benchmarks")
         assert any(row.startswith(" = eager: no difference beyond the noise: 74.1 µs → 74.1 µs") for row in shown)
         assert any(row.startswith(" ✔ inductor: faster: 89.6 µs → 59.8 µs") for row in shown)
         assert "   mock was not measured before" in shown

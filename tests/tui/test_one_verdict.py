@@ -113,7 +113,7 @@ async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) ->
         await settle(pilot)
         app.state.apply([events.RulesEdited(text=IN_DYNAMO, origin="editor")])
         app.show()
-        pane = app.body.panes[4]
+        pane = app.body.panes["violations"]
         assert isinstance(pane, ViolationsPane)
         pane._forget_gone()
         await settle(pilot)
@@ -122,7 +122,7 @@ async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) ->
         assert pane.mark == "0 here" and "✔" not in (app.query_one("#tabs").border_title or "")
         await pilot.press("8", "w")
         await settle(pilot)
-        relax = app.body.panes[8].relax  # type: ignore[attr-defined]
+        relax = app.body.panes["rules"].relax  # type: ignore[attr-defined]
         assert "dynamo: 2 rejected" in relax._empty and "nothing is rejected" in relax._empty
         assert "✔" not in bar(app, "header")
 

@@ -30,7 +30,7 @@ async def test_enter_runs_what_was_typed_and_not_what_was_found_before(tmp_path:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("ctrl+p", *"go to kerneldiff", "enter")
         await pilot.pause(0.6)
-        assert not CommandPalette.is_open(app) and app.body.current == 5
+        assert not CommandPalette.is_open(app) and app.body.current == "kernel_diff"
 
 
 async def test_a_page_in_a_list_with_no_line_on_the_screen_ends_nothing(tmp_path: Path) -> None:

@@ -80,11 +80,11 @@ async def test_a_line_of_a_zoomed_log_leads_to_where_its_node_is_seen(tmp_path: 
         assert node is not None
         await pilot.press("7", "z")
         app.post_message(LineChosen(node.file, node.line, jump=True))
-        await until(pilot, lambda: app.body.current == 1)
+        await until(pilot, lambda: app.body.current == "graph")
         await pilot.press("7")
         app.post_message(LineChosen("nowhere.py", 1, jump=True))
         await until(pilot, lambda: "no node of the shown run" in bar(app, "footer"))
-        assert app.body.current == 7
+        assert app.body.current == "log"
 
 
 async def test_while_a_line_is_typed_the_footer_names_no_letters(tmp_path: Path) -> None:

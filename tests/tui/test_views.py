@@ -131,7 +131,7 @@ async def test_the_peak_opens_with_a_key_and_enter_goes_to_the_node(tmp_path: Pa
         await settle(pilot)
         assert not isinstance(app.screen, Listing)
         assert app.state.selected is not None and app.state.selected != alive
-        assert app.state.selected.name in (app.body.panes[3].border_title or "")
+        assert app.state.selected.name in (app.body.panes["node"].border_title or "")
         await pilot.press("backspace")
         await settle(pilot)
         assert app.state.node is not None and app.state.node.op.startswith("call")

@@ -37,7 +37,7 @@ async def test_a_step_of_the_cursor_selects_the_rows_node_and_a_heading_selects_
         await settle(pilot)
         line = pane.lines.items[pane.lines.cursor]
         assert isinstance(line, Line) and app.state.selected == line.nodes[0]
-        assert line.nodes[0].name in (app.body.panes[3].border_title or "")
+        assert line.nodes[0].name in (app.body.panes["node"].border_title or "")
 
 
 async def test_the_cursor_goes_to_the_row_of_a_node_that_was_selected_elsewhere(tmp_path: Path) -> None:
@@ -69,7 +69,10 @@ async def test_what_went_is_at_the_end_and_goes_at_the_next_step(
         lines = app.query_one(ViolationsPane).lines
         gone = [row for row, item in enumerate(lines.items) if isinstance(item, Gone)]
         assert gone == [len(lines.items) - 1]
-        assert any("gone:" in row and "alignment" in row and ".py:" in row for row in texts(app, 4)[: len(lines.items)])
+        assert any(
+            "gone:" in row and "alignment" in row and ".py:" in row
+            for row in texts(app, "violations")[: len(lines.items)]
+        )
         await pilot.press("4", "g", "j")
         await settle(pilot)
         assert not any(isinstance(item, Gone) for item in lines.items)
@@ -96,7 +99,7 @@ async def test_the_cost_stands_below_its_rule_and_enter_on_it_opens_the_partitio
         lines = app.query_one(ViolationsPane).lines
         await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
         assert isinstance(lines.items[0], Heading) and isinstance(lines.items[1], Cost)
-        assert "→ runs on the host: 18 partitions" in texts(app, 4)[1]
+        assert "→ runs on the host: 18 partitions" in texts(app, "violations")[1]
         await pilot.press("4", "g", "j", "enter")
         await settle(pilot)
         assert isinstance(app.screen, Listing)
@@ -119,7 +122,7 @@ async def test_enter_on_a_peak_goes_to_its_node_and_a_walk_stops_there_once(tmp_
         assert app.state.selected.name == at
         line = lines.items[lines.cursor]
         assert isinstance(line, (Cost, Line))
-        heading = next(row for row in texts(app, 1) if "✘" in row and "nodes" in row)
+        heading = next(row for row in texts(app, "graph") if "✘" in row and "nodes" in row)
         assert heading.rstrip().endswith("✘ 1")  # the module that it is in has one violation, not one for each node
 
 

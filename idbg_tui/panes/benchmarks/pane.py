@@ -71,7 +71,7 @@ class BenchLines(FindableLines):
 class BenchmarksPane(FindingPane):
     """The last measurement of each backend, and what is measured now."""
 
-    NUMBER = 6
+    ID = "benchmarks"
     LABEL = "Benchmarks"
     SHORT = "Bench"
     HINTS = (("enter", "look into"), ("B", "measure"), ("R", "kernels"), ("T", "on what"), ("C", "charts"))
@@ -120,7 +120,7 @@ class BenchmarksPane(FindingPane):
             self.post_message(Flash(self._elsewhere, "warning"))
             return
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, kernel.handle, kernel.line))
-        await self.run_action("app.pane(2)")
+        await self.run_action("app.pane('source')")
 
     def action_copy(self) -> None:
         if not (self.lines.rows or self.lines.times):

@@ -62,7 +62,7 @@ class Place:
 class GraphPane(Pane):
     """Nodes under their modules, a filter, and the selected node's inputs and users marked."""
 
-    NUMBER = 1
+    ID = "graph"
     LABEL = "Graph"
     HINTS = (("[ ]", "stage"), ("/", "filter"), ("n", "next"), ("i u", "input user"), ("space", "fold"))
     DEFAULT_CSS = """
@@ -179,7 +179,7 @@ class GraphPane(Pane):
         A `terse` one names the shown stage only, and its place among the others.
         """
         state, graph = self._state, self._state.graph
-        title = f"{self.NUMBER} {self.LABEL}"
+        title = self.name_with_number
         if graph is None:
             return Content(title)
         gap = (between, "dim")

@@ -91,7 +91,7 @@ class DiffLines(FindableLines):
 class KernelDiffPane(FindingPane):
     """The comparison of the run in hand, or of the last that was compared."""
 
-    NUMBER = 5
+    ID = "kernel_diff"
     LABEL = "KernelDiff"
     SHORT = "Diff"
     HINTS = (
@@ -157,7 +157,7 @@ class KernelDiffPane(FindingPane):
         match item:
             case KernelError() if self._is_shown(item):
                 self._go_to(item)
-                await self.run_action("app.pane(2)")
+                await self.run_action("app.pane('source')")
             case KernelError():
                 self.post_message(Flash("another run is shown than was compared: D compares again", "warning"))
             case TensorDiff():

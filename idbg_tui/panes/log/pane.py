@@ -28,7 +28,7 @@ class LogPane(FindingPane):
     went wrong stands above the traceback. The next run is followed again.
     """
 
-    NUMBER = 7
+    ID = "log"
     LABEL = "Log"
     HINTS = (("/", "find"), ("y", "copy block"), ("Y", "copy all"), ("G", "follow"), ("c", "cancel"))
 

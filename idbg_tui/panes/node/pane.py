@@ -24,7 +24,7 @@ _NOT_YET = Fact("", "no node is selected", "dim")
 class NodePane(FindingPane):
     """Everything about the selected node, unabridged; enter on an input, a user or another stage goes there."""
 
-    NUMBER = 3
+    ID = "node"
     LABEL = "Node"
     HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("x", "repro"), ("/", "find"), ("y", "copy"))
 

@@ -72,7 +72,7 @@ class RulesPane(RuleText, FindingPane):
     The last good rules hold while what is typed is wrong.
     """
 
-    NUMBER = 8
+    ID = "rules"
     LABEL = "Rules"
     HINTS: Hints = _HINTS["form"]
     DEFAULT_CSS = """

@@ -48,7 +48,7 @@ class Caption(Widget):
 class SourcePane(Pane):
     """One text at a time, with the selected node's lines marked; moving in it selects what the line belongs to."""
 
-    NUMBER = 2
+    ID = "source"
     LABEL = "Source"
     HINTS = (("[ ]", "view"), (", .", "kernel"), ("m", "lowered"), ("/", "find"), ("y", "copy"), ("e", "edit"))
     DEFAULT_CSS = """

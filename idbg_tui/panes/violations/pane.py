@@ -127,7 +127,7 @@ class ViolationLines(FindableLines):
 class ViolationsPane(FindingPane):
     """The list of violations; enter goes to a line's nodes, one after the other."""
 
-    NUMBER = 4
+    ID = "violations"
     LABEL = "Violations"
     HINTS = (("enter", "go to node"), ("x", "repro"), ("/", "find"), ("y", "copy"))
     DEFAULT_CSS = """
