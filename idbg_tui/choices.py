@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from idbg import plugins
-from idbg.accelerators import model
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import KnownBackend, WorkerStarted
 from idbg_tui.state import user_files
@@ -36,7 +37,7 @@ def accelerators(folder: Path, used: Iterable[str]) -> list[tuple[str, str]]:
 
     A file is listed if it reads as an accelerator that has rules, and one that was used even if it no longer does.
     """
-    presets = model.names()
+    presets = registry.names()
     described: dict[str, str] = {}
     seen: set[Path] = set()
     for name in dict.fromkeys(used):
@@ -52,14 +53,14 @@ def accelerators(folder: Path, used: Iterable[str]) -> list[tuple[str, str]]:
 def describe(accelerator: str) -> str:
     """What an accelerator (a preset's name or a file's path) says of itself, or why it cannot be used."""
     try:
-        return model.parse(model.find(accelerator)[0]).description
+        return parse(registry.find(accelerator)[0]).description
     except AcceleratorError as error:
         return error.message
 
 
 def _words_of_file(path: Path) -> str | None:
     try:
-        parsed = model.parse(model.find(str(path))[0])
+        parsed = parse(registry.find(str(path))[0])
     except AcceleratorError:
         return None
     return (parsed.description or parsed.name) if parsed.rules else None

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from idbg import plugins
-from idbg.accelerators import model
+from idbg.accelerators import edit, environment, registry
+from idbg.accelerators.parse import parse, unparse
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.memory import Memory
@@ -16,7 +17,7 @@ from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.schema.errors import AcceleratorError, SettingsError
 from idbg.schema.graphs import DTYPES
 
-MOCK, ORIGIN = model.find("mock")
+MOCK, ORIGIN = registry.find("mock")
 DENIED = """
 _lu_with_info linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve lu_solve lu_unpack
 convolution convolution_backward _convolution _convolution_mode _convolution_double_backward
@@ -27,12 +28,12 @@ prelu _prelu_kernel _prelu_kernel_backward kthvalue value_selecting_reduction_ba
 
 def refused(text: str) -> AcceleratorError:
     with pytest.raises(AcceleratorError) as raised:
-        model.parse(text)
+        parse(text)
     return raised.value
 
 
 def test_the_mock_accelerator_has_the_documented_defaults() -> None:
-    mock = model.parse(MOCK)
+    mock = parse(MOCK)
     rules = {rule.kind: rule for rule in mock.rules}
     assert mock.name == "mock" and Path(ORIGIN).name == "mock.toml"
     assert rules["alignment"] == Alignment(multiple=1)
@@ -41,7 +42,7 @@ def test_the_mock_accelerator_has_the_documented_defaults() -> None:
 
 
 def test_the_mock_accelerator_denies_exactly_the_documented_ops() -> None:
-    (deny,) = [rule.deny for rule in model.parse(MOCK).rules if isinstance(rule, UnsupportedOps)]
+    (deny,) = [rule.deny for rule in parse(MOCK).rules if isinstance(rule, UnsupportedOps)]
     assert set(deny) == set(DENIED.split())
 
 
@@ -56,7 +57,7 @@ def test_every_key_of_the_mock_accelerator_is_commented() -> None:
 
 
 def test_an_empty_file_is_an_accelerator_without_rules() -> None:
-    assert model.parse("").rules == ()
+    assert parse("").rules == ()
 
 
 @pytest.mark.parametrize(
@@ -144,19 +145,19 @@ def test_characters_that_a_terminal_obeys_are_refused(text: str, line: int, held
 
 
 def test_plain_unicode_and_lines_in_a_description_are_text() -> None:
-    read = model.parse('name = "Zürich 日本 ≤ 🚀"\ndescription = """one\ntwo"""')
+    read = parse('name = "Zürich 日本 ≤ 🚀"\ndescription = """one\ntwo"""')
     assert (read.name, read.description) == ("Zürich 日本 ≤ 🚀", "one\ntwo")
-    assert model.parse(model.unparse(read)) == read
+    assert parse(unparse(read)) == read
 
 
 def test_the_largest_number_and_inf_are_read() -> None:
     text = f'[[rules]]\nkind = "alignment"\nmultiple = {2**63 - 1}\n[[rules]]\nkind = "memory"\nmax_bytes = inf'
-    assert model.parse(text).rules[:2] == (Alignment(multiple=2**63 - 1), Memory(max_bytes=inf))
+    assert parse(text).rules[:2] == (Alignment(multiple=2**63 - 1), Memory(max_bytes=inf))
 
 
 def test_a_thousand_rules_are_read_and_one_more_is_told_with_its_line() -> None:
     rule = '[[rules]]\nkind = "layout"\n'
-    assert len(model.parse(rule * 1000).rules) == 1001, "and the one of kind unknown"
+    assert len(parse(rule * 1000).rules) == 1001, "and the one of kind unknown"
     error = refused(rule * 1001)
     assert error.line == 2001
     assert error.message == "this file has 1,001 rules; it may have at most 1,000"
@@ -174,19 +175,19 @@ def test_a_file_of_megabytes_is_refused_before_it_is_parsed() -> None:
 
 
 def test_second_rules_of_a_kind_get_a_name_of_their_own() -> None:
-    rules = model.parse(
+    rules = parse(
         '[[rules]]\nkind = "layout"\n[[rules]]\nkind = "layout"\n[[rules]]\nkind = "layout"\nname = "l"'
     ).rules
     assert [rule.name for rule in rules] == ["layout", "layout-2", "l", "unknown"]
 
 
 def test_dtypes_in_a_file_may_be_spelled_short() -> None:
-    rule, _ = model.parse('[[rules]]\nkind = "dtype"\nallowed = ["f32", "torch.int8"]').rules
+    rule, _ = parse('[[rules]]\nkind = "dtype"\nallowed = ["f32", "torch.int8"]').rules
     assert rule == Dtype(allowed=("float32", "int8"))
 
 
 def test_an_edited_value_leaves_everything_else_as_it_was() -> None:
-    edited = model.with_value(MOCK, "alignment", "multiple", 16)
+    edited = edit.set_first(MOCK, "alignment", "multiple", 16)
     before, after = MOCK.splitlines(), edited.splitlines()
     changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
     assert changed == [("multiple = 1", "multiple = 16")]
@@ -194,39 +195,39 @@ def test_an_edited_value_leaves_everything_else_as_it_was() -> None:
 
 def test_a_comment_behind_an_edited_value_keeps_its_column() -> None:
     text = '[[rules]]\nkind = "alignment"\nmultiple = 1    # elements\n'
-    assert "multiple = 16   # elements" in model.with_value(text, "alignment", "multiple", 16)
+    assert "multiple = 16   # elements" in edit.set_first(text, "alignment", "multiple", 16)
 
 
 def test_a_list_over_several_lines_is_replaced_whole() -> None:
-    edited = model.with_value(MOCK, "dtype", "allowed", ["float32"])
-    assert next(r for r in model.parse(edited).rules if r.kind == "dtype") == Dtype(allowed=("float32",))
+    edited = edit.set_first(MOCK, "dtype", "allowed", ["float32"])
+    assert next(r for r in parse(edited).rules if r.kind == "dtype") == Dtype(allowed=("float32",))
     assert edited.count("[[rules]]") == MOCK.count("[[rules]]")
 
 
 def test_a_key_that_is_not_there_is_added_to_its_rule_and_a_rule_to_the_end() -> None:
-    edited = model.with_value(
+    edited = edit.set_first(
         '[[rules]]\nkind = "layout" # why\n\n[[rules]]\nkind = "layout"', "layout", "enabled", False
     )
     assert edited == '[[rules]]\nkind = "layout" # why\nenabled = false\n\n[[rules]]\nkind = "layout"'
-    assert model.with_value("", "alignment", "multiple", 8) == '[[rules]]\nkind = "alignment"\nmultiple = 8\n'
-    assert [r.kind for r in model.parse(model.with_value(edited, "memory", "max_bytes", inf)).rules][-2] == "memory"
+    assert edit.set_first("", "alignment", "multiple", 8) == '[[rules]]\nkind = "alignment"\nmultiple = 8\n'
+    assert [r.kind for r in parse(edit.set_first(edited, "memory", "max_bytes", inf)).rules][-2] == "memory"
 
 
 def test_rules_written_on_one_line_are_not_edited_by_key() -> None:
     with pytest.raises(AcceleratorError, match="on one line"):
-        model.with_value('rules = [{kind = "layout"}]', "layout", "enabled", False)
+        edit.set_first('rules = [{kind = "layout"}]', "layout", "enabled", False)
 
 
 @pytest.mark.parametrize("value", [True, 3, 1.5, inf, 'a "b" \\ \n', ["a", "b"], [1, -2]])
 def test_any_value_of_a_rule_can_be_written(value: object) -> None:
-    assert tomllib.loads(model.with_value(MOCK, "layout", "name", value))["rules"][2]["name"] == value
+    assert tomllib.loads(edit.set_first(MOCK, "layout", "name", value))["rules"][2]["name"] == value
 
 
 def test_the_environment_sets_alignment_and_memory() -> None:
-    text = model.from_environment(MOCK, {"MOCK_ALIGNMENT": "16", "MOCK_MAX_MEMORY": "inf", "MOCK_STRICT": "1"})
-    rules = {rule.kind: rule for rule in model.parse(text).rules}
+    text = environment.applied(MOCK, {"MOCK_ALIGNMENT": "16", "MOCK_MAX_MEMORY": "inf", "MOCK_STRICT": "1"})
+    rules = {rule.kind: rule for rule in parse(text).rules}
     assert rules["alignment"] == Alignment(multiple=16) and rules["memory"] == Memory(max_bytes=inf)
-    assert model.from_environment(MOCK, {}) == MOCK
+    assert environment.applied(MOCK, {}) == MOCK
 
 
 @pytest.mark.parametrize(
@@ -242,20 +243,20 @@ def test_the_environment_sets_alignment_and_memory() -> None:
 def test_a_bad_variable_is_named_with_its_value(environ: dict[str, str]) -> None:
     ((name, value),) = environ.items()
     with pytest.raises(SettingsError, match=f"{name} is '{value}'"):
-        model.from_environment(MOCK, environ)
+        environment.applied(MOCK, environ)
 
 
 def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b'\xef\xbb\xbfname = "mine"\r\n')
-    text, origin = model.find(str(path))
-    assert model.parse(text).name == "mine" and origin == str(path)
+    text, origin = registry.find(str(path))
+    assert parse(text).name == "mine" and origin == str(path)
 
 
 def test_an_unknown_name_lists_the_names_there_are() -> None:
     with pytest.raises(AcceleratorError, match='no accelerator "mok"') as raised:
-        model.find("mok")
-    assert "did you mean mock?" in raised.value.hint and model.names()[0] in raised.value.hint
+        registry.find("mok")
+    assert "did you mean mock?" in raised.value.hint and registry.names()[0] in raised.value.hint
 
 
 def test_what_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
@@ -263,14 +264,14 @@ def test_what_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     for path, words in [(tmp_path / "none.toml", "no file"), (binary, "not UTF-8 text"), (tmp_path, "cannot be read")]:
         with pytest.raises(AcceleratorError, match=words):
-            model.find(f"{path}/" if path == tmp_path else str(path))
+            registry.find(f"{path}/" if path == tmp_path else str(path))
 
 
 def test_what_has_no_end_is_refused_without_reading_it(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe.toml")
     for path in (pipe, "/dev/zero"):
         with pytest.raises(AcceleratorError, match=f"{path} cannot be read: it is a pipe or a device"):
-            model.find(str(path))
+            registry.find(str(path))
 
 
 def test_a_huge_file_is_refused_after_a_megabyte(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_a_huge_file_is_refused_after_a_megabyte(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a terabyte, of which the disk holds nothing
     with pytest.raises(AcceleratorError, match=r"huge\.toml is no accelerator file: it is larger than 1 MB"):
-        model.find(str(path))
+        registry.find(str(path))
 
 
 def test_another_packages_preset_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +289,7 @@ def test_another_packages_preset_is_found_by_name(tmp_path: Path, monkeypatch: p
     loaded.broken["gone"] = "ModuleNotFoundError: no module"
     monkeypatch.setattr(plugins, "load", lambda group: loaded)
     monkeypatch.setattr(plugins, "names", lambda group: ("npu", "gone"))
-    assert model.find("npu")[0] == 'name = "npu"'
-    assert {"mock", "npu", "gone"} <= set(model.names())
+    assert registry.find("npu")[0] == 'name = "npu"'
+    assert {"mock", "npu", "gone"} <= set(registry.names())
     with pytest.raises(AcceleratorError, match="ModuleNotFoundError"):
-        model.find("gone")
+        registry.find("gone")

@@ -11,9 +11,10 @@ import pytest
 
 import idbg
 from idbg import plugins
-from idbg.accelerators import adapter, model
+from idbg.accelerators import adapter, registry
 from idbg.accelerators.adapter import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus
-from idbg.accelerators.watch import for_backend, rules_for
+from idbg.accelerators.parse import parse, unparse
+from idbg.accelerators.registry import for_backend, rules_for
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.layout import Layout
@@ -84,7 +85,7 @@ def test_every_capability_becomes_a_rule_that_a_file_can_hold() -> None:
         StaticShapes(),
     )
     assert made.rules[-1].kind == "unknown"
-    assert model.parse(model.unparse(made)) == made
+    assert parse(unparse(made)) == made
 
 
 def test_what_is_not_said_is_no_limit() -> None:
@@ -179,13 +180,13 @@ NPU = Capabilities(alignment=16).accelerator("npu")
 
 def test_a_backend_brings_its_own_rules_and_takes_them_away_again(installed: Path) -> None:
     install(installed, OWN_RULES, {"idbg.backends": {"npu": "No"}, "idbg.accelerators": {"npu": "NPU", "bad": "idbg"}})
-    assert model.default_for("npu") == "npu"
-    assert model.default_for("aot") == "mock"
+    assert registry.default_for("npu") == "npu"
+    assert registry.default_for("aot") == "mock"
     start = Target(backend="aot", rules=rules_for(Target())[0])
     npu = for_backend(start, "npu")
     assert (npu.backend, npu.accelerator, npu.rules) == ("npu", "npu", "")
     text, file = rules_for(npu)
-    assert model.parse(text).rules[0] == Alignment(multiple=16) and file is None
+    assert parse(text).rules[0] == Alignment(multiple=16) and file is None
     back = for_backend(msgspec.structs.replace(npu, rules=text), "mock")
     assert (back.accelerator, back.rules) == ("mock", "")
 
@@ -201,7 +202,7 @@ def test_rules_that_somebody_chose_or_edited_stay(installed: Path) -> None:
 def test_an_accelerator_of_others_that_is_none_says_what_it_is(installed: Path) -> None:
     install(installed, "number = 3", {"idbg.accelerators": {"npu": "number"}})
     with pytest.raises(idbg.IdbgError, match="holds a int, not a path or an Accelerator"):
-        model.find("npu")
+        registry.find("npu")
 
 
 def test_an_adapters_capabilities_are_read_without_torch() -> None:

@@ -2,18 +2,18 @@
 
 import pytest
 
-from idbg.accelerators import model
 from idbg.accelerators.numerics import ACCUMULATES, Numerics
+from idbg.accelerators.parse import parse, unparse
 from idbg.constraints.base import BadValue
 from idbg.schema.errors import AcceleratorError
 
 
 def parsed(table: str) -> Numerics | None:
-    return model.parse(f"[numerics]\n{table}").numerics
+    return parse(f"[numerics]\n{table}").numerics
 
 
 def test_an_accelerator_has_no_numerics_unless_it_says_so() -> None:
-    assert model.parse('name = "a"').numerics is None
+    assert parse('name = "a"').numerics is None
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_what_is_left_out_is_what_such_hardware_does() -> None:
 )
 def test_what_is_written_is_read_back(table: str) -> None:
     text = f'[numerics]\n{table}\n[[rules]]\nkind = "layout"\nformats = ["contiguous"]'
-    read = model.parse(text)
+    read = parse(text)
     assert read.numerics is not None and read.rules
-    assert model.parse(model.unparse(read)) == read
+    assert parse(unparse(read)) == read
 
 
 def test_numerics_may_stand_on_one_line() -> None:
-    assert model.parse('numerics = { compute = "fp16" }').numerics == Numerics(compute="float16")
+    assert parse('numerics = { compute = "fp16" }').numerics == Numerics(compute="float16")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_mistake_is_told_with_its_line_and_what_to_do(table: str, line: int, m
 @pytest.mark.parametrize("text", ["numerics = 3", '[[numerics]]\ncompute = "bf16"'])
 def test_numerics_are_one_table(text: str) -> None:
     with pytest.raises(AcceleratorError, match="numerics must be one table") as raised:
-        model.parse(text)
+        parse(text)
     assert raised.value.line == 1
 
 

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import pytest
 
 from idbg import constraints
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.accelerators.lint import warnings
+from idbg.accelerators.parse import parse, unparse
 from idbg.constraints.unknown import Unknown
 from idbg.schema.graphs import DTYPE_OF_SHORT, Dim, Graph, GraphId, Node, Role, Stage, Sym, TensorMeta
 
-PRESETS = sorted(path.stem for path in model.PRESETS.glob("*.toml") if path.stem != "mock")
+PRESETS = sorted(path.stem for path in registry.PRESETS.glob("*.toml") if path.stem != "mock")
 
 
 class Case(NamedTuple):
@@ -59,7 +60,7 @@ def _placeholder(number: int, role: Role, tensor: TensorMeta) -> Node:
 
 def broken(preset: str, case: Case) -> set[str]:
     """ "rule: severity" of each rule that the case breaks."""
-    rules = model.parse(model.find(preset)[0])
+    rules = parse(registry.find(preset)[0])
     return {f"{violation.rule}: {violation.severity}" for violation in constraints.check(case.graph(), rules)}
 
 
@@ -263,7 +264,7 @@ BROKEN: dict[str, list[tuple[Case, set[str]]]] = {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_has_a_table_of_what_it_accepts_and_what_breaks_it(preset: str) -> None:
     assert len(ACCEPTED.get(preset, [])) >= 3 and len(BROKEN.get(preset, [])) >= 4
-    rules = model.parse(model.find(preset)[0]).rules
+    rules = parse(registry.find(preset)[0]).rules
     seen = {one.rpartition(": ")[0] for _, wanted in BROKEN[preset] for one in wanted}
     assert seen == {rule.name for rule in rules if not isinstance(rule, Unknown)}, "each rule is broken by a case"
 
@@ -282,23 +283,23 @@ def test_a_preset_names_the_rule_that_is_broken(preset: str, case: Case, wanted:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_a_file_that_says_where_each_rule_is_from(preset: str) -> None:
-    text = model.find(preset)[0]
-    parsed = model.parse(text)
+    text = registry.find(preset)[0]
+    parsed = parse(text)
     assert text.startswith("# ") and "Not covered" in text
     assert parsed.name == preset and 0 < len(parsed.description) < 70
     written = [rule for rule in parsed.rules if not isinstance(rule, Unknown)]
     assert all(rule.source.startswith("https://") and rule.version and rule.enabled for rule in written)
-    assert model.parse(model.unparse(parsed)) == parsed
+    assert parse(unparse(parsed)) == parsed
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_nothing_in_a_preset_is_odd(preset: str) -> None:
-    assert warnings(model.find(preset)[0]) == ()
+    assert warnings(registry.find(preset)[0]) == ()
 
 
 @pytest.mark.parametrize("preset", ["trainium2", "tpu", "tenstorrent", "spyre", "ascend_a2"])
 def test_sizes_are_padded_or_tiled_and_reject_nothing_where_the_hardware_pads(preset: str) -> None:
-    rules = model.parse(model.find(preset)[0]).rules
+    rules = parse(registry.find(preset)[0]).rules
     sized = [rule for rule in rules if rule.kind in ("alignment", "matmul_tile", "max_dim", "memory")]
     assert sized and all(rule.severity in ("pad", "tile", "slow") for rule in sized)
 
@@ -308,7 +309,7 @@ GUIDE = (Path(__file__).parents[1] / "docs" / "accelerators.md").read_text(encod
 
 def test_the_guide_has_an_example_of_every_kind_of_rule_and_each_is_valid() -> None:
     examples = [text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL) if "pyproject" not in text]
-    kinds = {rule.kind for text in examples for rule in model.parse(text).rules}
+    kinds = {rule.kind for text in examples for rule in parse(text).rules}
     assert kinds >= set(constraints.kinds()) and not any(warnings(text) for text in examples)
     assert set(re.findall(r"^### (\w+)", GUIDE, re.MULTILINE)) == set(constraints.kinds())
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from idbg.accelerators import edit, model
+from idbg.accelerators import edit
+from idbg.accelerators.parse import parse
 from idbg.checking.relax import relaxations
 from idbg.constraints import Checker, check
 from idbg.schema.graphs import Graph, GraphId, Node, Sym, TensorMeta
@@ -56,12 +57,12 @@ RULES = [
 @pytest.mark.parametrize(("keys", "words"), RULES)
 def test_the_change_is_told_and_makes_the_text_accept(keys: str, words: str) -> None:
     text = f"# mine\n[[rules]]\n{keys}\n"
-    before = model.parse(text)
+    before = parse(text)
     (change,) = relaxations([Checker(graph()).check(before.rules)])
     assert change.words.startswith(words) and change.count > 0
     assert change.relaxed is not None
     after = edit.apply(text, 0, change.rule, change.relaxed)
-    assert check(graph(), model.parse(after)) == []
+    assert check(graph(), parse(after)) == []
     assert after.startswith("# mine\n") and ("# full" in after) is ("# full" in text)
 
 
@@ -69,7 +70,7 @@ def test_the_change_is_told_and_makes_the_text_accept(keys: str, words: str) -> 
     "keys", ['kind = "same_dtype"', 'kind = "constant_operand"\nposition = 0', 'kind = "static_shapes"']
 )
 def test_a_rule_that_no_value_mends_can_only_be_switched_off(keys: str) -> None:
-    rules = model.parse(f"[[rules]]\n{keys}\n").rules
+    rules = parse(f"[[rules]]\n{keys}\n").rules
     (change,) = relaxations([Checker(graph(symbol=True)).check(rules)])
     assert change.relaxed is None and "switch it off" in change.words
 
@@ -78,13 +79,13 @@ def test_sizes_that_the_rule_already_took_still_pass() -> None:
     """32 is a multiple of 16 and not of 7: the smallest change must take both."""
     shapes = [TensorMeta("float32", (size,)) for size in (32, 7)]
     nodes = tuple(Node(name=f"n{i}", op="placeholder", target="x", tensors=(one,)) for i, one in enumerate(shapes))
-    rules = model.parse('[[rules]]\nkind = "alignment"\nmultiple = 16').rules
+    rules = parse('[[rules]]\nkind = "alignment"\nmultiple = 16').rules
     (change,) = relaxations([Checker(Graph(GraphId("0/0", "forward"), nodes)).check(rules)])
     assert change.words == "multiple 16 → 1"
 
 
 def test_one_change_serves_all_graphs_and_other_severities_are_asked_for() -> None:
-    rules = model.parse('[[rules]]\nkind = "dtype"\nallowed = ["f32"]\nseverity = "slow"').rules
+    rules = parse('[[rules]]\nkind = "dtype"\nallowed = ["f32"]\nseverity = "slow"').rules
     both = [Checker(graph(dtype=dtype)).check(rules) for dtype in ("float64", "float16")]
     assert relaxations(both) == []
     (change,) = relaxations(both, severities=("slow",))

@@ -5,7 +5,8 @@ import tomllib
 
 import pytest
 
-from idbg.accelerators import edit, model
+from idbg.accelerators import edit
+from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError
 
 TEXT = """\
@@ -45,7 +46,7 @@ def test_a_key_that_is_not_there_is_added_behind_the_kind() -> None:
 )
 def test_items_of_a_list_come_and_go_alone(wanted: list[str], old: str, new: str) -> None:
     edited = edit.set_key(TEXT, 1, "deny", wanted)
-    assert model.parse(edited).rules[1].deny == tuple(wanted)
+    assert parse(edited).rules[1].deny == tuple(wanted)
     assert edited == TEXT.replace(old, new)
 
 

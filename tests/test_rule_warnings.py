@@ -2,12 +2,12 @@
 
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators import registry, toml_text
 from idbg.accelerators.lint import matches_an_op, warnings
 
 
 def rule(kind: str, **keys: object) -> str:
-    lines = [f"{key} = {model.toml_text.spelled(value)}" for key, value in keys.items()]
+    lines = [f"{key} = {toml_text.spelled(value)}" for key, value in keys.items()]
     return "\n".join(["[[rules]]", f'kind = "{kind}"', *lines, ""])
 
 
@@ -62,7 +62,7 @@ def test_rules_that_nothing_can_satisfy_are_told(first: str, second: str, why: s
         rule("dtype", allowed=["int8"], roles=["weights"]) + rule("dtype", allowed=["f32"], roles=["inputs"]),
         rule("dtype", allowed=["int8"]) + rule("dtype", allowed=["f32"], severity="slow"),
         rule("dtype", allowed=["int8"]) + rule("dtype", allowed=["f32"], enabled=False),
-        model.find("mock")[0],
+        registry.find("mock")[0],
     ],
 )
 def test_rules_about_different_things_do_not_contradict(text: str) -> None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from idbg.accelerators.model import default_for
+from idbg.accelerators.registry import default_for
 from idbg.checking import check as checks
 from idbg.checking.check import Check
 from idbg.config.arguments import check_device, parse_program

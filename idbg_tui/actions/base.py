@@ -10,8 +10,8 @@ from typing import Literal
 from msgspec.structs import replace
 from textual.timer import Timer
 
-from idbg.accelerators import model
-from idbg.accelerators.watch import for_backend
+from idbg.accelerators import registry
+from idbg.accelerators.registry import for_backend
 from idbg.config.settings import Settings
 from idbg.format.failures import place_of
 from idbg.schema import verdict
@@ -152,7 +152,7 @@ class Actions(BenchActions):
         if not name:
             return
         try:
-            text, origin = model.find(name)
+            text, origin = registry.find(name)
         except AcceleratorError as error:
             self.flash(f"{error.message}: {error.hint}", "error")
             return

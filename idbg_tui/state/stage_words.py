@@ -1,8 +1,6 @@
 """What is to be said of the other stages beside the one that is shown, so that no part is taken for the whole?"""
 
-from functools import lru_cache
-
-from idbg.accelerators.model import Accelerator, parse
+from idbg.accelerators.parse import parse
 from idbg.format.glyphs import MARKS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph
@@ -62,12 +60,7 @@ def has_other_rules(state: Known, run: Run) -> bool:
     """Whether the rules were edited since the run: its own verdict is then of the rules before."""
     if not run.target.rules or state.accelerator is None:
         return False
-    return _parsed(run.target.rules) != state.accelerator
-
-
-@lru_cache(maxsize=8)
-def _parsed(text: str) -> Accelerator | None:
     try:
-        return parse(text)
+        return parse(run.target.rules) != state.accelerator
     except AcceleratorError:
-        return None
+        return True

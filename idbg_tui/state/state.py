@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from idbg.accelerators.model import parse
+from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall

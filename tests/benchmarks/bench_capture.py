@@ -33,7 +33,7 @@ def plain() -> float:
 
 
 def aot() -> float:
-    from idbg.accelerators import model as accelerator
+    from idbg.accelerators import registry
     from idbg.schema import events
     from idbg.schema.programs import Program, Target
     from idbg.worker.jobs import Jobs
@@ -45,7 +45,7 @@ def aot() -> float:
         events.encode(event)
         told.append(event)
 
-    rules, _ = accelerator.find("mock")
+    rules, _ = registry.find("mock")
     ended = Jobs(emit).compile(Compile(1, Program(str(EXAMPLE)), Target(rules=rules), tempfile.mkdtemp()))
     assert ended.failure is None, ended.failure
     loading = sum(

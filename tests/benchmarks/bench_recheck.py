@@ -15,7 +15,8 @@ from time import perf_counter
 
 import msgspec
 
-from idbg.accelerators import model
+from idbg.accelerators import edit, registry
+from idbg.accelerators.parse import parse
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.constraints.alignment import Alignment
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
@@ -85,25 +86,25 @@ def each_node(big: Graph, rules: tuple[Constraint, ...]) -> int:
 
 def measure(name: str, count: int, *, signatures: int) -> None:
     big = graph(count, signatures=signatures)
-    text, _ = model.find("mock")
-    rules = model.parse(model.with_value(text, "dtype", "allowed", ["bfloat16"])).rules
+    text, _ = registry.find("mock")
+    rules = parse(edit.set_first(text, "dtype", "allowed", ["bfloat16"])).rules
     first = samples_ms(lambda: shown(Checker(big).check(rules)), 5)
     report(f"{name}: first check, with the index", first, bound=CHECK_MS)
     checker = Checker(big)
     before = checker.check(rules)
     edits = edited(rules)
 
-    def edit() -> None:
+    def edit_rules() -> None:
         found = checker.check(next(edits))
         found.since(before)
         shown(found)
 
-    report(f"{name}: an edit ({len(before):,} violations)", samples_ms(edit, 20), bound=CHANGE_MS)
-    presets = cycle([model.parse(model.find(preset)[0]).rules for preset in model.names()])
+    report(f"{name}: an edit ({len(before):,} violations)", samples_ms(edit_rules, 20), bound=CHANGE_MS)
+    presets = cycle([parse(registry.find(preset)[0]).rules for preset in registry.names()])
     checker.facts.profile(weights=True)  # the screen has it by then: it shows the peak from the start
     checker.facts.profile(weights=False)
-    repeat = 2 * len(model.names())
-    report(f"{name}: a switch among {len(model.names())} presets",
+    repeat = 2 * len(registry.names())
+    report(f"{name}: a switch among {len(registry.names())} presets",
            samples_ms(lambda: shown(checker.check(next(presets))), repeat), bound=CHANGE_MS)  # fmt: skip
     if signatures < 1000:
         start = perf_counter()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from idbg import cli, plugins
-from idbg.accelerators import model
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
 
 MINE = """\
 # a comment
@@ -48,15 +49,15 @@ def _broken_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """An accelerator of another package that cannot be imported is installed."""
     points = (EntryPoint("theirs", "no_such_module_of_others:path", "idbg.accelerators"),)
     loaded = plugins.Loaded(points)
-    monkeypatch.setattr(model.plugins, "names", lambda group: tuple(p.name for p in points if p.group == group))
-    monkeypatch.setattr(model.plugins, "load", lambda group: loaded)
+    monkeypatch.setattr(plugins, "names", lambda group: tuple(p.name for p in points if p.group == group))
+    monkeypatch.setattr(plugins, "load", lambda group: loaded)
 
 
 def test_every_preset_is_listed_with_its_rules_and_description(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["accelerators"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split()[0] == "reject"
-    assert [line.split()[0] for line in lines if line[0] != " "] == model.names()
+    assert [line.split()[0] for line in lines if line[0] != " "] == registry.names()
     (mock,) = [line for line in lines if line.startswith("mock ")]
     assert re.search(r"mock +\d", mock) and "Permissive defaults" in mock
     assert max(map(len, [head, *lines])) <= 100
@@ -65,9 +66,9 @@ def test_every_preset_is_listed_with_its_rules_and_description(capsys: pytest.Ca
 def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["accelerators", "--json"]) == 0
     found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["accelerators"]}
-    assert list(found) == model.names()
+    assert list(found) == registry.names()
     for name, each in found.items():
-        tables = tomllib.loads(model.find(name)[0])["rules"]
+        tables = tomllib.loads(registry.find(name)[0])["rules"]
         assert sum(each["rules"].values()) == sum(table.get("enabled", True) for table in tables), name
     assert Path(found["mock"]["path"]).name == "mock.toml"
     assert found["mock"]["error"] == ""
@@ -119,12 +120,12 @@ def test_the_file_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == MINE
 
 
-@pytest.mark.parametrize("name", model.names())
+@pytest.mark.parametrize("name", registry.names())
 def test_every_preset_can_be_shown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["accelerators", "show", name]) == 0
     written = capsys.readouterr().out
     assert written.startswith(name)
-    assert all(rule.name in written for rule in model.parse(model.find(name)[0]).rules if rule.source)
+    assert all(rule.name in written for rule in parse(registry.find(name)[0]).rules if rule.source)
 
 
 @pytest.mark.parametrize(

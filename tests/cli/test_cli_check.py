@@ -14,7 +14,7 @@ import pytest
 import idbg
 import idbg.cli.one_run
 from idbg import cli
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.session.session import Session
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def test_json_is_all_there_is_on_stdout(capfdbinary: pytest.CaptureFixture[bytes
 def test_with_no_accelerator_named_all_presets_are_asked(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     cli.main(["check", "plain.py", "--json"])
     told = json.loads(capfdbinary.readouterr().out)
-    assert sorted(each["name"] for each in told["accelerators"]) == sorted(model.names())
+    assert sorted(each["name"] for each in told["accelerators"]) == sorted(registry.names())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from typing import ClassVar
 
 import msgspec
 
-from idbg.accelerators import model
+from idbg.accelerators import edit, registry
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import parse
 from idbg.constraints import Checker, Constraint, Finding, NodeSignature, check
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
@@ -156,17 +158,17 @@ def test_a_rule_that_is_taken_out_takes_its_violations_along() -> None:
 
 
 def test_checking_a_graph_says_what_asking_each_node_alone_says() -> None:
-    text, _ = model.find("mock")
-    text = model.with_value(text, "alignment", "multiple", 16)
-    text = model.with_value(text, "dtype", "allowed", ["bfloat16"])
-    rules = model.parse(model.with_value(text, "unsupported_ops", "deny", ["sin"])).rules
+    text, _ = registry.find("mock")
+    text = edit.set_first(text, "alignment", "multiple", 16)
+    text = edit.set_first(text, "dtype", "allowed", ["bfloat16"])
+    rules = parse(edit.set_first(text, "unsupported_ops", "deny", ["sin"])).rules
     alone = [
         (node.name, rule.name, finding)
         for node in REPEATED.nodes[:-1]
         for rule in rules
         for finding in rule.check(node)
     ]
-    together = [(v.node.name, v.rule, Finding(v.found, v.wanted, v.fix)) for v in check(REPEATED, model.parse(text))]
+    together = [(v.node.name, v.rule, Finding(v.found, v.wanted, v.fix)) for v in check(REPEATED, parse(text))]
     assert [each for each in alone if each[1] != "unsupported_ops"] == [
         each for each in together if each[1] != "unsupported_ops"
     ]
@@ -179,5 +181,5 @@ def test_a_graph_without_nodes_has_no_violations() -> None:
 
 def test_findings_of_equal_graphs_are_equal_after_a_round_trip() -> None:
     again = msgspec.json.decode(msgspec.json.encode(REPEATED), type=Graph)
-    rules = model.Accelerator(rules=(Alignment(multiple=16),))
+    rules = Accelerator(rules=(Alignment(multiple=16),))
     assert check(again, rules) == check(REPEATED, rules)

@@ -6,7 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from idbg import constraints, plugins
-from idbg.accelerators import model
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
 from idbg.constraints import Constraint, Finding, NodeSignature
 from idbg.schema.errors import AcceleratorError
 
@@ -58,12 +59,12 @@ def test_rules_of_ours_are_read_without_a_look_at_other_packages(monkeypatch: py
 
     monkeypatch.setattr(plugins, "points", never)
     plugins.names.cache_clear()
-    assert model.parse(model.find("mock")[0]).rules
-    assert model.is_preset("mock") and model.default_for("inductor") == "mock"
+    assert parse(registry.find("mock")[0]).rules
+    assert registry.is_preset("mock") and registry.default_for("inductor") == "mock"
 
 
 def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:
-    rule, _ = model.parse('[[rules]]\nkind = "depth"\nmost = 4').rules
+    rule, _ = parse('[[rules]]\nkind = "depth"\nmost = 4').rules
     assert type(rule).__name__ == "Depth" and rule.name == "depth"
 
 
@@ -77,7 +78,7 @@ def test_a_broken_plug_in_is_listed_with_its_error_and_stops_nothing(plugged: No
 
 def test_using_the_rule_of_a_broken_plug_in_says_what_is_broken(plugged: None) -> None:
     with pytest.raises(AcceleratorError, match="No module named") as raised:
-        model.parse('name = "a"\n[[rules]]\nkind = "gone"\n')
+        parse('name = "a"\n[[rules]]\nkind = "gone"\n')
     assert raised.value.line == 3
 
 

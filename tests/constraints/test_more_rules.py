@@ -2,7 +2,8 @@
 
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import parse
 from idbg.constraints import BadValue, Constraint, NodeSignature, Operand, check
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.constant_operand import ConstantOperand
@@ -199,9 +200,9 @@ def test_windows_count_their_dilation(target: str, args: str, area: int) -> None
         for name, shape in (("x", (1, 3, 20, 20)), ("w", (4, 3, 5, 5)))
     ]
     graph = Graph(GraphId("0/0", "dynamo"), (*inputs, node))
-    (violation,) = check(graph, model.Accelerator(rules=(Window(max_area=1),)))
+    (violation,) = check(graph, Accelerator(rules=(Window(max_area=1),)))
     assert violation.found == f"the window has {area} elements"
-    dilated = check(graph, model.Accelerator(rules=(Window(max_area=1, dilated=True),)))
+    dilated = check(graph, Accelerator(rules=(Window(max_area=1, dilated=True),)))
     assert bool(dilated) is (area == 81)
 
 
@@ -218,7 +219,7 @@ def call_of(target: str, args: str, **shapes: tuple[int, ...]) -> Graph:
 
 
 def said_of(graph: Graph, rule: Constraint) -> list[str]:
-    return [violation.found for violation in check(graph, model.Accelerator(rules=(rule,)))]
+    return [violation.found for violation in check(graph, Accelerator(rules=(rule,)))]
 
 
 IMAGE, KERNEL = (2, 4, 12, 12), (6, 4, 3, 3)
@@ -285,9 +286,9 @@ def test_only_what_is_allowed_runs() -> None:
 
 def test_unknown_nodes_are_reported_and_reject_where_the_rule_says_so() -> None:
     graph = Graph(GraphId("0/0", "dynamo"), (Node(name="n", op="call_function", target="lib.op", unknown=True),))
-    default = model.parse('[[rules]]\nkind = "rank"\nmax = 4')
-    strict = model.parse('[[rules]]\nkind = "unknown"\nseverity = "reject"')
-    off = model.parse('[[rules]]\nkind = "unknown"\nenabled = false')
+    default = parse('[[rules]]\nkind = "rank"\nmax = 4')
+    strict = parse('[[rules]]\nkind = "unknown"\nseverity = "reject"')
+    off = parse('[[rules]]\nkind = "unknown"\nenabled = false')
     assert [[v.severity for v in check(graph, a)] for a in (default, strict, off)] == [["unknown"], ["reject"], []]
     assert found(Unknown(), NodeSignature(target="aten.sym_size.int")) == []
 
@@ -320,7 +321,7 @@ def forty(count: int = 40) -> Graph:
 
 
 def test_forty_live_tensors_break_a_limit_that_none_breaks_alone() -> None:
-    rules = model.parse(
+    rules = parse(
         '[[rules]]\nkind = "peak_memory"\nmax_bytes = 5_000_000\n[[rules]]\nkind = "memory"\nmax_bytes = 5_000_000'
     )
     (violation,) = check(forty(), rules)
@@ -333,9 +334,9 @@ def test_weights_together() -> None:
     shape = TensorMeta("float32", (256,), (1,))
     weights = tuple(Node(name=f"w{i}", op="placeholder", target="w", role="weight", tensors=(shape,)) for i in range(3))
     graph = Graph(GraphId("0/0", "forward"), weights)
-    (violation,) = check(graph, model.Accelerator(rules=(WeightsMemory(max_bytes=3000),)))
+    (violation,) = check(graph, Accelerator(rules=(WeightsMemory(max_bytes=3000),)))
     assert violation.found == "3 weights take 3072 bytes, this one 1024 bytes"
-    assert check(graph, model.Accelerator(rules=(WeightsMemory(max_bytes=3072), PeakMemory(max_bytes=3072)))) == []
+    assert check(graph, Accelerator(rules=(WeightsMemory(max_bytes=3072), PeakMemory(max_bytes=3072)))) == []
 
 
 @pytest.mark.parametrize(

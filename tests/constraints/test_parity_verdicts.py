@@ -5,7 +5,9 @@ The numbers are those of the parity list; the same verdicts through torch.compil
 
 import pytest
 
-from idbg.accelerators.model import Accelerator, find, parse
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import find
 from idbg.constraints import Constraint, check
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype

@@ -2,7 +2,8 @@
 
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
 from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.schema.graphs import Node, TensorMeta
 
@@ -100,6 +101,6 @@ def test_nothing_is_denied_by_an_empty_list() -> None:
     ],
 )
 def test_the_mock_accelerator_denies_its_list_at_every_stage(node: Node) -> None:
-    text, _ = model.find("mock")
-    (rule,) = [rule for rule in model.parse(text).rules if isinstance(rule, UnsupportedOps)]
+    text, _ = registry.find("mock")
+    (rule,) = [rule for rule in parse(text).rules if isinstance(rule, UnsupportedOps)]
     assert list(rule.check(node))

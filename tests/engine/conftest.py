@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.schema import events
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
@@ -40,7 +40,7 @@ def ran(tmp_path: Path) -> Callable[..., Run]:
         told: list[events.SessionEvent] = []
         path = tmp_path / "subject.py"
         path.write_text(text)
-        rules = str(target.pop("rules", "")) or model.find("mock")[0]
+        rules = str(target.pop("rules", "")) or registry.find("mock")[0]
         program, chosen = Program(str(path), cwd=str(tmp_path)), Target(**{"backend": "mock", "rules": rules, **target})
         told.append(events.RunStarted(run=1, program=program, target=chosen))
         told.append(Jobs(told.append).compile(Compile(1, program, chosen, str(tmp_path / "repros"))))

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.provenance import Provenance
 from idbg.schema import events
@@ -46,7 +46,7 @@ def compiled(tmp_path: Path) -> Runner:
     """Compile a program's text in this process, through the worker's own job."""
     told: list[events.SessionEvent] = []
     jobs = Jobs(told.append)
-    rules, _ = model.find("mock")
+    rules, _ = registry.find("mock")
 
     def run(text: str, *, number: int = 1, **target: object) -> Run:
         path = tmp_path / "subject.py"

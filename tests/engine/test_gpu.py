@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.analysis.provenance import Provenance
 from idbg.schema import events
 from idbg.schema.programs import Program, Target
@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def compiled(tmp_path: Path, example: str, jobs: Jobs, told: list[events.SessionEvent], **target: object) -> Run:
     program = Program(str(EXAMPLES / example), cwd=str(tmp_path))
-    rules, _ = model.find("mock")
+    rules, _ = registry.find("mock")
     chosen = Target(rules=rules, device="cuda", **target)
     told.append(events.RunStarted(run=1, program=program, target=chosen))
     told.append(jobs.compile(Compile(1, program, chosen, str(tmp_path))))

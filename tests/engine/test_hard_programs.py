@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.engine.capture.run import current
 from idbg.schema import events
 from idbg.schema.graphs import GraphId
@@ -25,7 +25,7 @@ def run(
     jobs.emit = told.append
     path = folder / "subject.py"
     path.write_text(text)
-    rules = str(target.pop("rules", "")) or model.find("mock")[0]
+    rules = str(target.pop("rules", "")) or registry.find("mock")[0]
     program, chosen = Program(str(path), cwd=str(folder)), Target(**{"backend": "mock", "rules": rules, **target})
     told.append(events.RunStarted(run=1, program=program, target=chosen))
     told.append(jobs.compile(Compile(1, program, chosen, str(folder / "repros"))))

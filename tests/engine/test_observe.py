@@ -13,7 +13,7 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 from torch.nn import functional as F
 
-from idbg.accelerators import model as accelerator
+from idbg.accelerators import registry
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER
 from idbg.engine.kerneldiff.kernels.observe import first_bad, observe, observe_model, observing
 from idbg.schema.diff import KernelError
@@ -312,7 +312,7 @@ def test_in_a_session_kernels_are_those_of_the_captured_code(tmp_path: Path):
         "    return model, (torch.randn(4, 16),), lambda out: out.square().sum()\n"
     )
     told = []
-    rules, _ = accelerator.find("mock")
+    rules, _ = registry.find("mock")
     program, target = Program(str(path), cwd=str(tmp_path)), Target(backend="inductor", rules=rules)
     from idbg.schema import events
 

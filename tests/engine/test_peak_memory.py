@@ -11,7 +11,7 @@ from torch import nn
 from torch._inductor.fx_passes import memory_estimator
 from torch.fx import GraphModule
 
-from idbg.accelerators import model as accelerator
+from idbg.accelerators import registry
 from idbg.analysis.liveness import memory_profile
 from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.fx import graph_of
@@ -269,7 +269,7 @@ def program():
 def test_printed_graphs_know_their_memory_from_the_captured_ones(tmp_path: Path):
     (tmp_path / "subject.py").write_text(TRAIN)
     program = Program(str(tmp_path / "subject.py"), cwd=str(tmp_path))
-    target = Target(rules=accelerator.find("mock")[0])
+    target = Target(rules=registry.find("mock")[0])
     told: list[events.SessionEvent] = [events.RunStarted(run=1, program=program, target=target)]
     peaks: list[int] = []  # only those: after a fusion torch keeps values of which some share what is no longer there
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.schema import events
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
@@ -41,7 +41,7 @@ class Bench:
         self.jobs = Jobs(self.told.append)
         path = folder / "subject.py"
         path.write_text(text)
-        rules = rules or model.find("mock")[0]
+        rules = rules or registry.find("mock")[0]
         request = Compile(1, Program(str(path), cwd=str(folder)), Target(rules=rules, **target), str(folder / "repros"))
         self.ended = self.jobs.compile(request)
 

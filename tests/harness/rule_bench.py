@@ -6,7 +6,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from idbg.accelerators.model import parse
+from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import RulesEdited, RulesRefused, SessionEvent
 from idbg_tui.messages import Flash, RulesChanged

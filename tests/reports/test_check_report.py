@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.accelerators import model
+from idbg.accelerators.parse import parse
 from idbg.analysis.partition import partition
 from idbg.checking.check import Check, NamedAccelerator, check, named, presets
 from idbg.constraints import check as check_graph
@@ -40,7 +40,7 @@ def recorded(name: str) -> Run:
 
 
 def rules(name: str, text: str) -> NamedAccelerator:
-    return NamedAccelerator(name, model.parse(text), ())
+    return NamedAccelerator(name, parse(text), ())
 
 
 def checked(*texts: str, run: Run | None = None, level: str = "aten") -> Check:

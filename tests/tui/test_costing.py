@@ -2,7 +2,7 @@
 
 import threading
 
-from idbg.accelerators.model import parse
+from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile, memory_profile
 from idbg.analysis.partition import HOST
 from idbg.constraints import Checker, Findings

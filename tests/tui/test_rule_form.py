@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from idbg.accelerators import model
-from idbg.accelerators.model import parse
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
 from idbg.checking.relax import relaxations
 from idbg.constraints import Constraint, Findings, kinds
 from idbg.schema.errors import AcceleratorError, OutputError
@@ -23,7 +23,7 @@ from idbg_tui.state.rule_checks import Verdicts
 from tests.harness.pane_host import RULES
 from tests.harness.recorded import chain, state_of
 
-PRESETS = {name: model.find(name)[0] for name in model.names()}
+PRESETS = {name: registry.find(name)[0] for name in registry.names()}
 
 
 def every_row(form: Form) -> Iterator[Row]:
@@ -374,7 +374,7 @@ def test_rules_that_were_edited_before_we_looked_come_from_the_targets_accelerat
     mock = home_of_target(Target(accelerator="mock", rules="name = 'edited'"))
     assert (mock.saved, mock.path, mock.label) == (PRESETS["mock"], None, "mock")
     assert home_of_target(Target(accelerator="gone")).saved == ""
-    assert home_of(str(model.PRESETS / "mock.toml"), "").path is None
+    assert home_of(str(registry.PRESETS / "mock.toml"), "").path is None
     assert str(home_of("a-edited.toml", "").new_path) == "a-edited.toml"
 
 

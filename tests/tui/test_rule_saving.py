@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from idbg.accelerators import model
-from idbg.accelerators.model import PRESETS, parse
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited
 from idbg.schema.programs import Target
 from idbg_tui.widgets.prompt import Prompt
@@ -57,7 +58,7 @@ async def test_a_new_accelerator_is_saved_under_its_own_name(bench: Bench, tmp_p
         assert told(bench) == ["saved: --accelerator npu2.toml uses it"]
         assert "npu2.toml" in bench.title and "edited" not in bench.title
         assert bench.state.rules.text == bench.editor.text
-        assert parse(model.find("npu2.toml")[0]).name == "npu2"
+        assert parse(registry.find("npu2.toml")[0]).name == "npu2"
         await bench.press(pilot, "plus", "ctrl+s")
         assert "multiple = 4" in (tmp_path / "npu2.toml").read_text()
 
@@ -119,7 +120,7 @@ async def test_saving_a_preset_does_not_overwrite_what_was_saved_before(bench: B
 
 
 async def test_a_session_that_was_edited_before_it_was_opened_knows_where_its_rules_come_from(bench: Bench) -> None:
-    text = model.find("mock")[0].replace("multiple = 1", "multiple = 8")
+    text = registry.find("mock")[0].replace("multiple = 1", "multiple = 8")
     bench.state.set_target(Target(accelerator="mock"))
     bench.state.apply([RulesEdited(text=text, origin="editor")])
     async with bench.app.run_test(size=SIZE) as pilot:

@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 from textual.widgets import Input, Static
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.schema.events import RulesEdited
 from idbg_tui.messages import CopyAsked
 from idbg_tui.state.state import State
@@ -272,8 +272,8 @@ async def test_every_row_of_every_preset_fits(bench: Bench, size: tuple[int, int
     async with bench.app.run_test(size=size) as pilot:
         await pilot.pause()
         form = bench.pane.form
-        for name in model.names():
-            form.show_text(model.find(name)[0])
+        for name in registry.names():
+            form.show_text(registry.find(name)[0])
             form._opened = {(rule.name, key) for rule in form.form.rules for key in ("", "allowed", "roles")}
             form._lay()
             assert form.row_count > 3 * len(form.form.rules)

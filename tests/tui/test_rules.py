@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.accelerators.model import PRESETS, parse
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited, RulesRefused
 from idbg_tui.messages import EditorAsked, Flash
 from idbg_tui.panes.rules.steps import Change, step, toggle

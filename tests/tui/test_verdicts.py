@@ -1,6 +1,6 @@
 """Is what an edit changed known, also for the graph that a recompile brings?"""
 
-from idbg.accelerators.model import parse
+from idbg.accelerators.parse import parse
 from idbg.constraints import Constraint
 from idbg_tui.state.costs import AT_ONCE
 from idbg_tui.state.rule_checks import Tally, Verdicts, first_broken, totals

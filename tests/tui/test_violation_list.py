@@ -1,6 +1,6 @@
 """Are violations grouped by rule and by the user's line, severest first, with what is new and what is gone?"""
 
-from idbg.accelerators.model import parse
+from idbg.accelerators.parse import parse
 from idbg_tui.panes.violations.rows import MOST, Gone, Heading, Line, Rest, violation_list
 from idbg_tui.state.rule_checks import Verdicts
 from tests.harness.recorded import chain, state_of

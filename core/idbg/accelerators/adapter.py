@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from idbg import plugins
-from idbg.accelerators.model import Accelerator, check_values, wrong_type
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.tables import check_values, wrong_type
 from idbg.constraints import BadValue, Constraint
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype

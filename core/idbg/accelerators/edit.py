@@ -54,6 +54,19 @@ def add_rule(text: str, kind: str, key: str, value: object) -> str:
     return edited
 
 
+def set_first(text: str, kind: str, key: str, value: object) -> str:
+    """The text with one key of the first rule of this kind set; all else, comments too, stays as it is.
+
+    A key that is not there is added to the rule, a rule that is not there to the end. The text must be valid TOML.
+    """
+    index = next(
+        (number for number, rule in enumerate(tomllib.loads(text).get("rules", [])) if rule.get("kind") == kind), None
+    )
+    if index is None:
+        return add_rule(text, kind, key, value)
+    return set_key(text, index, key, value)
+
+
 def apply(text: str, number: int, before: Constraint, after: Constraint) -> str:
     """The text with every key set in which the rule `after` differs from `before`."""
     for field in msgspec.structs.fields(after):

@@ -8,7 +8,8 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from idbg.accelerators import model, toml_text
+from idbg.accelerators import toml_text
+from idbg.accelerators.parse import parse
 from idbg.analysis import ops
 from idbg.constraints import Constraint
 from idbg.schema.violations import Severity
@@ -30,7 +31,7 @@ class RuleWarning(NamedTuple):
 @lru_cache(maxsize=4)
 def warnings(text: str) -> tuple[RuleWarning, ...]:
     """What is odd in this text, in the order of its lines. Raises AcceleratorError if it is not a valid accelerator."""
-    rules = model.parse(text).rules
+    rules = parse(text).rules
     return tuple(sorted([*_dead_globs(rules, text), *_odd(rules, text), *_contradictions(rules, text)]))
 
 

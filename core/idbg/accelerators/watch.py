@@ -1,52 +1,17 @@
-"""Where do a target's rules come from, and did another program change that file?"""
+"""Did another program change the file that the rules are in?"""
 
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from idbg.accelerators import model
+from idbg.accelerators.registry import decode
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.programs import Target
 
 POLL_SECONDS = 0.5
 SETTLE_SECONDS = 0.05  # an editor empties a file before it fills it
 
 Stamp = tuple[int, int, int]
-
-
-def rules_for(target: Target) -> tuple[str, Path | None]:
-    """The target's rules as valid TOML text, and the file that they are in if it is the user's own and not a preset.
-
-    The `MOCK_*` variables apply to the preset `mock`. Raises AcceleratorError or SettingsError.
-    """
-    if target.rules:
-        text, path, place = target.rules, None, target.accelerator
-    else:
-        text, place = model.find(target.accelerator)
-        path = None if model.is_preset(target.accelerator) else Path(place).absolute()
-        if target.accelerator == "mock":
-            text = model.from_environment(text, os.environ)
-    try:
-        model.parse(text)
-    except AcceleratorError as error:
-        line = f":{error.line}" if error.line else ""
-        raise AcceleratorError(f"{place}{line}: {error.message}", hint=error.hint, line=error.line) from error
-    return text, path
-
-
-def for_backend(target: Target, backend: str) -> Target:
-    """The target with another backend. An accelerator that was only the old backend's own goes with it, to make room
-    for the new one's, unless somebody edited its rules.
-    """
-    moved = replace(target, backend=backend)
-    own = model.default_for(backend)
-    if target.accelerator != model.default_for(target.backend) or target.accelerator == own:
-        return moved
-    edited = rules_for(replace(target, rules=""))[0] != target.rules
-    return moved if edited else replace(moved, accelerator=own, rules="")
 
 
 class RulesFile:
@@ -101,7 +66,7 @@ class RulesFile:
 
     def _tell(self, path: Path, data: bytes) -> None:
         try:
-            text = model.decode(data)
+            text = decode(data)
         except AcceleratorError as error:
             self._text = data.decode(errors="replace")
             self._refused(path, self._text, error)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.accelerators.model import Accelerator
-from idbg.accelerators.watch import rules_for
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import rules_for
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.partition import Partitions
 from idbg.checking import costs
@@ -163,9 +164,7 @@ def named(names: Iterable[str]) -> list[NamedAccelerator]:
         except UnicodeEncodeError as error:
             raise AcceleratorError(f"the name {name!r} is not UTF-8", hint="rename the file") from error
         text, path = rules_for(Target(accelerator=name))
-        found.setdefault(
-            str(path.resolve()) if path else name, NamedAccelerator(name, model.parse(text), warnings(text))
-        )
+        found.setdefault(str(path.resolve()) if path else name, NamedAccelerator(name, parse(text), warnings(text)))
     return list(found.values())
 
 
@@ -173,7 +172,7 @@ def presets() -> tuple[list[NamedAccelerator], dict[str, str]]:
     """Every preset, and those (of other packages) that cannot be used, with why."""
     good: list[NamedAccelerator] = []
     broken: dict[str, str] = {}
-    for name in model.names():
+    for name in registry.names():
         try:
             good += named([name])
         except AcceleratorError as error:
@@ -205,4 +204,4 @@ def of_run(run: Run) -> Check | None:
     """What the accelerator that the run was for says of its ATen graphs; None of a run that broke none of its rules."""
     if not run.violations:
         return None
-    return check(run, "aten", [NamedAccelerator(run.target.accelerator, model.parse(run.target.rules), ())])
+    return check(run, "aten", [NamedAccelerator(run.target.accelerator, parse(run.target.rules), ())])

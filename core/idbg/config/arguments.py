@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from idbg import plugins
-from idbg.accelerators.model import default_for
+from idbg.accelerators.registry import default_for
 from idbg.config import options, settings
 from idbg.config.program_names import top_level_names
 from idbg.config.settings import Settings

@@ -1,7 +1,7 @@
 """What does the user want by default? A settings file, then the environment, then the command line; the later wins.
 
 The `MOCK_*` variables of the earlier system still work, and lose to all three. `MOCK_STRICT` is read here;
-`MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock` where its text is found (`idbg.accelerators.watch`).
+`MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock` where its text is found (`idbg.accelerators.registry`).
 """
 
 import difflib
@@ -22,7 +22,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's.
 
     `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
-    `accelerator` "" that of the backend (`idbg.accelerators.model.default_for`).
+    `accelerator` "" that of the backend (`idbg.accelerators.registry.default_for`).
     """
 
     backend: str = "aot"

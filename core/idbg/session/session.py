@@ -10,10 +10,11 @@ from types import TracebackType
 from msgspec.structs import replace
 
 import idbg
-from idbg.accelerators import model
 from idbg.accelerators.lint import warnings
 from idbg.accelerators.model import Accelerator
-from idbg.accelerators.watch import RulesFile, rules_for
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import rules_for
+from idbg.accelerators.watch import RulesFile
 from idbg.bench.job import BenchJob
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
@@ -194,7 +195,7 @@ class Session:
         Where `origin` is a file, the rules are that file's from now on, and it is watched.
         """
         try:
-            valid = model.parse(text)
+            valid = parse(text)
         except AcceleratorError as error:
             self._refuse(text, origin, error)
             return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg.accelerators import model
+from idbg.accelerators.parse import parse
 from idbg.constraints import check
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
@@ -130,7 +130,7 @@ class Jobs:
         if unused:
             self.emit(events.Noted(level="warning", text=unused))
         target = replace(request.target, options=options)
-        rules = model.parse(target.rules)
+        rules = parse(target.rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         backend = backends.TargetBackend(
             found,
@@ -221,7 +221,7 @@ class Jobs:
         assert self.last is not None
         assert request.node is not None
         graph = graph_of_node(self.last, request.node)
-        in_force = model.parse(rules)
+        in_force = parse(rules)
         if not any(rule.name == request.rule and rule.enabled for rule in in_force.rules):
             raise BadInput(f"there is no rule {request.rule} in force", hint="choose a violation of these")
         for violation in check(graph, in_force):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg.accelerators import model, toml_text
-from idbg.accelerators.watch import rules_for
+from idbg.accelerators import registry, toml_text
+from idbg.accelerators.registry import rules_for
 from idbg.schema.errors import IdbgError, OutputError
 from idbg.schema.programs import Target
 
@@ -46,7 +46,7 @@ class Home:
 def home_of(origin: str, text: str) -> Home:
     """The home of a text that was just read from there, or written there."""
     path = Path(origin)
-    mine = path.suffix == ".toml" and path.is_file() and model.PRESETS not in path.absolute().parents
+    mine = path.suffix == ".toml" and path.is_file() and registry.PRESETS not in path.absolute().parents
     return Home(origin, text, path if mine else None)
 
 

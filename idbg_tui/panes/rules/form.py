@@ -7,7 +7,8 @@ from typing import NamedTuple, get_args, get_origin
 
 import msgspec
 
-from idbg.accelerators import edit, model, toml_text
+from idbg.accelerators import edit, toml_text
+from idbg.accelerators.parse import parse
 from idbg.checking.relax import Relaxation
 from idbg.constraints import Constraint, Findings, FindingsChange, kinds
 from idbg.schema.errors import AcceleratorError
@@ -79,7 +80,7 @@ class Count(NamedTuple):
 
 def read(text: str) -> Form:
     """The form of a text. Raises AcceleratorError where the text is not valid."""
-    rules = model.parse(text).rules
+    rules = parse(text).rules
     lines = {(place.number, place.key): place.line for place in toml_text.places(text) if place.table == "rules"}
     return Form(text, rules, lines)
 
@@ -242,7 +243,7 @@ def removed(form: Form, row: Row) -> str | None:
 
 def checked(text: str) -> str:
     """The text, if it is valid. Raises AcceleratorError otherwise."""
-    model.parse(text)
+    parse(text)
     return text
 
 

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from idbg.accelerators import model
+from idbg.accelerators import registry
 from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.checking.relax import relaxations
 from idbg.constraints import kinds
@@ -248,7 +248,7 @@ class RulesPane(RuleText, FindingPane):
 
     def _show_diff(self) -> None:
         try:
-            before = model.find(self.base.origin)[0]
+            before = registry.find(self.base.origin)[0]
         except AcceleratorError as error:
             self.diff.show_diff("", "", f"nothing to compare with: {error.message}")
             return

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from idbg.accelerators import model
+from idbg.accelerators.parse import parse
 from idbg.schema.errors import BadInput
 from idbg_tui.messages import EditorAsked, Flash, RulesChanged
 from idbg_tui.panes.prompting import AskingPane
@@ -217,7 +217,7 @@ class RuleText(AskingPane):
         if path.is_dir() or typed.strip().endswith("/"):
             raise BadInput(f"{path} is a folder", hint=f"give a file, for example {path / self.home.new_path}")
         path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
-        model.parse(self.editor.text)
+        parse(self.editor.text)
         mine = self.home.is_file(str(path)) and bool(self.editor.text.strip())
         if path.exists() and path != self._confirmed and not mine:
             self._confirmed = path

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from idbg.accelerators import edit, model
+from idbg.accelerators import edit, registry
 from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.numerics import Numerics
-from idbg.accelerators.watch import rules_for
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import rules_for
 from idbg.cli import printing
 from idbg.constraints import Constraint
 from idbg.format.glyphs import SEVERITY_SIGNS
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         if args.name is None:
             _tell_list(list(listed()), as_json=args.json)
         elif args.toml:
-            sys.stdout.write(model.find(args.name)[0])
+            sys.stdout.write(registry.find(args.name)[0])
         else:
             _tell_one(args.name, as_json=args.json)
     return 0
@@ -73,10 +74,10 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def listed() -> Iterator[Listed]:
     """Every preset; one of another package that is broken, with why."""
-    for name in model.names():
+    for name in registry.names():
         try:
-            text, path = model.find(name)
-            found = model.parse(text)
+            text, path = registry.find(name)
+            found = parse(text)
         except AcceleratorError as error:
             yield Listed(name=name, error=error.message)
             continue
@@ -105,9 +106,9 @@ def _tell_list(found: list[Listed], *, as_json: bool) -> None:
 
 
 def _tell_one(name: str, *, as_json: bool) -> None:
-    _, path = model.find(name)
+    _, path = registry.find(name)
     text, _ = rules_for(Target(accelerator=name))
-    found, odd = model.parse(text), warnings(text)
+    found, odd = parse(text), warnings(text)
     if as_json:
         rules = [{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in _written(found, text)]
         told = [warning._asdict() for warning in odd]

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from idbg.accelerators.watch import rules_for
+from idbg.accelerators.registry import rules_for
 from idbg.bench import plan
 from idbg.bench.change import SpeedChange, change
 from idbg.bench.history import BenchHistory, Suite, default_path

@@ -5,8 +5,8 @@ import math
 import sys
 from pathlib import Path
 
-from idbg.accelerators import model
-from idbg.accelerators.watch import rules_for
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import rules_for
 from idbg.cli import BAD_USAGE, FAILED, printing
 from idbg.cli.commands.run import status as run_status
 from idbg.cli.one_run import one_run
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 def _warn_of_numerics(target: Target) -> None:
     """Raises AcceleratorError or SettingsError where the target's rules cannot be had, as the run itself would."""
     text, _ = rules_for(target)
-    if target.backend != "mock" and model.parse(text).numerics is not None:
+    if target.backend != "mock" and parse(text).numerics is not None:
         print(
             f"idbg: the [numerics] of {target.accelerator} are not applied by the backend {target.backend}: "
             "they work with --backend mock only",

@@ -12,7 +12,8 @@ import msgspec
 
 import idbg
 from idbg import plugins
-from idbg.accelerators import adapter, model
+from idbg.accelerators import adapter, registry
+from idbg.accelerators.parse import parse
 from idbg.config import places, settings
 from idbg.constraints import broken_kinds
 from idbg.schema.errors import AcceleratorError
@@ -72,7 +73,7 @@ def collect() -> Info:
         },
         paths={name: str(path) for name, path in paths.items()},
         missing=tuple(name for name, path in paths.items() if not path.exists()),
-        accelerators=tuple(model.names()),
+        accelerators=tuple(registry.names()),
         backends=plugins.names(adapter.GROUP),
         broken=_broken(),
         settings=chosen,
@@ -84,7 +85,7 @@ def _broken() -> dict[str, str]:
     accelerators = {}
     for name in plugins.names("idbg.accelerators"):
         try:
-            model.parse(model.find(name)[0])
+            parse(registry.find(name)[0])
         except AcceleratorError as error:
             accelerators[name] = error.message
     groups = {
@@ -109,7 +110,7 @@ def _paths(chosen: settings.Settings) -> dict[str, Path]:
         "idbg": Path(idbg.__file__).parent,
         "settings": settings.path(environ),
         "sessions": places.expanded(chosen.output).absolute(),
-        "presets": model.PRESETS,
+        "presets": registry.PRESETS,
         "inductor cache": places.inductor_cache(environ),
         "triton cache": places.triton_cache(environ),
     }

@@ -14,8 +14,9 @@ from torch.fx import GraphModule
 
 from idbg import plugins
 from idbg.accelerators import adapter as adapters
-from idbg.accelerators import model as accelerators
+from idbg.accelerators import environment, registry
 from idbg.accelerators.adapter import AcceleratorAdapter
+from idbg.accelerators.parse import parse, unparse
 from idbg.config.settings import strict_from
 from idbg.constraints import Constraint
 from idbg.engine.backends.adapted import Adapted
@@ -126,18 +127,18 @@ def backend(
     BadInput.
     """
     chosen = Adapted(name) if isinstance(name, AcceleratorAdapter) else find(name)
-    own = isinstance(name, AcceleratorAdapter) or accelerators.default_for(name) != name
+    own = isinstance(name, AcceleratorAdapter) or registry.default_for(name) != name
     if accelerator is None and own and isinstance(chosen, Adapted):
         rules = chosen.adapter.capabilities.accelerator(chosen.name)
-        text = accelerators.unparse(rules)
+        text = unparse(rules)
     else:
-        named = str(accelerator or accelerators.default_for(chosen.name))
-        text, _ = accelerators.find(named)
-        text = accelerators.from_environment(text, os.environ) if named == "mock" else text
-        rules = accelerators.parse(text)
+        named = str(accelerator or registry.default_for(chosen.name))
+        text, _ = registry.find(named)
+        text = environment.applied(text, os.environ) if named == "mock" else text
+        rules = parse(text)
     if constraints is not None:
         rules = replace(rules, description="constraints given in Python", rules=tuple(constraints))
-        text = accelerators.unparse(rules)
+        text = unparse(rules)
     if strict is None:
         strict = strict_from(os.environ) is not False
     return TargetBackend(chosen, rules, strict, repros=Path(repros), rules=text)

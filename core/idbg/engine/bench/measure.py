@@ -9,8 +9,8 @@ import torch
 from msgspec.structs import replace
 
 import idbg
-from idbg.accelerators import model as accelerator
 from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import parse
 from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, TellStep, untold
 from idbg.config import places
 from idbg.config.options import INDUCTOR, family
@@ -162,7 +162,7 @@ def _options(case: BenchCase) -> dict[str, object]:
 def _target_backend(case: BenchCase, rules: str) -> TargetBackend:
     """Ours, a plug-in's or torch's by name, which refuses nothing; without `rules` it checks none."""
     backend = case.backend
-    held = accelerator.parse(rules) if rules else Accelerator(name="none")
+    held = parse(rules) if rules else Accelerator(name="none")
     found = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
     return found.with_options(_options(case))
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg import __version__
-from idbg.accelerators import edit, model
+from idbg.accelerators import edit
+from idbg.accelerators.parse import parse
 from idbg.constraints import Constraint
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
@@ -27,7 +28,7 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
     """
     graph = graph_of_node(capture, violation.node)
     node = graph.by_name[violation.node.name]
-    rule = next(rule for rule in model.parse(rules).rules if rule.name == violation.rule)
+    rule = next(rule for rule in parse(rules).rules if rule.name == violation.rule)
     held = capture.held.get(graph.id)
     cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
     known = values(capture, graph, cut.inputs)
@@ -154,7 +155,7 @@ def _unscoped(rules: str, rule: Constraint, graph: Graph, node: Node) -> str:
     """The rules with this one asked wherever the script's graphs are: the node is there alone, but has no stage, and
     what it reads is an argument.
     """
-    number = next((at for at, each in enumerate(model.parse(rules).rules) if each.name == rule.name), 0)
+    number = next((at for at, each in enumerate(parse(rules).rules) if each.name == rule.name), 0)
     if number >= edit.count(rules):
         return rules
     wider = replace(rule, stages=())

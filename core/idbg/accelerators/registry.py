@@ -1,0 +1,132 @@
+"""Which accelerators are there, where is the text of one, and which rules does a target come with?
+
+A preset is a TOML file in `presets/`, or an entry point `idbg.accelerators` of another package that holds the file's
+path, or an Accelerator. Both front ends load this: it imports no torch.
+"""
+
+import os
+import stat
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from idbg import plugins
+from idbg.accelerators import environment
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import LARGEST, parse, too_large, unparse
+from idbg.config import places
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.programs import OUR_BACKENDS, Target
+
+PRESETS = Path(__file__).parent / "presets"
+
+
+def find(name_or_path: str) -> tuple[str, str]:
+    """The TOML text of a preset or a file, and the path it came from. Raises AcceleratorError if there is none."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
+        return _read(places.expanded(name_or_path))
+    preset = PRESETS / f"{name_or_path}.toml"
+    if preset.is_file():
+        return _read(preset)
+    if name_or_path in plugins.names("idbg.accelerators"):
+        return _plugged(name_or_path)
+    near = get_close_matches(name_or_path, names(), n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise AcceleratorError(
+        f'there is no accelerator "{name_or_path}"',
+        hint=f"{hint}There are: {', '.join(names())}; or give the path of a .toml file",
+    )
+
+
+def names() -> list[str]:
+    """Every preset that `find` knows by name: our own first, then those of plug-ins."""
+    own = sorted(path.stem for path in PRESETS.glob("*.toml"))
+    return own + sorted(set(plugins.names("idbg.accelerators")) - set(own))
+
+
+def is_preset(name: str) -> bool:
+    """Whether `name` is one of `names()`; plug-ins are looked for only where it is none of ours."""
+    own = "/" not in name and (PRESETS / f"{name}.toml").is_file()
+    return own or name in plugins.names("idbg.accelerators")
+
+
+def default_for(backend: str) -> str:
+    """The accelerator that a backend is for where nobody names one: its own package's of the same name, else mock."""
+    of_others = backend not in OUR_BACKENDS
+    return backend if of_others and backend in plugins.names("idbg.accelerators") else "mock"
+
+
+def rules_for(target: Target) -> tuple[str, Path | None]:
+    """The target's rules as valid TOML text, and the file that they are in if it is the user's own and not a preset.
+
+    The `MOCK_*` variables apply to the preset `mock`. Raises AcceleratorError or SettingsError.
+    """
+    if target.rules:
+        text, path, place = target.rules, None, target.accelerator
+    else:
+        text, place = find(target.accelerator)
+        path = None if is_preset(target.accelerator) else Path(place).absolute()
+        if target.accelerator == "mock":
+            text = environment.applied(text, os.environ)
+    try:
+        parse(text)
+    except AcceleratorError as error:
+        line = f":{error.line}" if error.line else ""
+        raise AcceleratorError(f"{place}{line}: {error.message}", hint=error.hint, line=error.line) from error
+    return text, path
+
+
+def for_backend(target: Target, backend: str) -> Target:
+    """The target with another backend. An accelerator that was only the old backend's own goes with it, to make room
+    for the new one's, unless somebody edited its rules.
+    """
+    moved = replace(target, backend=backend)
+    own = default_for(backend)
+    if target.accelerator != default_for(target.backend) or target.accelerator == own:
+        return moved
+    edited = rules_for(replace(target, rules=""))[0] != target.rules
+    return moved if edited else replace(moved, accelerator=own, rules="")
+
+
+def decode(data: bytes) -> str:
+    """The text of an accelerator file. Raises AcceleratorError, with the line that is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise AcceleratorError("this is not UTF-8 text", hint="save the file as UTF-8", line=line) from None
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe or a device may have no end
+            what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise AcceleratorError(f"{path} cannot be read: it is {what}", hint="give the path of a .toml file")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise AcceleratorError(f"there is no file {path}", hint=f"presets are: {', '.join(names())}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AcceleratorError(f"{path} cannot be read: {reason}", hint="give the path of a .toml file") from None
+    if len(data) > LARGEST:
+        raise too_large(str(path))
+    try:
+        return decode(data), str(path)
+    except AcceleratorError as error:
+        raise AcceleratorError(f"{path}:{error.line}: {error.message}", hint=error.hint, line=error.line) from None
+
+
+def _plugged(name: str) -> tuple[str, str]:
+    loaded = plugins.load("idbg.accelerators")
+    held = loaded.found.get(name)
+    if isinstance(held, str | Path):
+        return _read(Path(held))
+    if isinstance(held, Accelerator):
+        return unparse(held), name
+    why = loaded.broken.get(name, f"its entry point holds a {type(held).__name__}, not a path or an Accelerator")
+    raise AcceleratorError(
+        f'the accelerator "{name}" of another package cannot be used: {why}', hint="mend or uninstall that package"
+    )
