@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -308,6 +309,31 @@ def test_a_disk_that_fills_up_is_noted_once_and_the_session_goes_on(
     notes = [event.text for event in session.events if isinstance(event, events.Noted)]
     assert len(notes) == 1 and "No space left on device" in notes[0]
     assert verdicts(session) == {1: "clean", 2: "clean"}
+
+
+def test_a_disk_that_refuses_repros_costs_one_temporary_folder(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuses(store: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    made: list[str] = []
+
+    def mkdtemp(prefix: str) -> str:
+        made.append(str(tmp_path / f"{prefix}{len(made)}"))
+        return made[-1]
+
+    monkeypatch.setattr("idbg.session.store.Store.repro_folder", refuses)
+    monkeypatch.setattr("idbg.session.queue.tempfile", SimpleNamespace(mkdtemp=mkdtemp))
+    session = opened()
+    session.run()
+    for _ in range(3):
+        session.map_errors("out")
+        session.export_repro(None)
+    assert session.wait(20)
+    repros = [event.path for event in session.events if isinstance(event, events.ReproEnded)]
+    assert len(made) == 1 and repros == [f"{made[0]}/repro.py"] * 3
+    assert len([event for event in session.events if isinstance(event, events.ErrorsMapped)]) == 3
 
 
 def test_close_is_idempotent_ends_the_run_and_leaves_no_thread(opened: Open) -> None:

@@ -47,7 +47,6 @@ class MapErrors(msgspec.Struct, frozen=True, tag_field="type", tag="map_errors")
     run: int
     name: str
     index: tuple[int, ...] = ()
-    folder: str = ""
 
 
 class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kernel"):
@@ -55,7 +54,6 @@ class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kern
 
     run: int
     kernel: Kernel
-    folder: str = ""
 
 
 Request = Compile | WriteRepro | MapErrors | LowerKernel

@@ -1,0 +1,162 @@
+"""Which job of a session is done now, which come after it, and which gives way to which?"""
+
+import tempfile
+import threading
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from idbg.bench.job import BenchJob
+from idbg.schema import events
+from idbg.schema.diff import Comparison
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Program, Target
+from idbg.session.event_bus import EventBus
+from idbg.session.watchdog import Watchdog, unfinished
+from idbg.worker.client import Ended, Worker
+from idbg.worker.protocol import Compile, Request, WriteRepro
+
+Job = Request | BenchJob
+
+
+class JobQueue:
+    """The jobs of a live session, one at a time: requests are the worker's, benchmarks run in processes of their own.
+
+    What they tell goes to the bus. Safe to use from any thread; nothing here waits but `wait` and `close`. `command`
+    and `alone` are the worker's.
+    """
+
+    def __init__(self, bus: EventBus, *, command: Sequence[str], alone: bool) -> None:
+        self.runs = 0  # so many were asked for: the last one's number
+        self.closed = False
+        self._bus = bus
+        self._changed = threading.Condition()
+        self._in_hand: Job | None = None
+        self._waiting: list[Job] = []
+        self._stopping = False  # the job in hand was cancelled; asking again means: kill it
+        self._spare_folder = ""
+        self._watchdog = Watchdog(self.stop)
+        self._worker = Worker(self.tell, command=command, alone=alone)
+
+    def start(self) -> None:
+        """Warm the worker up; returns at once."""
+        self._worker.start()
+
+    def run(self, program: Program, target: Target, comparison: Comparison | None, *, asked: bool) -> int:
+        """The number of a run of the program for the target, which begins as soon as it may: see `Session.run`."""
+        with self._changed:
+            if not asked and (same := self._same_run(target)) is not None:
+                return same
+            self.runs += 1
+            request = Compile(run=self.runs, program=program, target=target, folder="", comparison=comparison)
+            kept = [job for job in self._waiting if not isinstance(job, Compile) or (_is_long(job) and not asked)]
+            benches = [job for job in kept if isinstance(job, BenchJob)]  # those take minutes
+            self._waiting = [*(job for job in kept if not isinstance(job, BenchJob)), request, *benches]
+            if asked or not _is_long(self._in_hand):
+                self._give_way()
+            self._next()
+            return request.run
+
+    def add(self, job: Job) -> None:
+        """Do this when all that was asked before is done."""
+        with self._changed:
+            self._waiting.append(job)
+            self._next()
+
+    def stop(self) -> None:
+        """Stop what is done now, without waiting for it if that was asked before; what waits stays."""
+        with self._changed:
+            if isinstance(self._in_hand, BenchJob):
+                self._in_hand.stop()
+            elif self._in_hand is not None:
+                self._stopping = True
+                self._worker.cancel()
+
+    def cancel(self) -> None:
+        """Stop what is done now, and forget what waits."""
+        with self._changed:
+            self._waiting.clear()
+            self.stop()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is being done and nothing waits; False if that takes longer than so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._in_hand is None and not self._waiting, timeout)
+
+    def close(self) -> None:
+        """Forget what waits, and end what is done now with the worker and all that it started. Idempotent."""
+        with self._changed:
+            self.closed = True
+            self._waiting.clear()
+            bench = self._in_hand
+        if isinstance(bench, BenchJob):
+            bench.stop()
+            bench.join()
+        self._worker.close()
+
+    def tell(self, event: SessionEvent) -> None:
+        """Hear what the job in hand says, on its thread; with its end the next one begins."""
+        with self._changed:
+            self._watchdog.take(event)
+            if isinstance(event, events.RunEnded):
+                event = self._watchdog.ended(event)
+                run = self._bus.history.runs.get(event.run)
+                if run is not None and run.comparison and (event.failure or not run.diff):
+                    self._bus.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
+            self._bus.emit(event)
+            if isinstance(event, Ended | events.BenchEnded):
+                self._in_hand, self._stopping = None, False
+                self._next()
+                self._changed.notify_all()
+
+    # ------------------------------------------------------------- the lock is held
+
+    def _same_run(self, target: Target) -> int | None:
+        """The number of a run for this very target that is in hand, or waits."""
+        jobs = [*self._waiting, *([] if self._stopping else [self._in_hand])]
+        return next((job.run for job in jobs if isinstance(job, Compile) and job.target == target), None)
+
+    def _give_way(self) -> None:
+        """Stop a run or a benchmark in hand, so that a newer run can begin."""
+        if isinstance(self._in_hand, BenchJob) or (isinstance(self._in_hand, Compile) and not self._stopping):
+            self.stop()
+
+    def _next(self) -> None:
+        """Begin the oldest job that waits, if none is in hand."""
+        if self._in_hand is not None or not self._waiting or self.closed:
+            return
+        job = self._waiting.pop(0)
+        if isinstance(job, BenchJob):
+            self._in_hand = job
+            job.start()
+            return
+        self._in_hand = request = self._begun(job)
+        self._worker.submit(request)
+
+    def _begun(self, request: Request) -> Request:
+        """The request as the worker gets it, once its beginning was told."""
+        match request:
+            case Compile(run=run, program=program, target=target, comparison=comparison):
+                self._bus.emit(events.RunStarted(run=run, program=program, target=target, comparison=comparison))
+                self._watchdog.begin(comparison.seconds if comparison else 0.0)
+                return replace(request, folder=self._repro_folder())
+            case WriteRepro():
+                self._bus.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
+                return replace(request, folder=self._repro_folder())
+            case _:
+                return request
+
+    def _repro_folder(self) -> str:
+        """Where the worker writes repros: the session's folder, or one temporary folder where the disk refuses that."""
+        try:
+            if (store := self._bus.store) is not None:
+                return str(store.repro_folder())
+        except OSError as error:
+            self._bus.emit(events.Noted(level="warning", text=f"{error}; repros go to a temporary folder"))
+        self._spare_folder = self._spare_folder or tempfile.mkdtemp(prefix="idbg-")
+        return self._spare_folder
+
+
+def _is_long(job: Job | None) -> bool:
+    """Whether it is what only a user asks for, and may take minutes."""
+    return isinstance(job, BenchJob) or (isinstance(job, Compile) and job.comparison is not None)
