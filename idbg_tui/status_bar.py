@@ -332,7 +332,7 @@ def compared(state: State) -> tuple[str, str]:
     bad = report.culprit
     if bad is not None:
         place = f", {os.path.basename(bad.file)}:{bad.line}" if bad.file else ""
-        return f"the first bad {'node' if bad.by_halves else 'kernel'} is {bad.name}{place}: enter goes there", "error"
+        return f"the first bad {'node' if bad.bisected else 'kernel'} is {bad.name}{place}: enter goes there", "error"
     if report.verdict == "passed":
         return f"{report.test} agrees with {report.reference}", "info"
     why = "no kernel is worse than its inputs" if report.kernels else "D says in which kernel"

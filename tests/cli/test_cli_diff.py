@@ -207,7 +207,7 @@ def test_where_no_kernel_can_be_observed_the_first_bad_node_is_named_with_its_li
     (folder / "chip.toml").write_text('name = "chip"\n[numerics]\ncompute = "bf16"\n')
     assert diff(folder, LINES, "--backend", "mock", "--accelerator", "chip.toml", "--per-kernel") == 1
     said = capsys.readouterr().out
-    assert "✘ the first bad node (found by halves): y (model.py:4)" in said
+    assert "✘ the first bad node (bisected): y (model.py:4)" in said
     assert "kernel launch" not in said and "first bad kernel" not in said
 
 

@@ -51,7 +51,7 @@ def assert_same_figures(device: str, shapes: tuple[tuple[int, int], ...], dtypes
             found = cuda.measure(grid, rule, sides, full=full)
             wanted = sums.measure(grid, rule, sides, full=full).values
             for values in (found.values, wanted):
-                values[at.SPECIALS] = values[at.SPECIALS] > 0
+                values[at.NONFINITE] = values[at.NONFINITE] > 0
             measured = np.ones(len(wanted), dtype=bool)
             if not full:
                 measured[: at.HEADER] = [place in VERDICT for place in range(at.HEADER)]
@@ -68,7 +68,7 @@ def assert_same_figures(device: str, shapes: tuple[tuple[int, int], ...], dtypes
                 assert apart == pytest.approx(found.values[at.MAX_ABS], rel=1e-6)
 
 
-VERDICT = {at.SPECIALS, at.SUM_SQUARES, at.MAX_ABS, at.MISMATCHES, *range(at.TEST_ERROR, at.FLOAT64_MAX + 1)}
+VERDICT = {at.NONFINITE, at.SUM_SQUARES, at.MAX_ABS, at.MISMATCHES, *range(at.TEST_ERROR, at.FLOAT64_MAX + 1)}
 
 
 def interpreter_problem() -> str:

@@ -265,9 +265,9 @@ def test_a_buffer_that_the_test_leaves_alone_is_caught() -> None:
 
 def test_without_a_float64_side_the_tolerances_decide_and_the_report_says_why() -> None:
     report = KernelDiff(lambda x: x.view(torch.int32) + x.int(), torch.randn(4), test=plain).compare()
-    assert report.passed and report.mode == "tolerance" and "bits" in report.float64
+    assert report.passed and report.mode == "tolerance" and "bits" in report.float64_missing
     double = KernelDiff(wide, torch.randn(4).double(), test=plain).compare()
-    assert double.passed and double.float64 == "not run: the program has no floating numbers below float64"
+    assert double.passed and double.float64_missing == "not run: the program has no floating numbers below float64"
 
 
 def test_random_numbers_that_float64_does_not_draw_are_noticed() -> None:
@@ -277,13 +277,13 @@ def test_random_numbers_that_float64_does_not_draw_are_noticed() -> None:
         return x + torch.rand(64)
 
     report = KernelDiff(model, torch.zeros(64), test=plain).compare()
-    assert report.passed and report.mode == "tolerance" and "random numbers" in report.float64
+    assert report.passed and report.mode == "tolerance" and "random numbers" in report.float64_missing
 
 
 def test_float64_itself_may_be_the_reference() -> None:
     x = torch.randn(64, 64)
     report = KernelDiff(lambda x: x @ x, x, reference="fp64", test=plain).compare()
-    assert report.mode == "tolerance" and not report.float64
+    assert report.mode == "tolerance" and not report.float64_missing
     assert [side.name for side in report.sides] == ["float64", "plain"]
     assert only(report).max_abs == float((x @ x - (x.double() @ x.double()).float()).abs().max())
 
@@ -325,7 +325,7 @@ def test_whoever_listens_hears_of_each_side_as_it_ends() -> None:
     report = KernelDiff(wide, torch.ones(4), test=plain, on_result=heard.append).compare()
     assert [len(told.sides) for told in heard] == [1, 2, 2, 3] and heard[-1] == report
     assert [told.verdict for told in heard] == ["waiting", "waiting", "waiting", "passed"]
-    assert heard[2].mode == "tolerance" and heard[2].outputs and heard[2].float64 == "not run yet"
+    assert heard[2].mode == "tolerance" and heard[2].outputs and heard[2].float64_missing == "not run yet"
 
 
 def test_any_backend_may_stand_on_either_side() -> None:
@@ -376,7 +376,7 @@ def test_kernels_are_observed_on_request_and_the_state_is_kept() -> None:
     assert report.notes == ("plain has no kernels that can be observed",)
 
 
-def test_the_first_bad_node_of_a_backend_without_kernels_is_found_by_halves(tmp_path: Any) -> None:
+def test_the_first_bad_node_of_a_backend_without_kernels_is_bisected(tmp_path: Any) -> None:
     rules = tmp_path / "low.toml"
     rules.write_text('name = "low"\n[numerics]\ncompute = "bfloat16"\naccumulate = "float32"\n')
     target = backend("mock", accelerator=rules, strict=False)
@@ -390,7 +390,7 @@ def test_the_first_bad_node_of_a_backend_without_kernels_is_found_by_halves(tmp_
     assert report.first_bad_kernel == 0 and found.bad and found.graph is not None
     assert (found.graph.stage, found.file) == ("dynamo", __file__)
     assert "matmul" in found.node and (found.error or 0) > 1e-4 > (found.input_error or 0)
-    assert "by halves" in found.reason
+    assert "bisected" in found.reason
 
 
 @pytest.mark.parametrize(

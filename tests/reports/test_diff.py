@@ -97,7 +97,7 @@ def test_the_summary_says_what_failed_by_which_rule_and_where() -> None:
 
 
 def test_the_summary_of_a_pass_is_short_and_says_how_it_was_judged() -> None:
-    told = report(verdict="passed", mode="tolerance", float64="float8 has none", outputs=(GOOD,))
+    told = report(verdict="passed", mode="tolerance", float64_missing="float8 has none", outputs=(GOOD,))
     assert summary(told).splitlines() == [
         "✔ passed   inductor against eager   by tolerance (float64: float8 has none)",
         "",
@@ -217,13 +217,13 @@ def test_where_outputs_are_wrong_and_no_observed_kernel_is_bad_the_others_are_su
     assert "all the same" not in summary(report(outputs=(missing,), kernels=KERNELS[:1]))
 
 
-def test_a_node_that_was_found_by_halves_is_not_called_a_kernel() -> None:
+def test_a_node_that_was_bisected_is_not_called_a_kernel() -> None:
     found = msgspec.structs.replace(
-        KERNELS[1], name="relu", part="", graph=GraphId("0/0", "dynamo"), nodes=("relu",), reason="found by halves, ..."
+        KERNELS[1], name="relu", part="", graph=GraphId("0/0", "dynamo"), nodes=("relu",), reason="bisected, ..."
     )
     text = summary(report(outputs=(BAD,), kernels=(found,), first_bad_kernel=0))
     assert text.splitlines()[-2:] == [
-        "  ✘ the first bad node (found by halves): relu (model.py:7)",
+        "  ✘ the first bad node (bisected): relu (model.py:7)",
         "      relative error 0.5, of its inputs 1e-07",
     ]
     assert "kernel" not in text

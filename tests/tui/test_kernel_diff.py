@@ -104,7 +104,7 @@ async def test_enter_on_an_output_shows_every_metric_and_where_the_error_lies(tm
         assert diff.worst is not None and diff.baseline is not None
         assert f"{diff.name} f32[4,48,48] fails by: rmse, maximum, row, column, tile" in rows
         assert f"[{', '.join(map(str, diff.worst.index))}]" in rows
-        assert f"{figure(diff.baseline.rmse)}, eager's {figure(diff.baseline.eager_rmse)}" in rows
+        assert f"{figure(diff.baseline.rmse)}, eager's {figure(diff.baseline.reference_rmse)}" in rows
         assert f"{diff.name}[1, :, :] 48 × 48" in rows
         assert rows.count("▀") > 48 * 24
 
@@ -355,7 +355,7 @@ def launched(observed: bool, **known: Any) -> KernelError:
         (
             [launched(True, bad=True, graph=GraphId("0/0", "dynamo"))],
             0,
-            "the first bad node (found by halves): k",
+            "the first bad node (bisected): k",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def _rule(report: DiffReport) -> str:
     if report.verdict not in ("passed", "failed") or _is_empty(report):
         return ""
     rules: dict[Mode, str] = {"float64": "held against float64", "tolerance": "by tolerance"}
-    return rules[report.mode] + (f" (float64: {_line(report.float64)})" if report.float64 else "")
+    return rules[report.mode] + (f" (float64: {_line(report.float64_missing)})" if report.float64_missing else "")
 
 
 def _failures(report: DiffReport) -> Iterator[str]:
@@ -203,8 +203,8 @@ def _diff(diff: TensorDiff) -> Iterator[str]:
     if diff.baseline:
         base = diff.baseline
         yield (
-            f"      against float64: RMSE {measured(base.rmse)} (the reference's {measured(base.eager_rmse)}), "
-            f"largest error {measured(base.max_abs)} (the reference's {measured(base.eager_max_abs)})"
+            f"      against float64: RMSE {measured(base.rmse)} (the reference's {measured(base.reference_rmse)}), "
+            f"largest error {measured(base.max_abs)} (the reference's {measured(base.reference_max_abs)})"
         )
     if diff.worst:
         index = ", ".join(map(str, diff.worst.index))
@@ -234,7 +234,7 @@ def _value(value: object) -> str:
 def _kernels(report: DiffReport) -> Iterator[str]:
     if not report.kernels:
         return
-    launches = [kernel for kernel in report.kernels if not kernel.by_halves]
+    launches = [kernel for kernel in report.kernels if not kernel.bisected]
     unseen = [kernel for kernel in launches if not kernel.observed]
     bad = report.culprit
     yield ""
@@ -252,14 +252,14 @@ def _kernels(report: DiffReport) -> Iterator[str]:
 
 def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
     where = near_place(kernel.file, kernel.line)
-    what = "node (found by halves)" if kernel.by_halves else "kernel"
+    what = "node (bisected)" if kernel.bisected else "kernel"
     name = launch_name(kernel, launches)
     yield f"  {SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
     error = "not measured" if kernel.error is None else measured(kernel.error)
     given = "not measured" if kernel.input_error is None else measured(kernel.input_error)
-    computes = "" if kernel.by_halves else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
+    computes = "" if kernel.bisected else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
     yield f"      relative error {error}, of its inputs {given}{computes}"
-    if kernel.reason and not kernel.by_halves:
+    if kernel.reason and not kernel.bisected:
         yield f"      {_line(kernel.reason)}"
 
 

@@ -104,12 +104,12 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """Both sides held against float64: the test's and eager's RMSE and largest absolute error."""
+    """Both sides held against float64: the test's RMSE and largest absolute error, and the reference's."""
 
     rmse: float
     max_abs: float
-    eager_rmse: float
-    eager_max_abs: float
+    reference_rmse: float = msgspec.field(name="eager_rmse")
+    reference_max_abs: float = msgspec.field(name="eager_max_abs")
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -230,8 +230,8 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     diff: TensorDiff | None = None  # of the worst output
 
     @property
-    def by_halves(self) -> bool:
-        """Whether it is a node, found by halves: that search looks at Dynamo's graphs, which have no kernels."""
+    def bisected(self) -> bool:
+        """Whether it is a node, which was bisected: that search looks at Dynamo's graphs, which have no kernels."""
         return self.graph is not None and self.graph.stage == "dynamo"
 
 
@@ -275,7 +275,7 @@ class ErrorMap(msgspec.Struct, frozen=True):
 
 
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A run held against a reference. `float64` is "" where there was a float64 side, else says why there was none.
+    """A run held against a reference. `float64_missing` says why there was no float64 side, "" where there was one.
 
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
     numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled.
@@ -287,7 +287,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     verdict: Outcome
     mode: Mode
-    float64: str = ""
+    float64_missing: str = msgspec.field(default="", name="float64")
     outputs: tuple[TensorDiff, ...] = ()
     gradients: tuple[TensorDiff, ...] = ()
     kernels: tuple[KernelError, ...] = ()

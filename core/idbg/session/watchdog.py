@@ -56,7 +56,7 @@ def unfinished(run: Run, failure: Failure | None) -> DiffReport:
         reference=run.comparison.reference,
         verdict="waiting",
         mode="tolerance" if run.comparison.by_tolerance else "float64",
-        float64="not run",
+        float64_missing="not run",
     )
     cancelled = failure is not None and failure.kind == "cancelled"
     if known.verdict == "waiting" and not cancelled:  # it waits no more

@@ -126,7 +126,7 @@ def _in_runs_code(
     """
     for kernel in kernels:
         code = codes.get((kernel.frame, kernel.part))
-        if code is None or kernel.by_halves:
+        if code is None or kernel.bisected:
             yield kernel
             continue
         calls = [call for one in code.kernels if one.name == kernel.name for call in one.calls]
@@ -144,7 +144,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         reports[0],
         verdict=worst,
         mode="float64" if all(report.mode == "float64" for report in reports) else "tolerance",
-        float64=next((report.float64 for report in reports if report.float64), ""),
+        float64_missing=next((report.float64_missing for report in reports if report.float64_missing), ""),
         outputs=tuple(chain.from_iterable(report.outputs for report in reports)),
         gradients=tuple(chain.from_iterable(report.gradients for report in reports)),
         kernels=kernels,

@@ -39,7 +39,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     found += sentences(legend, width, "dim")
     found += sentences("", width)
     columns = cache(lambda width: rows.kernel_columns(report.kernels, width))
-    found.append(Entry(lambda width: rows.heads(Heads(True, rows.narrowed(report)), columns(width)), picture=True))
+    found.append(Entry(lambda width: rows.heads(Heads(True, rows.is_bisected(report)), columns(width)), picture=True))
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 

@@ -110,8 +110,8 @@ def _distances(diff: TensorDiff) -> Iterator[tuple[str, str]]:
         yield "max ulp", f"{diff.max_ulp:,}"
     if diff.baseline is not None:
         base = diff.baseline
-        yield "RMSE to float64", f"{figure(base.rmse)}, eager's {figure(base.eager_rmse)}"
-        yield "|d| max to float64", f"{figure(base.max_abs)}, eager's {figure(base.eager_max_abs)}"
+        yield "RMSE to float64", f"{figure(base.rmse)}, eager's {figure(base.reference_rmse)}"
+        yield "|d| max to float64", f"{figure(base.max_abs)}, eager's {figure(base.reference_max_abs)}"
 
 
 def _counts(counts: Counts) -> str:

@@ -184,7 +184,7 @@ class KernelDiffPane(FindingPane):
     def _go_to(self, kernel: KernelError) -> None:
         if kernel.graph is not None and (kernel.node or kernel.nodes):
             self.post_message(NodeChosen(NodeId(kernel.graph, kernel.node or kernel.nodes[0])))
-        if not kernel.by_halves:
+        if not kernel.bisected:
             launch = kernel.handle, kernel.wrapper_line
             self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
 

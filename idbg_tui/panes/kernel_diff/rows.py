@@ -82,7 +82,7 @@ def items(
         if order == "the worst first":
             kernels.sort(key=lambda one: -1.0 if one.error is None else one.error, reverse=True)
         found.append(Told(f" {kernels_said(report)}{_with(query, len(kernels))}", "strong"))
-        found += [Heads(True, narrowed(report)), *kernels] if kernels else []
+        found += [Heads(True, is_bisected(report)), *kernels] if kernels else []
     return found
 
 
@@ -141,8 +141,8 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
     for name, what, failure in failed:
         said = f"{name} was cancelled" if name and failure.kind == "cancelled" else f"{what}: {failure_said(failure)}"
         yield Told(f"   {said}", BAD, wraps=False, failed=name)
-    if report.float64 and report.verdict in ("passed", "failed"):
-        yield Told(f"   no float64: {report.float64}", "dim")
+    if report.float64_missing and report.verdict in ("passed", "failed"):
+        yield Told(f"   no float64: {report.float64_missing}", "dim")
     for note in report.notes:
         yield Told(f"   {note}", "dim")
     for one in report.variance:
@@ -169,16 +169,16 @@ def failure_said(failure: Failure) -> str:
     return f"{first.rstrip(':')}: {error}" if error else first
 
 
-def narrowed(report: DiffReport) -> bool:
+def is_bisected(report: DiffReport) -> bool:
     """Whether the engine searched for the first bad node, as there was no kernel to observe."""
-    return any(one.by_halves for one in report.kernels)
+    return any(one.bisected for one in report.kernels)
 
 
 def kernels_said(report: DiffReport) -> str:
     """How many kernels were observed, and what was found."""
     bad = report.culprit
-    if narrowed(report):
-        return f"the first bad node (found by halves): {bad.name if bad else 'none'}"
+    if is_bisected(report):
+        return f"the first bad node (bisected): {bad.name if bad else 'none'}"
     seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
     launches = "1 kernel launch" if every == 1 else f"{every:,} kernel launches"
     if bad is not None:
@@ -277,8 +277,8 @@ def _against(diff: TensorDiff) -> float | None:
     base = diff.baseline
     if base is None or (base.rmse == 0 and diff.failed_by):
         return None
-    if base.eager_rmse:
-        return base.rmse / base.eager_rmse
+    if base.reference_rmse:
+        return base.rmse / base.reference_rmse
     return inf if diff.failed_by else None
 
 

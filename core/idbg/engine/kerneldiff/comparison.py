@@ -45,7 +45,7 @@ Backend = str | Callable[..., Any]
 FLOAT64 = ("float64", "fp64")
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
 _NOT_NARROWED = (
-    "the search by halves named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
+    "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
     "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
 )
 # Further apart than this in relative RMSE, eager and float64 may not have drawn the same numbers: it is looked into.
@@ -64,7 +64,7 @@ class Comparison:
         self.sides: list[Side] = []
         self.notes: list[str] = []
         self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
-        self.no_float64 = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
+        self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
 
     def run(self) -> DiffReport:
         reference = self._side(self.asked.reference)
@@ -127,7 +127,7 @@ class Comparison:
             reference=name_of(self.asked.reference),
             verdict=verdict,
             mode="tolerance",
-            float64=self.no_float64,
+            float64_missing=self.float64_missing,
             sides=tuple(side.result for side in self.sides),
             notes=tuple(self.notes),
         )
@@ -184,24 +184,24 @@ class Comparison:
         return Side(SideResult(kept.__name__), Given(outputs, gradients))
 
     def _float64(self, reference: Side) -> Side | None:
-        """The float64 side; None, and why in `no_float64`, where there is none that can be trusted."""
+        """The float64 side; None, and why in `float64_missing`, where there is none that can be trusted."""
         if reference.error is not None:  # it is no matter of float64
-            self.no_float64 = f"not run: {reference.result.name} failed"
+            self.float64_missing = f"not run: {reference.result.name} failed"
             return None
         leaves = {**(reference.outputs or {}), **(reference.gradients or {})}
         if not any(map(is_narrow, (*self.subject.tensors.values(), *leaves.values()))):
-            self.no_float64 = "not run: the program has no floating numbers below float64"
+            self.float64_missing = "not run: the program has no floating numbers below float64"
             return None
         self._begin("float64")
         side = run_float64(self.subject, backward=self.backward)
         if side.error is not None:
-            self.no_float64 = why_not(side.error)
+            self.float64_missing = why_not(side.error)
             return None
         far = side.draws and _far_apart(reference.outputs or {}, side.outputs or {})
         if far and side.draws != eagers_draws(self.subject, backward=self.backward):
-            self.no_float64 = "the random numbers that the program draws are not those that it draws in float64"
+            self.float64_missing = "the random numbers that the program draws are not those that it draws in float64"
             return None
-        self.no_float64 = ""
+        self.float64_missing = ""
         self.sides.append(side)
         return side
 
@@ -285,7 +285,7 @@ class Comparison:
         return kernels
 
     def _narrowed(self) -> tuple[KernelError, ...]:
-        """Where no kernel can be observed: the first node that is wrong, found by halves."""
+        """Where no kernel can be observed: the first node that is wrong, bisected."""
         name = name_of(self.asked.test)
         try:
             with uncaptured(), self.subject.restored():

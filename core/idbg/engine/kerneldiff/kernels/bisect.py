@@ -1,8 +1,8 @@
 """From which node of a graph on is the compiled result wrong, where the kernels cannot be seen one by one?
 
 For backends that print no wrapper. Prefixes of the graph are compiled, each returning all that the rest would need, and
-compared with the same values in float64 and op by op. The first prefix that is wrong is searched for by halves, so that
-the one before it is known to be right.
+compared with the same values in float64 and op by op. The first prefix that is wrong is bisected, so that the one
+before it is known to be right.
 """
 
 from collections.abc import Callable, Sequence

@@ -55,7 +55,7 @@ def _as_launch(frame: str, found: BisectResult) -> KernelError:
         file=found.file,
         line=found.line,
         observed=True,
-        reason=f"found by halves, compiling {found.compiles} parts of the graph",
+        reason=f"bisected, compiling {found.compiles} parts of the graph",
         error=found.error,
         input_error=found.input_error,
         eager_error=found.eager_error,

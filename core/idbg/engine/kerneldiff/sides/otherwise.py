@@ -214,8 +214,10 @@ def _is_explained(found: TensorDiff, diff: TensorDiff, float64: Tensor) -> bool:
     assert base is not None and noise is not None and diff.test is not None
     count, eps = max(1, diff.elements), torch.finfo(getattr(torch, diff.test.dtype)).eps
     # An eager that sums in double is more exact than any rounding of its inputs: within those the test is right too
-    limit = NARROW_ABOVE * base.eager_rmse if eps > 1e-6 else max(noise.eager_rmse, FAR_ABOVE * base.eager_rmse)
+    limit = (
+        NARROW_ABOVE * base.reference_rmse if eps > 1e-6 else max(noise.reference_rmse, FAR_ABOVE * base.reference_rmse)
+    )
     if base.rmse > limit * (1 + SMALL / count) ** 2:
         return False
     magnitude = float(torch.linalg.vector_norm(float64)) / math.sqrt(count)
-    return noise.eager_rmse > (_NARROW_CANCELLED if eps > 1e-6 else _CANCELLED) * eps * magnitude
+    return noise.reference_rmse > (_NARROW_CANCELLED if eps > 1e-6 else _CANCELLED) * eps * magnitude

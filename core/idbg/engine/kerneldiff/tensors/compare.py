@@ -17,7 +17,7 @@ from torch import Tensor
 from idbg.engine.kerneldiff.tensors import figures as at
 from idbg.engine.kerneldiff.tensors import native, nonfinite, sums
 from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Rule, grid_of
-from idbg.engine.kerneldiff.tensors.nonfinite import Specials
+from idbg.engine.kerneldiff.tensors.nonfinite import Nonfinite
 from idbg.engine.kerneldiff.tensors.pair import Pair, dense, pair, unreadable
 from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, is_exact, pieces
 from idbg.engine.kerneldiff.tensors.verdict import SMALL, ZEROS, Allowance, Judged, judge, worst_blocks
@@ -46,7 +46,7 @@ class Pass(msgspec.Struct, frozen=True):
 
     sides: Sides
     figures: Figures
-    specials: Specials
+    nonfinite: Nonfinite
 
     def __getitem__(self, place: int) -> float:
         return self.figures.header[place]
@@ -140,7 +140,7 @@ def compare_sides(
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
     third = dense(float64)
     done = _pass(two, third, rule, full, equal_nan=True)
-    odd, allowance = done.specials, _allowance(two.dtype, k, gradient, samples)
+    odd, allowance = done.nonfinite, _allowance(two.dtype, k, gradient, samples)
     judged = judge(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
     failed, criteria = two.failed_by + _odd(done), judged.criteria
     if is_exact(two.dtype):
@@ -171,7 +171,7 @@ def relative_rmse(reference: Tensor, test: Tensor) -> float:
         return 0.0
     done = _pass(two, None, Rule(inf, 0.0), full=False, equal_nan=True)
     errors, total = done[at.SUM_SQUARES], done[at.REFERENCE_SQUARES]
-    if done.specials.differing or (errors and not total):
+    if done.nonfinite.differing or (errors and not total):
         return inf
     scales = done.figures.scales
     return sqrt(errors / total) * (scales.reference / scales.error) if errors else 0.0
@@ -193,7 +193,7 @@ def _as_eager(two: Pair, plain: TensorDiff, far: str) -> tuple[Criterion, ...]:
 def _beyond(two: Pair, done: Pass, rule: Rule, allowed: float = 0.0) -> Criterion:
     """In how many places the test is beyond the tolerances, or has what is not finite on one side only."""
     how: FailedBy = "exact" if is_exact(two.dtype) and (rule.atol, rule.rtol) == _EXACT else "tolerance"
-    return Criterion(how, done[at.MISMATCHES] + done.specials.differing, allowed)
+    return Criterion(how, done[at.MISMATCHES] + done.nonfinite.differing, allowed)
 
 
 def _judged_exact(two: Pair, float64: Tensor, k: float) -> Criterion:
@@ -236,9 +236,9 @@ def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: 
     figures = _figures(two, rule, sides, full)
     if dtype in _SQUARES_LEAVE and figures.is_beyond:
         figures = sums.rescaled(figures, rule, sides)
-    met = figures.header[at.SPECIALS] > 0
+    met = figures.header[at.NONFINITE] > 0
     return Pass(
-        sides, figures, nonfinite.find(grid, sides, equal_nan, rule) if met else Specials(grid.elements, grid.elements)
+        sides, figures, nonfinite.find(grid, sides, equal_nan, rule) if met else Nonfinite(grid.elements, grid.elements)
     )
 
 
@@ -263,8 +263,8 @@ def _cuda() -> ModuleType | None:
 
 def _odd(done: Pass) -> tuple[FailedBy, ...]:
     """By which of NaN and infinities the test fails."""
-    nan: tuple[FailedBy, ...] = ("nan",) if done.specials.nans else ()
-    return (*nan, "inf") if done.specials.infs else nan
+    nan: tuple[FailedBy, ...] = ("nan",) if done.nonfinite.nans else ()
+    return (*nan, "inf") if done.nonfinite.infs else nan
 
 
 def _described(
@@ -277,7 +277,7 @@ def _described(
     judged: Judged | None = None,
 ) -> TensorDiff:
     """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
-    odd, figures, header = done.specials, done.figures, done.figures.header
+    odd, figures, header = done.nonfinite, done.figures, done.figures.header
     full, count, elements = figures.full, odd.finite or 1, two.grid.elements
     if judged is not None:
         blocks = judged.blocks
@@ -324,7 +324,7 @@ def _described(
     )
 
 
-def _unless(odd: Specials, largest: float) -> float:
+def _unless(odd: Nonfinite, largest: float) -> float:
     return inf if odd.differing else largest
 
 
@@ -342,7 +342,7 @@ def _histogram(header: list[float], differing: int) -> tuple[int, ...]:
 
 
 def _worst(two: Pair, done: Pass) -> Worst | None:
-    place = done.specials.first
+    place = done.nonfinite.first
     if place is None:
         if not done.figures.header[at.MAX_ABS]:
             return None
@@ -352,7 +352,7 @@ def _worst(two: Pair, done: Pass) -> Worst | None:
         place, here = divmod(place, size)
         index.append(here)
     where = tuple(reversed(index))
-    if done.figures.worst is not None and done.specials.first is None:
+    if done.figures.worst is not None and done.nonfinite.first is None:
         return Worst(where, *done.figures.worst)
     return Worst(where, _value(two.reference, where), _value(two.test, where))
 

@@ -17,7 +17,7 @@ BINS = tl.constexpr(32)  # the histogram without the equal ones, which are the r
 LENGTH = tl.constexpr(64)  # of what one program leaves: both of these
 LOWEST, HIGHEST = tl.constexpr(-69), tl.constexpr(36)  # powers of two below 1e-20, and above 1e10
 IS_MAXIMUM = tl.constexpr(sum(1 << place for place in at.MAXIMA))
-HISTOGRAM, SPECIALS, SUM_ABS, SUM_SQUARES = map(tl.constexpr, (at.HISTOGRAM, at.SPECIALS, at.SUM_ABS, at.SUM_SQUARES))
+HISTOGRAM, NONFINITE, SUM_ABS, SUM_SQUARES = map(tl.constexpr, (at.HISTOGRAM, at.NONFINITE, at.SUM_ABS, at.SUM_SQUARES))
 MAX_ABS, ARG_MAX, SUM_REL, MAX_REL, MAX_SCALED, MISMATCHES = map(
     tl.constexpr, (at.MAX_ABS, at.ARG_MAX, at.SUM_REL, at.MAX_REL, at.MAX_SCALED, at.MISMATCHES)
 )
@@ -293,7 +293,7 @@ def one_pass(
                     _add_columns(eager_columns, sums + blocks, column, rows, columns, row_bits, column_bits)
                     eager_columns = tl.zeros_like(eager_columns)
 
-    header = _at(SPECIALS, tl.sum(met).to(tl.float64))
+    header = _at(NONFINITE, tl.sum(met).to(tl.float64))
     if FULL or not THREE:
         header += _pair_header(pair, down, along, columns, bands)
     if FULL:

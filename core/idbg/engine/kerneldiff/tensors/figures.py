@@ -16,7 +16,7 @@ from idbg.schema.diff import DECADES
 Vector = npt.NDArray[np.float64]
 
 # Of the test against the reference, over what is finite on both sides (ARG_MAX: the flat index of MAX_ABS)
-SPECIALS, SUM_ABS, SUM_SQUARES, MAX_ABS, ARG_MAX, SUM_REL, MAX_REL, MAX_SCALED, MISMATCHES = range(9)
+NONFINITE, SUM_ABS, SUM_SQUARES, MAX_ABS, ARG_MAX, SUM_REL, MAX_REL, MAX_SCALED, MISMATCHES = range(9)
 REFERENCE_SQUARES, TEST_SQUARES, PRODUCTS, MAX_ULP = range(9, 13)
 # Of both against float64, over what is finite in the test and in float64
 TEST_ERROR, EAGER_ERROR, TEST_MAX, EAGER_MAX, FLOAT64_SQUARES, FLOAT64_MAX = range(13, 19)

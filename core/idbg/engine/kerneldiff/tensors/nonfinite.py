@@ -16,7 +16,7 @@ NONE = Counts()
 
 
 @dataclass
-class Specials:
+class Nonfinite:
     """What the pass left out. Finite on both sides are `finite` elements, in the test and in float64 `finite_float64`.
 
     `differing` are of different kinds on the two sides; those of them that the test is to be blamed for are `nans` and
@@ -36,13 +36,13 @@ class Specials:
     left_out: Vector | None = None  # of every block, how many elements are in no sum
 
 
-def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> Specials:
+def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: bool, rule: Rule) -> Nonfinite:
     """Looks at every element once more: slower than the sums, and only done where they met something not finite.
 
     `rule` is for the finite part of a complex number whose other part is infinite.
     """
     elements = grid.elements
-    found = Specials(elements, elements, left_out=np.zeros(grid.blocks))
+    found = Nonfinite(elements, elements, left_out=np.zeros(grid.blocks))
     for piece in pieces(grid):
         reference, test = (side.at(piece) for side in sides[:2])
         exact = None if sides[2] is None else sides[2].at(piece).to(sides[1].dtype)
@@ -90,7 +90,7 @@ def _parts(value: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _add(
-    found: Specials,
+    found: Nonfinite,
     grid: Grid,
     piece: Piece,
     reference: Tensor,

@@ -130,7 +130,7 @@ class Sums:
     def _add_pair(self, piece: Piece, chunk: Chunk, largest: float) -> None:
         values, difference = self.values, chunk.difference
         if chunk.finite is not None:
-            values[at.SPECIALS] += chunk.finite.numel() - int(chunk.finite.sum())
+            values[at.NONFINITE] += chunk.finite.numel() - int(chunk.finite.sum())
         if largest > values[at.MAX_ABS]:
             row, column = divmod(int(difference.argmax()), piece.columns)
             values[at.MAX_ABS] = largest
@@ -224,7 +224,7 @@ class Sums:
         largest = _largest(exact.abs() if exact.is_complex() else exact)
         if not all(map(isfinite, (largest, *maxima))):
             finite = exact.isfinite() & test.to(exact.dtype).isfinite()
-            values[at.SPECIALS] += 1
+            values[at.NONFINITE] += 1
             exact = exact.where(finite, 0)
             largest = _largest(exact.abs() if exact.is_complex() else exact)
             errors = [error.where(finite & error.isfinite(), 0) for error in errors]

@@ -31,7 +31,7 @@ typedef uint16_t US __attribute__((vector_size(2 * W)));
 
 // The header, as figures.py numbers it.
 enum Place {
-  SPECIALS, SUM_ABS, SUM_SQUARES, MAX_ABS, ARG_MAX, SUM_REL, MAX_REL, MAX_SCALED, MISMATCHES,
+  NONFINITE, SUM_ABS, SUM_SQUARES, MAX_ABS, ARG_MAX, SUM_REL, MAX_REL, MAX_SCALED, MISMATCHES,
   REFERENCE_SQUARES, TEST_SQUARES, PRODUCTS, MAX_ULP,
   TEST_ERROR, EAGER_ERROR, TEST_MAX, EAGER_MAX, FLOAT64_SQUARES, FLOAT64_MAX, HISTOGRAM
 };
@@ -109,7 +109,7 @@ struct Job : Plan {
 // What is added up lane by lane; `arg` is the flat index of `max`.
 struct Lanes {
   V abs, squares, max, rel, max_rel, max_scaled, rr, tt, rt, test, eager, test_max, eager_max, ff, f_max;
-  M arg, mismatches, specials;
+  M arg, mismatches, nonfinite;
   U ulp;
   uint64_t histogram[BINS];
   // Errors that the histogram has not counted yet, the largest of them, and how many are not zero
@@ -150,7 +150,7 @@ inline __attribute__((always_inline)) void segment(
   V row_sum{}, eager_sum{}, most = s.max, most_rel = s.max_rel, most_scaled = s.max_scaled;
   V sum_abs{}, sum_squares{}, sum_rel{}, rr{}, tt{}, rt{}, ff{}, test_max = s.test_max, eager_max = s.eager_max;
   V f_max = s.f_max;
-  M mismatches = s.mismatches, specials = s.specials, arg = s.arg;
+  M mismatches = s.mismatches, nonfinite = s.nonfinite, arg = s.arg;
   U ulp = s.ulp;
   M at = M{0, 1, 2, 3, 4, 5, 6, 7} + index;
   if (FULL && s.waiting + count > PART) count_decades(s, job.bounds);
@@ -207,9 +207,9 @@ inline __attribute__((always_inline)) void segment(
       std::memcpy(columns + j, &column, sizeof column);
       std::memcpy(eager_columns + j, &eager_column, sizeof eager_column);
     }
-    specials -= ~all;
+    nonfinite -= ~all;
   }
-  s.specials = specials;
+  s.nonfinite = nonfinite;
   if (PAIR) {
     s.max = most, s.arg = arg, s.mismatches = mismatches, s.squares += sum_squares, s.rr += rr;
   }
@@ -257,7 +257,7 @@ void add(const Lanes& lanes, double* values) {
       values[ARG_MAX] = double(lanes.arg[lane]);
     }
     values[MISMATCHES] += double(lanes.mismatches[lane]);
-    values[SPECIALS] += double(lanes.specials[lane]);
+    values[NONFINITE] += double(lanes.nonfinite[lane]);
     most(MAX_ULP, double(lanes.ulp[lane]));
   }
   values[SUM_ABS] += total(lanes.abs), values[SUM_SQUARES] += total(lanes.squares);
