@@ -23,7 +23,7 @@ from idbg.config.arguments import add_arguments, settle, split
 from idbg.schema.errors import BadInput
 from idbg.session import store
 from idbg.session.session import Session
-from idbg_tui.terminal.watchdog import Watchdog
+from idbg_tui.terminal.watchdog import ScreenWatchdog
 
 if TYPE_CHECKING:
     from idbg_tui.app import IdbgApp
@@ -96,7 +96,7 @@ def _check_terminal() -> None:
 def _show(app: "IdbgApp") -> int:
     """Run the app; whatever signal ends it, the terminal is given back as it was."""
     ended: list[int] = []
-    app.watchdog = watchdog = Watchdog()
+    app.watchdog = watchdog = ScreenWatchdog()
 
     def end(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and watchdog.is_away:

@@ -32,7 +32,7 @@ from idbg_tui.panes.source.pane import SourcePane
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state.inbox import Inbox
 from idbg_tui.state.state import State
-from idbg_tui.terminal.watchdog import Watchdog
+from idbg_tui.terminal.watchdog import ScreenWatchdog
 from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.harmless import Harmless
 from idbg_tui.widgets.palette import Palette
@@ -70,7 +70,7 @@ class IdbgApp(Actions):
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
         self._header, self._footer = Bar(id="header"), Bar(id="footer")
-        self.watchdog: Watchdog | None = None  # of a real terminal
+        self.watchdog: ScreenWatchdog | None = None  # of a real terminal
         self._harmless = Harmless()
         self._flash: tuple[str, str] | None = None
         self._flash_of_run = False  # it is about a run: the next one's start or end makes it old

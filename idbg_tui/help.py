@@ -11,13 +11,13 @@ from textual.widgets import Input
 
 from idbg_tui import keymap
 from idbg_tui.panes.base import Pane
-from idbg_tui.widgets.lines import Lines, Row
+from idbg_tui.widgets.lines import Lines, StyledRow
 
-Entry = tuple[str, str, str]
+HelpEntry = tuple[str, str, str]
 """Group, key as it reads, words."""
 
 
-def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[Entry]:
+def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[HelpEntry]:
     """Every key, the panes' own after those that work everywhere."""
     found = [("Moving", key, words) for key, words in keymap.MOVING]
     found += [(key.group, keymap.spelled(keys[key.name]), key.words) for key in keymap.KEYS]
@@ -28,11 +28,11 @@ def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[Entry]:
 class HelpLines(Lines):
     """Entries under their groups; only those that contain every word of the filter."""
 
-    def __init__(self, found: list[Entry]) -> None:
+    def __init__(self, found: list[HelpEntry]) -> None:
         super().__init__()
         self._entries = found
         self._keys = max(len(key) for _, key, _ in found)
-        self._rows: list[Entry | str] = []
+        self._rows: list[HelpEntry | str] = []
         self._fill("")
 
     def filter(self, query: str) -> None:
@@ -41,7 +41,7 @@ class HelpLines(Lines):
 
     def _fill(self, query: str) -> None:
         words = query.lower().split()
-        rows: list[Entry | str] = []
+        rows: list[HelpEntry | str] = []
         group = ""
         for entry in self._entries:
             if not all(word in " ".join(entry).lower() for word in words):
@@ -56,7 +56,7 @@ class HelpLines(Lines):
     def row_count(self) -> int:
         return len(self._rows)
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         row = self._rows[index]
         if isinstance(row, str):
             return [(f" {row}", "accent")]
@@ -82,7 +82,7 @@ class Help(ModalScreen[None]):
         Binding("pageup", "scroll(-20)", show=False),
     ]
 
-    def __init__(self, found: list[Entry]) -> None:
+    def __init__(self, found: list[HelpEntry]) -> None:
         super().__init__()
         self._lines = HelpLines(found)
 

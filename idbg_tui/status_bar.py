@@ -16,7 +16,7 @@ from idbg.schema.runs import Run
 from idbg_tui import keymap
 from idbg_tui.state import stage_words, stages
 from idbg_tui.state.state import State
-from idbg_tui.widgets.bars import Piece
+from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import clip, cut
 
 SEVERITY_STYLES = {
@@ -40,7 +40,7 @@ _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
 _KEYS_ROOM = 40  # cells of the footer that the keys need
 _NOTICED = 0.05  # seconds; less is written as 0.0
-Ends = tuple[list[Piece], list[Piece]]
+Ends = tuple[list[BarPart], list[BarPart]]
 
 
 def header(state: State, width: int) -> Ends:
@@ -55,7 +55,7 @@ def header(state: State, width: int) -> Ends:
 def _headers(state: State) -> Iterator[Ends]:
     """The header in ever fewer words; the counts and the verdict are in all of them."""
     label = _short(state.program.label) if state.program else ""
-    name: Piece = ("idbg", "bold $primary")
+    name: BarPart = ("idbg", "bold $primary")
     path, file, gap = (f"  {label}   ", "bold"), (f"  {os.path.basename(label)}   ", "bold"), ("  ", "")
     target, rules = (f"{_target(state)}   ", ""), (f"{_rules(state)}   ", "")
     severities, signs = _counts(state), _counts(state, words=False)
@@ -63,7 +63,7 @@ def _headers(state: State) -> Iterator[Ends]:
     parts = [(words.replace("partition", "part"), style) for words, style in figures]
     terse = [(words.partition(" (")[0], style) for words, style in parts]
     last = len(_STANDING) - 1
-    steps: list[tuple[list[Piece], int]] = [([path, target], 0), ([file, target], 0)]
+    steps: list[tuple[list[BarPart], int]] = [([path, target], 0), ([file, target], 0)]
     if state.run is not None and (state.run.failure or verdict.cause(state.run)) is not None:
         steps += [([file, rules], 0), ([file], 0)]  # why it failed says more than what it was compiled for
     steps += [([file, target], 1), ([file, target], last), ([file, rules], last), ([gap, rules], last)]
@@ -77,12 +77,12 @@ def _headers(state: State) -> Iterator[Ends]:
         yield [name, gap, *counts], _standing(state, last)
 
 
-def _counts(state: State, *, words: bool = True) -> list[Piece]:
+def _counts(state: State, *, words: bool = True) -> list[BarPart]:
     """How many violations of each severity, at which stage; by the signs alone where there is no room for words."""
     level = stages.names_of(state.level)
     if not level or not state.accelerator:
         return []
-    left: list[Piece] = [(f"{level} ", "$foreground 75%")]
+    left: list[BarPart] = [(f"{level} ", "$foreground 75%")]
     dot = MARKS["separator"]
     for place, (severity, count) in enumerate(state.counts.items()):
         sign, style = SEVERITY_SIGNS[severity], SEVERITY_STYLES[severity]
@@ -96,7 +96,7 @@ def _counts(state: State, *, words: bool = True) -> list[Piece]:
     return left
 
 
-def _none_here(state: State) -> Iterator[Piece]:
+def _none_here(state: State) -> Iterator[BarPart]:
     """No rule is broken at the shown stage; green only where nothing else is wrong either."""
     if stage_words.is_clean(state):
         yield f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"
@@ -107,7 +107,7 @@ def _none_here(state: State) -> Iterator[Piece]:
         yield from ((f" {SEVERITY_SIGNS[one]} {count:,} {one}", SEVERITY_STYLES[one]) for one, count in counts.items())
 
 
-def _figures(state: State) -> Iterator[Piece]:
+def _figures(state: State) -> Iterator[BarPart]:
     """Where Dynamo stopped a graph or compiled again, the most memory that a graph of the level needs at once, and how
     many partitions fallbacks leave, if known."""
     style, dot = "$foreground 75%", f" {MARKS['separator']} "
@@ -157,10 +157,10 @@ _STANDING = ("whole", "without times", "verdict only")
 """How much is said of the latest run; the index is the `brevity` of `_standing`."""
 
 
-def _standing(state: State, brevity: int) -> list[Piece]:
+def _standing(state: State, brevity: int) -> list[BarPart]:
     run = state.run
     if not state.live:
-        saved: list[Piece] = [("saved  " if brevity else "saved session  ", "$foreground 60%")]
+        saved: list[BarPart] = [("saved  " if brevity else "saved session  ", "$foreground 60%")]
         return saved + (_of_rules(state, run, brevity) if run else [])
     if run is None:
         return [("starting the worker", "$foreground 60%")]
@@ -169,7 +169,7 @@ def _standing(state: State, brevity: int) -> list[Piece]:
     return _of_rules(state, run, brevity)
 
 
-def _of_rules(state: State, run: Run, brevity: int) -> list[Piece]:
+def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
     """How the run ended; where the rules were edited since, whose verdict that is."""
     pieces = _ended(run, brevity)
     if run.verdict not in ("clean", "violations") or not run.checked or not stage_words.has_other_rules(state, run):
@@ -180,7 +180,7 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[Piece]:
     return [(said, "$foreground 75%"), *((text, "$foreground 75%") for text, _ in pieces)]
 
 
-def _ended(run: Run, brevity: int) -> list[Piece]:
+def _ended(run: Run, brevity: int) -> list[BarPart]:
     looks = verdict.looks(run)
     sign, style = VERDICT_SIGNS[looks], VERDICT_STYLES[looks]
     if run.ended is None:
@@ -188,7 +188,7 @@ def _ended(run: Run, brevity: int) -> list[Piece]:
     failure = run.failure or verdict.cause(run)
     if failure is not None:
         line = headline(failure)
-        pieces: list[Piece] = [(f"{sign} {line.what if run.failure else verdict.said(run)}", style)]
+        pieces: list[BarPart] = [(f"{sign} {line.what if run.failure else verdict.said(run)}", style)]
         if brevity == 0 and run.seconds >= _NOTICED and failure.kind != "input":
             pieces.append((f" after {run.seconds:.1f} s", ""))
         because = line.place if failure.kind == "constraints" else line.because
@@ -208,12 +208,12 @@ def _ended(run: Run, brevity: int) -> list[Piece]:
     return pieces if brevity else [*pieces, (f"{dot}{run.target.backend} took {run.seconds:.1f} s", "")]
 
 
-def _cells(pieces: list[Piece]) -> int:
+def _cells(pieces: list[BarPart]) -> int:
     return sum(cell_len(text) for text, _ in pieces)
 
 
-def _clipped(pieces: list[Piece], width: int) -> list[Piece]:
-    kept: list[Piece] = []
+def _clipped(pieces: list[BarPart], width: int) -> list[BarPart]:
+    kept: list[BarPart] = []
     for text, style in pieces:
         kept.append((clip(text, width), style))
         width -= cell_len(text)
@@ -228,7 +228,7 @@ TYPING = (("enter", "takes it"), ("esc", "leaves it"))
 
 def footer_keys(
     pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int, *, typing: bool = False
-) -> list[Piece]:
+) -> list[BarPart]:
     """The keys that work here, the pane's own first; as many as have room in `width` cells. While `typing`, letters are
     text: those alone are named that are none."""
     shown = list(pane_hints)
@@ -250,8 +250,8 @@ def footer_keys(
     return _keys(shown, width)
 
 
-def _keys(shown: list[tuple[str, str]], width: int) -> list[Piece]:
-    pieces: list[Piece] = []
+def _keys(shown: list[tuple[str, str]], width: int) -> list[BarPart]:
+    pieces: list[BarPart] = []
     for key, words in shown:
         width -= len(key) + len(words) + 3
         if width < 0:
@@ -260,7 +260,7 @@ def _keys(shown: list[tuple[str, str]], width: int) -> list[Piece]:
     return pieces
 
 
-def footer_progress(state: State, width: int) -> list[Piece]:
+def footer_progress(state: State, width: int) -> list[BarPart]:
     """What the worker is doing, for how long, and how long it usually takes: in few words where keys need the room."""
     run = state.run
     if state.repro_running:

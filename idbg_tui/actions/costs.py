@@ -11,7 +11,7 @@ from idbg.constraints import Findings
 from idbg.schema.graphs import NodeId
 from idbg_tui.messages import NodeChosen
 from idbg_tui.state.background_costs import Counter
-from idbg_tui.state.costs import AT_ONCE, Answer, Question, answers
+from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question, answers
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Entry, Listing
 
@@ -21,7 +21,7 @@ REST = 0.4  # seconds without another change, after which a large graph is count
 class CostCounted(Message):
     """One answer about one check, from the thread that counts."""
 
-    def __init__(self, findings: Findings, answer: Answer) -> None:
+    def __init__(self, findings: Findings, answer: CostAnswer) -> None:
         super().__init__()
         self.findings = findings
         self.answer = answer

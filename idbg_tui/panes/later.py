@@ -3,7 +3,7 @@
 from idbg_tui.panes.base import Pane, PaneId
 
 
-class Frame(Pane):
+class PaneFrame(Pane):
     """The name of a pane that is still to come."""
 
     def __init__(self, name: PaneId, label: str, short: str = "") -> None:
@@ -18,10 +18,10 @@ class Frame(Pane):
 def frames() -> list[Pane]:
     """What stands where the other panes will be, in the order of `made`."""
     return [
-        Frame("kernel_diff", "KernelDiff", "Diff"),
-        Frame("benchmarks", "Benchmarks", "Bench"),
-        Frame("log", "Log"),
-        Frame("rules", "Rules"),
+        PaneFrame("kernel_diff", "KernelDiff", "Diff"),
+        PaneFrame("benchmarks", "Benchmarks", "Bench"),
+        PaneFrame("log", "Log"),
+        PaneFrame("rules", "Rules"),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 
 from idbg.constraints import Findings
-from idbg_tui.state.costs import Answer, Question, answers
+from idbg_tui.state.costs import CostAnswer, Question, answers
 
 
 class Counter:
@@ -13,7 +13,7 @@ class Counter:
     The thread is a daemon: it holds nothing, and the program does not wait for it to end. `tell` is called on it.
     """
 
-    def __init__(self, tell: Callable[[Findings, Answer], object]) -> None:
+    def __init__(self, tell: Callable[[Findings, CostAnswer], object]) -> None:
         self._tell = tell
         self._lock = Lock()
         self._asked: Sequence[Question] = ()

@@ -45,10 +45,10 @@ def pads(findings: Findings) -> list[Constraint]:
     return [rule for rule in findings.rules if rule.severity == "pad" and findings.by_rule.get(rule.name)]
 
 
-Answer = MemoryProfile | Priced
+CostAnswer = MemoryProfile | Priced
 
 
-def answers(asked: Question) -> Iterator[Answer]:
+def answers(asked: Question) -> Iterator[CostAnswer]:
     """The graph's memory, then what the rules cost it, first without the best change, which takes longest.
 
     With rules that were left out it is the memory alone: after that, they are checked.
@@ -107,7 +107,7 @@ class Costs:
         priced = self.priced(findings)
         return self.profile(findings.graph) is None or priced is None or not priced.whole
 
-    def take(self, findings: Findings, answer: Answer) -> None:
+    def take(self, findings: Findings, answer: CostAnswer) -> None:
         """Keep one answer."""
         graph = findings.graph
         if isinstance(answer, Priced):

@@ -39,7 +39,7 @@ from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Target
 from idbg_tui.state import stages
 from idbg_tui.state.benching import Bench, Past
-from idbg_tui.state.costs import Answer
+from idbg_tui.state.costs import CostAnswer
 from idbg_tui.state.jumps import JumpList
 from idbg_tui.state.queries import Known, Rules
 from idbg_tui.state.rule_checks import first_broken
@@ -151,7 +151,7 @@ class State(Known):
         elif self.node is None:
             self._select_somewhere()
 
-    def take_cost(self, findings: Findings, answer: Answer) -> None:
+    def take_cost(self, findings: Findings, answer: CostAnswer) -> None:
         """Take in what a graph of the shown run needs, or what its last check costs; what is neither is forgotten."""
         graph = findings.graph
         if self.shown is None or self.shown.graphs.get(graph.id) is not graph:

@@ -41,7 +41,7 @@ if not os.read(0, 1):
 _Attributes = list[int | list[bytes | int]]
 
 
-class Watchdog:
+class ScreenWatchdog:
     """Looks at the loop each second, on a thread of its own. Make it before the screen: it remembers the terminal."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
 
-Piece = tuple[str, str]
+BarPart = tuple[str, str]
 """A text and its style, as in textual.content."""
 
 
@@ -18,10 +18,10 @@ class Bar(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._left: tuple[Piece, ...] = ()
-        self._right: tuple[Piece, ...] = ()
+        self._left: tuple[BarPart, ...] = ()
+        self._right: tuple[BarPart, ...] = ()
 
-    def show(self, left: list[Piece], right: list[Piece]) -> None:
+    def show(self, left: list[BarPart], right: list[BarPart]) -> None:
         """Say something else; repaints only if it is something else."""
         if (tuple(left), tuple(right)) != (self._left, self._right):
             self._left, self._right = tuple(left), tuple(right)

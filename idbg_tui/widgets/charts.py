@@ -7,7 +7,7 @@ from itertools import groupby
 from math import ceil, floor, log10
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.lines import StyledRow
 
 _AXIS = re.compile("[│┤]")
 _PLAIN = str.maketrans(dict.fromkeys("┌┐└┘┤┬├┴┼", "+") | {"─": "-", "│": "|"})
@@ -22,7 +22,7 @@ class Series:
     style: str
 
 
-def log_chart(series: Sequence[Series], width: int, height: int, *, least: float, most: float) -> list[Row]:
+def log_chart(series: Sequence[Series], width: int, height: int, *, least: float, most: float) -> list[StyledRow]:
     """Points over a logarithmic y; what is below `least` or above `most` is drawn there."""
     lows = [max(min(y, most), least) for one in series for _, y in one.points]
     xs = [x for one in series for x, _ in one.points]

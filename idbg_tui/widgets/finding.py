@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg_tui.widgets.lines import Lines, Row, cut
+from idbg_tui.widgets.lines import Lines, StyledRow, cut
 
 
 class FindableLines(Lines):
@@ -40,11 +40,11 @@ class FindableLines(Lines):
         self.repaint_changes()
         return len(hits)
 
-    def lit(self, row: Row) -> Row:
+    def lit(self, row: StyledRow) -> StyledRow:
         """The row with what is looked for marked in it."""
         return [part for text, style in row for part in self._split(text, style)] if self._needle else row
 
-    def _split(self, text: str, style: str) -> Row:
+    def _split(self, text: str, style: str) -> StyledRow:
         parts, column = [], 0
         for found in self._needle.finditer(text) if self._needle else ():
             parts += [(text[column : found.start()], style), (found[0], "match")]

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Literal
 
-Look = Literal["keyword", "string", "number", "comment", "name"]
-Span = tuple[int, int, Look]
+TokenLook = Literal["keyword", "string", "number", "comment", "name"]
+Span = tuple[int, int, TokenLook]
 """First column, column after the last, and how it looks; what no span covers is plain."""
 
 # Language, as kernels and files name it -> the alias of its pygments lexer
@@ -24,7 +24,7 @@ _ALIASES = {
     "llvm": "llvm",
 }
 # Token type, as pygments prints it -> its look. The longest prefix decides.
-_LOOKS: dict[str, Look] = {
+_LOOKS: dict[str, TokenLook] = {
     "Token.Keyword": "keyword",
     "Token.Keyword.Constant": "number",
     "Token.Operator.Word": "keyword",
@@ -47,7 +47,7 @@ class Lexing:
         self._lines = text.split("\n")
         self._spans: list[tuple[Span, ...]] = []
         self._row: list[Span] = []
-        self._looks: dict[object, Look | None] = {}
+        self._looks: dict[object, TokenLook | None] = {}
         self._offset = 0  # where in the text the current row begins
         self._tokens = self._start(text, language)
 
@@ -109,7 +109,7 @@ class Lexing:
         self._row.clear()
         self._offset = offset
 
-    def _add(self, start: int, end: int, look: Look) -> None:
+    def _add(self, start: int, end: int, look: TokenLook) -> None:
         """Add a span to the current row, joined to the last one where only blanks lie between: fewer bytes to draw."""
         if self._row:
             before, stop, last = self._row[-1]
@@ -119,7 +119,7 @@ class Lexing:
         self._row.append((start, end, look))
 
 
-def _look(kind: str) -> Look | None:
+def _look(kind: str) -> TokenLook | None:
     while kind:
         if kind in _LOOKS:
             return _LOOKS[kind]

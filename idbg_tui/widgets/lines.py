@@ -16,7 +16,7 @@ from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.looks import look
 from idbg_tui.widgets.thrifty import Thrifty
 
-Row = Sequence[tuple[str, str]]
+StyledRow = Sequence[tuple[str, str]]
 """Pieces of one line: (text, name of a style, "" for the plain one); the names are those of Lines.LOOKS, or
 "#112233 on #445566"."""
 
@@ -87,7 +87,7 @@ class Lines(Thrifty, can_focus=True):
     def row_count(self) -> int:
         raise NotImplementedError
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         """The pieces of row `index`, made to fit `width` cells."""
         raise NotImplementedError
 

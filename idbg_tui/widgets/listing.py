@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import NodeId
 from idbg_tui.messages import CopyAsked, Flash
-from idbg_tui.widgets.lines import Lines, Row
+from idbg_tui.widgets.lines import Lines, StyledRow
 
 _WHOLE = 400  # cells of a row that is copied: nothing is cut
 
@@ -24,7 +24,7 @@ class Entry:
     """One row, drawn when it is seen, and the node that it leads to. `here` asks for the cursor at first; a `picture`
     is part of a chart or names columns: the cursor goes over it."""
 
-    draw: Callable[[int], Row]
+    draw: Callable[[int], StyledRow]
     node: NodeId | None = None
     here: bool = False
     picture: bool = False
@@ -33,7 +33,7 @@ class Entry:
 def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
     """A text on as many rows as it takes."""
     for line in textwrap.wrap(text, max(width - 2, 20)) or [""]:
-        row: Row = [(f" {line}", style)]
+        row: StyledRow = [(f" {line}", style)]
         yield Entry(lambda _, row=row: row)  # type: ignore[misc]
 
 
@@ -53,7 +53,7 @@ class ListingLines(Lines):
     def stops(self, index: int) -> bool:
         return not self.entries[index].picture
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         return self.entries[index].draw(width)
 
     def make(self) -> None:

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from idbg_tui.widgets.lines import Lines, Row, clip, fit
+from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 
 Choice = tuple[str, str]
 """A name, and a few words about it."""
@@ -65,7 +65,7 @@ class Choices(Lines, can_focus=False):
         if self.is_mounted:
             self.rows_changed()
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         if not self._shown:
             return [(clip(" nothing here is called that: backspace shows more", width), "dim")]
         name, words = self._shown[index]

@@ -12,7 +12,7 @@ from textual.widgets.text_area import Selection
 
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules import steps
-from idbg_tui.panes.rules.steps import Change
+from idbg_tui.panes.rules.steps import TextEdit
 from idbg_tui.widgets.lexing import Lexing
 
 _READING = {"edit", "walk", "edge", "switch", "take", "external"}
@@ -242,10 +242,10 @@ class TomlEditor(TextArea):
     def action_copy_line(self) -> None:
         self.post_message(CopyAsked(self.document.get_line(self.cursor_location[0]), "1 line"))
 
-    def _step(self, up: object) -> Change | None:
+    def _step(self, up: object) -> TextEdit | None:
         return steps.step(self.text, self.cursor_location[0] + 1, up=bool(up))
 
-    def _apply(self, change: Change | None) -> None:
+    def _apply(self, change: TextEdit | None) -> None:
         """Make the change as one step of the undo history, with the cursor where it was."""
         if change is None:
             return

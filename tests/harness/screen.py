@@ -24,7 +24,7 @@ def bar(app: IdbgApp, name: str) -> str:
 async def settle(pilot: Pilot[None]) -> None:
     """Wait until the panes are there, and have followed the selection."""
     app = pilot.app
-    while isinstance(app, IdbgApp) and any(isinstance(pane, later.Frame) for pane in app.body.panes.values()):
+    while isinstance(app, IdbgApp) and any(isinstance(pane, later.PaneFrame) for pane in app.body.panes.values()):
         await pilot.pause(0.02)
     await pilot.pause(0.12)
 

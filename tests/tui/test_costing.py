@@ -8,7 +8,7 @@ from idbg.analysis.partition import HOST
 from idbg.constraints import Checker, Findings
 from idbg.schema import events
 from idbg_tui.state.background_costs import Counter
-from idbg_tui.state.costs import Answer, Costs, Priced, Question, answers
+from idbg_tui.state.costs import CostAnswer, Costs, Priced, Question, answers
 from tests.harness.recorded import big, chain, count, state_of, under
 from tests.harness.rule_texts import FALL, PAD, PEAK
 
@@ -94,11 +94,11 @@ def test_a_rule_about_a_graph_is_asked_at_once_when_it_is_edited_in_later() -> N
 
 
 def test_a_thread_answers_the_last_questions() -> None:
-    told: list[tuple[Findings, Answer]] = []
+    told: list[tuple[Findings, CostAnswer]] = []
     done = threading.Event()
     first, last = asked(FALL, 3000), asked(FALL)
 
-    def tell(findings: Findings, answer: Answer) -> None:
+    def tell(findings: Findings, answer: CostAnswer) -> None:
         told.append((findings, answer))
         if findings is last.findings and isinstance(answer, Priced) and answer.whole:
             done.set()

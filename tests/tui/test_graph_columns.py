@@ -11,8 +11,8 @@ from idbg.analysis.partition import HOST
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Node, TensorMeta
 from idbg_tui.panes.graph.columns import (
-    Columns,
     Facts,
+    GraphColumns,
     cut_shape,
     heading_row,
     heads,
@@ -23,15 +23,15 @@ from idbg_tui.panes.graph.columns import (
     shape_of,
     side_mark,
 )
-from idbg_tui.panes.graph.outline import Heading
+from idbg_tui.panes.graph.outline import ModuleHeading
 from idbg_tui.panes.graph.rows import GraphLines
-from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.lines import StyledRow
 from tests.harness.recorded import app_of, state_of
 from tests.harness.rule_texts import FALL
 from tests.harness.screen import SMALL, WIDE, settle, texts, until
 
 
-def text(row: Row) -> str:
+def text(row: StyledRow) -> str:
     return "".join(piece for piece, _ in row)
 
 
@@ -89,13 +89,13 @@ def test_a_kernel_is_marked_by_its_number(kernels: list[Kernel], mark: str) -> N
 
 
 def test_a_violation_has_a_sign_and_a_word_beside_its_colour() -> None:
-    row = node_row(node(), 0, Facts(severity="pad", words="align"), Columns())
+    row = node_row(node(), 0, Facts(severity="pad", words="align"), GraphColumns())
     assert ("◇ align", "pad") in [(piece.strip(), style) for piece, style in row]
 
 
 def test_inputs_and_users_of_the_selected_node_are_marked_in_the_gutter() -> None:
-    assert text(node_row(node(), 0, Facts(relation="input"), Columns())).startswith(" ↑relu")
-    assert text(node_row(node(), 0, Facts(relation="user", marked=True), Columns())).startswith("▌↓")
+    assert text(node_row(node(), 0, Facts(relation="input"), GraphColumns())).startswith(" ↑relu")
+    assert text(node_row(node(), 0, Facts(relation="user", marked=True), GraphColumns())).startswith("▌↓")
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 78, 100, 158])
@@ -110,7 +110,7 @@ def test_every_row_of_a_real_graph_fits_and_its_columns_are_in_line(width: int) 
 
 
 def test_a_shape_is_never_cut_while_a_name_can_give_way() -> None:
-    columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
+    columns = GraphColumns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
     narrow = columns.within(57)
     assert narrow.shape == 20 and (narrow.op, narrow.line) == (0, 0) and narrow.total == 57
     assert columns.within(80).shape == 20
@@ -119,7 +119,9 @@ def test_a_shape_is_never_cut_while_a_name_can_give_way() -> None:
 
 @pytest.mark.parametrize("width", [44, 58, 78, 118, 158])
 def test_heads_stand_over_their_columns(width: int) -> None:
-    columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, time=6, error=5, line=5, source=30).within(width)
+    columns = GraphColumns(name=40, op=20, shape=20, verdict=9, kernel=4, time=6, error=5, line=5, source=30).within(
+        width
+    )
     head = text(heads(columns))
     facts = Facts(severity="reject", words="align", kernel="k12", time="1.23ms", error="3e-02")
     row = text(node_row(with_(node(), code="y = relu(x)"), 0, facts, columns))
@@ -135,12 +137,12 @@ def test_where_names_do_not_tell_the_op_the_op_goes_last() -> None:
     dynamo = [node(f"out_{number}", "torch.conv2d") for number in range(9)]
     told = [node(f"convolution_{number}", "aten.convolution.default") for number in range(9)]
     assert measure(dynamo, [3] * 9).nameless and not measure(told, [3] * 9).nameless
-    columns = Columns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
+    columns = GraphColumns(name=40, op=20, shape=20, verdict=9, kernel=4, line=5)
     assert (columns.within(48).op, replace(columns, nameless=True).within(48).op) == (0, 10)
 
 
 def test_room_to_spare_goes_to_long_names_and_then_to_the_users_text() -> None:
-    columns = Columns(name=40, longest=60, op=10, shape=20, verdict=0, side=0, kernel=0, line=5, source=50)
+    columns = GraphColumns(name=40, longest=60, op=10, shape=20, verdict=0, side=0, kernel=0, line=5, source=50)
     assert (columns.within(101).name, columns.within(101).source) == (60, 0)
     assert (columns.within(160).name, columns.within(160).source) == (60, 50)
 
@@ -172,16 +174,16 @@ def test_a_shape_is_cut_between_its_numbers(width: int, cut: str) -> None:
 
 
 def test_the_selected_node_or_the_heading_that_hides_it_bears_a_mark() -> None:
-    assert text(node_row(node(), 0, Facts(selected=True), Columns())).startswith(" ●relu")
-    heading = Heading("layers.1", "1", "Block", 0, 10, 20, -1)
-    assert text(heading_row(heading, {}, Columns(24), folded=True, hides=True)).startswith(" ●▸ 1")
+    assert text(node_row(node(), 0, Facts(selected=True), GraphColumns())).startswith(" ●relu")
+    heading = ModuleHeading("layers.1", "1", "Block", 0, 10, 20, -1)
+    assert text(heading_row(heading, {}, GraphColumns(24), folded=True, hides=True)).startswith(" ●▸ 1")
 
 
 def test_a_folded_heading_says_how_many_nodes_and_violations_it_hides() -> None:
-    heading = Heading("layers.1", "1", "Block", 1, 10, 1210, 0, twin="0")
-    row = text(heading_row(heading, {"reject": 2, "pad": 1}, Columns(24, 12, 16), folded=True))
+    heading = ModuleHeading("layers.1", "1", "Block", 1, 10, 1210, 0, twin="0")
+    row = text(heading_row(heading, {"reject": 2, "pad": 1}, GraphColumns(24, 12, 16), folded=True))
     assert "▸ 1" in row and "same as 0" in row and "1,200 nodes" in row and "✘ 3" in row
-    assert "▾" in text(heading_row(heading, {}, Columns(24, 12, 16), folded=False))
+    assert "▾" in text(heading_row(heading, {}, GraphColumns(24, 12, 16), folded=False))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_where_a_node_runs_is_marked_with_an_arrow_where_its_value_crosses(
 
 
 def test_where_a_node_runs_stays_in_the_pane_of_a_small_wide_screen() -> None:
-    columns = Columns(name=40, op=28, shape=30, verdict=10, side=5, kernel=4, line=5)
+    columns = GraphColumns(name=40, op=28, shape=30, verdict=10, side=5, kernel=4, line=5)
     assert columns.within(140).line == 5
     assert (columns.within(53).side, columns.within(53).verdict, columns.within(53).line) == (5, 10, 0)
     assert columns.within(60).kernel == 4

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.strip import Strip
 
-from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
+from idbg_tui.widgets.lines import Lines, StyledRow, clip, cut, fit
 from idbg_tui.widgets.thrifty import difference
 
 
@@ -24,7 +24,7 @@ class Numbers(Lines):
     def row_count(self) -> int:
         return self.count
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         self.asked += 1
         return [(f"row {index}", ""), (" end", "dim")]
 

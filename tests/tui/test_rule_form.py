@@ -17,7 +17,7 @@ from idbg.schema.programs import Target
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
 from idbg_tui.panes.rules.files import home_of, home_of_target, named, write_whole
-from idbg_tui.panes.rules.form import Count, Form, Row
+from idbg_tui.panes.rules.form import Count, Form, FormRow
 from idbg_tui.panes.rules.steps import difference, stepped, without_key, without_rule
 from idbg_tui.state.rule_checks import Verdicts
 from tests.harness.pane_host import RULES
@@ -26,14 +26,14 @@ from tests.harness.recorded import chain, state_of
 PRESETS = {name: registry.find(name)[0] for name in registry.names()}
 
 
-def every_row(form: Form) -> Iterator[Row]:
+def every_row(form: Form) -> Iterator[FormRow]:
     opened = {(rule.name, key) for rule in form.rules for key in ("", *rule_words.keys(rule))}
     return iter(rule_form.rows(form, opened))
 
 
-def row_of(text: str, number: int, key: str = "", choice: str = "") -> tuple[Form, Row]:
+def row_of(text: str, number: int, key: str = "", choice: str = "") -> tuple[Form, FormRow]:
     form = rule_form.read(text)
-    return form, Row(number, form.rules[number], key, choice)
+    return form, FormRow(number, form.rules[number], key, choice)
 
 
 def comments(text: str) -> list[str]:
@@ -110,7 +110,7 @@ def test_a_step_of_any_row_changes_its_key_and_no_comment_and_no_other_rule(name
 def test_a_rule_that_is_switched_off_and_on_again_leaves_the_text_as_it_was(name: str) -> None:
     form = rule_form.read(PRESETS[name])
     for number in range(len(tomllib.loads(form.text)["rules"])):
-        off = rule_form.toggled(form, Row(number, form.rules[number]))
+        off = rule_form.toggled(form, FormRow(number, form.rules[number]))
         assert off is not None
         assert [rule.enabled for rule in parse(off).rules].count(False) == 1 + [r.enabled for r in form.rules].count(
             False
@@ -241,7 +241,7 @@ def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_parser(key: str, 
 def test_the_rule_that_is_there_without_being_written_is_written_when_it_is_changed() -> None:
     form, row = row_of(RULES, 2)
     assert row.rule.kind == "unknown"
-    text = rule_form.stepped(form, Row(2, row.rule, "severity"), up=True)
+    text = rule_form.stepped(form, FormRow(2, row.rule, "severity"), up=True)
     assert text is not None and text.startswith(RULES) and parse(text).rules[2].severity == "slow"
     off = rule_form.toggled(form, row)
     assert off is not None and not parse(off).rules[2].enabled

@@ -8,7 +8,7 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited, RulesRefused
 from idbg_tui.messages import EditorAsked, Flash
-from idbg_tui.panes.rules.steps import Change, step, toggle
+from idbg_tui.panes.rules.steps import TextEdit, step, toggle
 from idbg_tui.widgets.toml_editor import TomlEditor
 from tests.harness.pane_host import RULES
 from tests.harness.rule_bench import Bench
@@ -19,7 +19,7 @@ DEBOUNCE = 0.4  # longer than the pane waits
 # values and rules as a whole (no widget)
 
 
-def changed(text: str, change: Change | None) -> str:
+def changed(text: str, change: TextEdit | None) -> str:
     return text if change is None else change.of(text)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from idbg_tui.messages import CopyAsked, EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
 from idbg_tui.panes.source.pane import Caption, SourcePane
-from idbg_tui.panes.source.sheets import VIEWS, View, make
+from idbg_tui.panes.source.sheets import VIEWS, SheetView, make
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
 from tests.harness.pane_host import (
@@ -28,7 +28,7 @@ def model(tmp_path: Path) -> str:
     return write_model(tmp_path)
 
 
-async def shown(state: State, view: View, *keys: str) -> tuple[Host, int, str]:
+async def shown(state: State, view: SheetView, *keys: str) -> tuple[Host, int, str]:
     """The app after choosing a view and pressing keys, with the cursor's line and the caption."""
     pane = SourcePane()
     app = Host(pane, state, follow_choices)
@@ -106,7 +106,7 @@ def test_an_input_has_no_kernel_and_the_reason_is_that_it_is_an_input(model: str
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_before_anything_is_compiled_each_view_says_what_would_fill_it(view: View) -> None:
+def test_before_anything_is_compiled_each_view_says_what_would_fill_it(view: SheetView) -> None:
     assert make(view, State()).caption == "nothing compiled yet: r compiles the program"
 
 

@@ -9,7 +9,7 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import SEVERITIES
 from idbg_tui import keymap, status_bar
 from idbg_tui.state.state import State
-from idbg_tui.widgets.bars import Piece
+from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import Lines
 from tests.harness.recorded import chain, state_of, under
 from tests.harness.rule_texts import FALL, PAD, PEAK
@@ -17,7 +17,7 @@ from tests.harness.rule_texts import FALL, PAD, PEAK
 KEYS = keymap.in_force({})
 
 
-def words(pieces: list[Piece]) -> str:
+def words(pieces: list[BarPart]) -> str:
     return "".join(text for text, _ in pieces)
 
 

@@ -10,7 +10,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
 from idbg_tui.state import costs
-from idbg_tui.state.costs import AT_ONCE, Answer, Question
+from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Entry, Listing
 from tests.harness.recorded import app_of, big, chain, count, under
@@ -188,7 +188,7 @@ async def test_a_large_graph_is_counted_beside_the_screen(tmp_path: Path) -> Non
 async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[GraphId] = []
 
-    def answers(question: Question) -> Iterator[Answer]:
+    def answers(question: Question) -> Iterator[CostAnswer]:
         asked.append(question.findings.graph.id)
         return costs.answers(question)
 

@@ -1,7 +1,7 @@
 """Are violations grouped by rule and by the user's line, severest first, with what is new and what is gone?"""
 
 from idbg.accelerators.parse import parse
-from idbg_tui.panes.violations.rows import MOST, Gone, Heading, Line, Rest, violation_list
+from idbg_tui.panes.violations.rows import MOST, Gone, Line, Rest, RuleHeading, violation_list
 from idbg_tui.state.rule_checks import Verdicts
 from tests.harness.recorded import chain, state_of
 
@@ -19,7 +19,7 @@ def checked(*texts: str, count: int = 4) -> Verdicts:
 def test_the_severest_rule_comes_first_whatever_its_place_in_the_file() -> None:
     graph, verdicts = chain(4), checked(PAD + RELU)
     items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
-    assert [item.rule.name for item in items if isinstance(item, Heading)] == ["unsupported_ops", "alignment"]
+    assert [item.rule.name for item in items if isinstance(item, RuleHeading)] == ["unsupported_ops", "alignment"]
 
 
 def test_nodes_of_one_line_are_one_row() -> None:
@@ -33,7 +33,7 @@ def test_nodes_of_one_line_are_one_row() -> None:
 def test_the_heading_says_what_all_its_lines_share_and_a_line_the_rest() -> None:
     graph, verdicts = chain(4), checked(RELU)
     heading, *lines = violation_list([(verdicts.of(graph), verdicts.change(graph))])
-    assert isinstance(heading, Heading) and "relu is denied" in heading.says
+    assert isinstance(heading, RuleHeading) and "relu is denied" in heading.says
     assert all(isinstance(line, Line) and line.says == "" and line.code for line in lines)
 
 
@@ -53,7 +53,7 @@ def test_a_rule_that_everything_breaks_is_cut_and_says_so() -> None:
     items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
     rest = items[-1]
     assert isinstance(rest, Rest) and rest.count == 500
-    assert isinstance(items[0], Heading) and items[0].count == MOST + 500
+    assert isinstance(items[0], RuleHeading) and items[0].count == MOST + 500
 
 
 def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:

@@ -7,7 +7,7 @@ import pytest
 from idbg.schema.graphs import NodeId
 from idbg_tui.panes.violations.costs import Cost
 from idbg_tui.panes.violations.pane import ViolationLines, ViolationsPane
-from idbg_tui.panes.violations.rows import Gone, Heading, Line, violation_list
+from idbg_tui.panes.violations.rows import Gone, Line, RuleHeading, violation_list
 from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of, under
 from tests.harness.rule_texts import DENY, FALL, PEAK
@@ -98,7 +98,7 @@ async def test_the_cost_stands_below_its_rule_and_enter_on_it_opens_the_partitio
         app.session.edit_rules(FALL)
         lines = app.query_one(ViolationsPane).lines
         await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
-        assert isinstance(lines.items[0], Heading) and isinstance(lines.items[1], Cost)
+        assert isinstance(lines.items[0], RuleHeading) and isinstance(lines.items[1], Cost)
         assert "→ runs on the host: 18 partitions" in texts(app, "violations")[1]
         await pilot.press("4", "g", "j", "enter")
         await settle(pilot)

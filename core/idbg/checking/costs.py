@@ -51,7 +51,7 @@ class Waste(Struct, frozen=True):
         return 100 * self.wasted_flops / self.flops if self.flops else 0.0
 
 
-class Allowance(NamedTuple):
+class RuleChange(NamedTuple):
     """One change to the rules of severity `fallback`: what was `found` is allowed; with no `found`, the rule is left
     out."""
 
@@ -70,7 +70,7 @@ class Allowance(NamedTuple):
 class Better(Struct, frozen=True):
     """One change, and what it would leave: partitions, calls on the host, and bytes that cross between them."""
 
-    change: Allowance
+    change: RuleChange
     count: int
     host: int
     bytes: int
@@ -157,12 +157,12 @@ def _best(findings: Sequence[Findings], now: Sequence[Partitions], *, whole: boo
     return min(less, key=lambda one: (one.count, one.bytes), default=None)
 
 
-def _best_of(findings: Findings, now: Partitions, *, whole: bool) -> Allowance | None:
+def _best_of(findings: Findings, now: Partitions, *, whole: bool) -> RuleChange | None:
     """Asked are the changes of the most nodes, for each takes a walk through the graph."""
-    broken: dict[Allowance, set[str]] = {}
+    broken: dict[RuleChange, set[str]] = {}
     for group in findings.groups:
         if group.rule.severity == "fallback":
-            change = Allowance(group.rule.name, "" if whole else _found(group))
+            change = RuleChange(group.rule.name, "" if whole else _found(group))
             broken.setdefault(change, set()).update(_names(findings, group.nodes))
     if not now.count:
         held = Counter(name for names in broken.values() for name in names)
@@ -175,7 +175,7 @@ def _best_of(findings: Findings, now: Partitions, *, whole: bool) -> Allowance |
     return labels[merge.label] if merge else None
 
 
-def _with(findings: Findings, change: Allowance) -> Partitions:
+def _with(findings: Findings, change: RuleChange) -> Partitions:
     """The partitions of a graph, were the change made."""
     held = {
         index
@@ -186,7 +186,7 @@ def _with(findings: Findings, change: Allowance) -> Partitions:
     return partition(findings.graph, _names(findings, held))
 
 
-def _better(change: Allowance, left: Sequence[Partitions]) -> Better:
+def _better(change: RuleChange, left: Sequence[Partitions]) -> Better:
     count, host = sum(parts.count for parts in left), sum(len(parts.host) for parts in left)
     return Better(change, count, host, sum(parts.bytes for parts in left))
 

@@ -12,7 +12,7 @@ from idbg.reports.bench_plots import NOT_MEASURED, Axis, Chart, Figure, Unit, sa
 from idbg_tui.panes.benchmarks.rows import plain
 from idbg_tui.state import benching
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import Row, clip, cut
+from idbg_tui.widgets.lines import StyledRow, clip, cut
 from idbg_tui.widgets.listing import Entry, sentences
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def entries(state: State, place: int, width: int, *, numbers: bool) -> list[Entr
     return [*head, *(_entry(row, picture=True) for row in drawn(chart, width))]
 
 
-def drawn(chart: Chart, width: int) -> list[Row]:
+def drawn(chart: Chart, width: int) -> list[StyledRow]:
     """The chart, which has figures, in rows of at most `width` cells."""
     return _DRAWN[chart.axis](chart, width)
 
@@ -91,7 +91,7 @@ def last_measured(state: State) -> tuple[object, int]:
     return rows[-1] if rows else None, 0
 
 
-def _entry(row: Row, *, picture: bool = False) -> Entry:
+def _entry(row: StyledRow, *, picture: bool = False) -> Entry:
     return Entry(lambda _: row, picture=picture)
 
 
@@ -111,7 +111,7 @@ def _cell(value: str | float | None) -> str:
 # ---------------------------------------------------------------- drawn by plotext
 
 
-def bars(chart: Chart, width: int) -> list[Row]:
+def bars(chart: Chart, width: int) -> list[StyledRow]:
     """A bar each with its figure, from the top down, to a dot at its value: paler from `low` on, a line to `high`."""
     named = [(one, f"{one.name}  {said(one.value, chart.unit)}") for one in chart.figures]
     room = max(24, width // 2)
@@ -141,7 +141,7 @@ def _label(one: Figure, text: str, room: int) -> str:
     return plain(text if len(text) <= room else cut(one.name, room - len(text) + len(one.name)) + text[len(one.name) :])
 
 
-def over_time(chart: Chart, width: int) -> list[Row]:
+def over_time(chart: Chart, width: int) -> list[StyledRow]:
     """A line each with a mark of its own, which stand below. Of points that nearly touch the last is drawn."""
     dots = [MARKS["dot"], *"x+o%abcdefghijkl"]
     lines = {name: list(points) for name, points in groupby(chart.figures, key=lambda one: one.name)}
@@ -164,7 +164,7 @@ def over_time(chart: Chart, width: int) -> list[Row]:
     return [*_built(styles), *_legend(marks, styles, width)]
 
 
-def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> Iterator[Row]:
+def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> Iterator[StyledRow]:
     """As many rows as it takes."""
     row: list[tuple[str, str]] = []
     for name, dot in marks.items():
@@ -176,7 +176,7 @@ def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> 
     yield row
 
 
-def over_nodes(chart: Chart, width: int) -> list[Row]:
+def over_nodes(chart: Chart, width: int) -> list[StyledRow]:
     """The most that is in use in each column's nodes."""
     cells = min(_COLUMNS, max(10, width - 14))
     most = [0.0] * min(cells, len(chart.figures))
@@ -192,7 +192,7 @@ def over_nodes(chart: Chart, width: int) -> list[Row]:
     return _built({LEVELS[-1]: "accent"})
 
 
-def under_roof(chart: Chart, width: int) -> list[Row]:
+def under_roof(chart: Chart, width: int) -> list[StyledRow]:
     """Kernels over their FLOPs a byte, both by powers of ten, with the machine's peaks as a roof."""
     points = [(log10(one.at), log10(one.value)) for one in chart.figures if one.at and one.value]
     roof = [(log10(at), log10(value)) for at, value in bench_plots.roof_line(chart)]
@@ -213,7 +213,7 @@ def under_roof(chart: Chart, width: int) -> list[Row]:
     return [*_built({dot: "accent", line: "fallback"}), [(clip(legend, width), "dim")]]
 
 
-def histogram(samples: Sequence[float], width: int) -> list[Row]:
+def histogram(samples: Sequence[float], width: int) -> list[StyledRow]:
     """How many of the samples (ms) took how long."""
     low, high = min(samples), max(samples)
     bins = min(_BINS, max(5, len(samples) // 2))
@@ -230,7 +230,7 @@ def histogram(samples: Sequence[float], width: int) -> list[Row]:
     return _built({LEVELS[-1]: "accent"})
 
 
-_DRAWN: Mapping[Axis, Callable[[Chart, int], list[Row]]] = {
+_DRAWN: Mapping[Axis, Callable[[Chart, int], list[StyledRow]]] = {
     "": bars,
     "date": over_time,
     "node": over_nodes,
@@ -260,7 +260,7 @@ def _ticks(axis: str, low: float, high: float, wanted: int, unit: Unit) -> None:
     ruler.ticks(places, [plain(said(place, unit)) if place else "0" for place in places])
 
 
-def _built(styles: Mapping[str, str]) -> list[Row]:
+def _built(styles: Mapping[str, str]) -> list[StyledRow]:
     import plotext
 
     text = plotext.uncolorize(plotext.figure.build().string())

@@ -53,13 +53,13 @@ def _part(times: KernelTimes) -> str:
     return f"{100 * max(times.perturbation, 0):.1f} % more"
 
 
-def heads(times: KernelTimes, width: int) -> lines.Row:
+def heads(times: KernelTimes, width: int) -> lines.StyledRow:
     name, shown = _columns(times, width)
     words = "".join(f"  {head:>{cells}}" for head, cells in shown)
     return [(clip(f"   {fit('kernel', name)}{words}", width), "dim")]
 
 
-def row(one: KernelTime, times: KernelTimes, width: int) -> lines.Row:
+def row(one: KernelTime, times: KernelTimes, width: int) -> lines.StyledRow:
     name, shown = _columns(times, width)
     named = told_apart([_called(each) for each in times.kernels], name)
     figures = _figures(one)

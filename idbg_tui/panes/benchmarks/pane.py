@@ -16,7 +16,7 @@ from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import benching
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
-from idbg_tui.widgets.lines import Lines, Row, clip
+from idbg_tui.widgets.lines import Lines, StyledRow, clip
 
 _WHOLE = 400  # cells of a row that is copied
 
@@ -48,10 +48,10 @@ class BenchLines(FindableLines):
     def stops(self, index: int) -> bool:
         return not isinstance(self.items[index], Heads | KernelHeads)
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         return self.lit(self._row(self.items[index], width))
 
-    def _row(self, item: Item, width: int) -> Row:
+    def _row(self, item: Item, width: int) -> StyledRow:
         match item:
             case Told():
                 return [(clip(bench_list.plain(item.text), width), item.style)]

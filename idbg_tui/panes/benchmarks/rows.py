@@ -251,13 +251,13 @@ def columns(rows: Sequence[Row], width: int) -> tuple[int, list[tuple[Column, in
     return name, shown
 
 
-def heads(rows: Sequence[Row], width: int) -> lines.Row:
+def heads(rows: Sequence[Row], width: int) -> lines.StyledRow:
     name, shown = columns(rows, width)
     words = "".join(f"  {one.head:>{cells}}" for one, cells in shown)
     return [(plain(clip(f"   {fit('backend', name)}{words}", width)), "dim")]
 
 
-def row(one: Row, rows: Sequence[Row], width: int) -> lines.Row:
+def row(one: Row, rows: Sequence[Row], width: int) -> lines.StyledRow:
     """One measurement; of one that failed before anything was measured, why."""
     name, shown = columns(rows, width)
     style = BAD if is_bad(one) else DOUBT if one.caveats else OK

@@ -12,8 +12,8 @@ from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
-from idbg_tui.panes.graph.outline import Heading
-from idbg_tui.widgets.lines import Row, clip, cut, fit
+from idbg_tui.panes.graph.outline import ModuleHeading
+from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 GUTTER = 2
 _SAMPLE = 4000
@@ -41,7 +41,7 @@ _RIGHT = frozenset({"time", "error", "line"})
 
 
 @dataclass(frozen=True)
-class Columns:
+class GraphColumns:
     """Widths of the columns, in cells; 0 where there is no room for one, or nothing to say in it."""
 
     name: int = 8
@@ -62,7 +62,7 @@ class Columns:
         widths: list[int] = [getattr(self, name) for name in _HEADS]
         return GUTTER + sum(width + 1 for width in widths if width)
 
-    def within(self, width: int) -> "Columns":
+    def within(self, width: int) -> "GraphColumns":
         """The same columns, made to fit; what is left over goes to those that were cut, then to the user's text."""
         columns = replace(self, source=0)
         for column, least in _SHRINK_NAMELESS if self.nameless else _SHRINK:
@@ -81,7 +81,7 @@ class Columns:
         return replace(columns, source=source) if source >= min(_LEAST_SOURCE, self.source) else columns
 
 
-def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
+def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
     """Columns as wide as a whole graph wants them: they stay put while it scrolls. A large graph is sampled."""
     step = max(1, len(nodes) // _SAMPLE)
     sample = nodes[::step]
@@ -89,7 +89,7 @@ def measure(nodes: Sequence[Node], depths: Sequence[int]) -> Columns:
     calls = [node for node in sample if node.op.startswith("call")]
     told = sum(short_name(node.target).strip("_") in node.name for node in calls)
     line = max((max(len(str(node.line)) + 1, len(_HEADS["line"])) for node in sample if node.line), default=0)
-    return Columns(
+    return GraphColumns(
         name=min(40, longest := max(names, default=8)),
         op=min(28, max((len(op_of(node)) for node in sample), default=4)),
         shape=min(30, max((len(shape_of(node)) for node in sample), default=4)),
@@ -192,7 +192,7 @@ class Facts:
     selected: bool = False
 
 
-def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
+def node_row(node: Node, depth: int, facts: Facts, columns: GraphColumns) -> StyledRow:
     """One node: gutter, name, op, shape, verdict, partition, kernel with its time and error, line."""
     dots = MARKS["ellipsis"]
     indent = _indent(depth)
@@ -219,7 +219,7 @@ def node_row(node: Node, depth: int, facts: Facts, columns: Columns) -> Row:
     ]
 
 
-def heads(columns: Columns) -> Row:
+def heads(columns: GraphColumns) -> StyledRow:
     """The names of the columns, each where its column is."""
     cells = []
     for name, head in _HEADS.items():
@@ -233,8 +233,8 @@ def _kernel_style(facts: Facts) -> str:
 
 
 def heading_row(
-    heading: Heading, broken: Mapping[Severity, int], columns: Columns, *, folded: bool, hides: bool = False
-) -> Row:
+    heading: ModuleHeading, broken: Mapping[Severity, int], columns: GraphColumns, *, folded: bool, hides: bool = False
+) -> StyledRow:
     """One module: fold sign, name and class, how many nodes, and how many violations, with the severest one's sign.
 
     With `hides` the selected node is in there, and the heading bears its mark.

@@ -12,7 +12,7 @@ from idbg_tui.panes.graph.columns import cut_shape, op_of, shape_of
 from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.state import stages
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import Row, clip, fit
+from idbg_tui.widgets.lines import StyledRow, clip, fit
 from idbg_tui.widgets.listing import Entry, sentences
 
 _BAR = 12  # cells
@@ -95,10 +95,10 @@ def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: 
     share = 100 * one.nbytes / profile.peak_bytes
     bar = MARKS["rule"][0] * max(1, round(_BAR * one.nbytes / profile.alive[0].nbytes))
 
-    def draw(width: int) -> Row:
+    def draw(width: int) -> StyledRow:
         wide = width >= _WIDE
         name, shape = min(widths[0], 40 if wide else 24), min(widths[1], 26 if wide else 18)
-        start: Row = [
+        start: StyledRow = [
             (f" {column_size(one.nbytes):>10}  {share:>5.1f} %  ", ""),
             (f"{bar:<{_BAR}}  " if wide else "", "accent"),
             (fit(one.node, name) + "  ", "strong"),

@@ -16,7 +16,7 @@ SMALL = 3
 
 
 @dataclass(slots=True)
-class Heading:
+class ModuleHeading:
     """A run of nodes that one module made: `first` to `last` (exclusive). `key` names it over recompilations."""
 
     key: str
@@ -34,7 +34,7 @@ class Heading:
 class Outline:
     """The headings in the order of their first nodes, outer before inner, and which of them are folded."""
 
-    headings: list[Heading]
+    headings: list[ModuleHeading]
     owner: list[int]
     folded: set[str]
 
@@ -117,7 +117,7 @@ class _Builder:
     """Opens and closes headings along the nodes."""
 
     def __init__(self, nodes: Sequence[Node], paths: Sequence[tuple[str, ...]]) -> None:
-        self.headings: list[Heading] = []
+        self.headings: list[ModuleHeading] = []
         self.owner: list[int] = []
         self._open: list[int] = []
         self._path: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class _Builder:
         if parent >= 0:
             self.headings[parent].children.append(len(self.headings))
         self._open.append(len(self.headings))
-        self.headings.append(Heading(key, path[-1], kind, len(path) - 1, index, index, parent))
+        self.headings.append(ModuleHeading(key, path[-1], kind, len(path) - 1, index, index, parent))
 
     def _close(self, depth: int, index: int) -> None:
         while len(self._open) > depth:
@@ -157,7 +157,7 @@ def _folded_at_first(built: Outline) -> set[str]:
     return {heading.key for heading in built.headings if heading.key == INPUTS or heading.twin}
 
 
-def _mark_twins(headings: Sequence[Heading], nodes: Sequence[Node]) -> None:
+def _mark_twins(headings: Sequence[ModuleHeading], nodes: Sequence[Node]) -> None:
     """Find modules that repeat a sibling before them, operation by operation, as the layers of a transformer do."""
     for parent in (None, *headings):
         children = [h for h in headings if h.parent < 0] if parent is None else [headings[i] for i in parent.children]

@@ -50,7 +50,7 @@ class GraphHeads(Widget):
 
 
 @dataclass(frozen=True)
-class Place:
+class Viewpoint:
     """Where the graph is looked at: what a filter that finds nothing, or is given up, gives back."""
 
     node: NodeId | None = None
@@ -89,7 +89,7 @@ class GraphPane(Pane):
         self._search: NodeSearch | None = None
         self._query = ""
         self._matched = 0
-        self._left = Place()  # before the filter
+        self._left = Viewpoint()  # before the filter
         self._asked: NodeId | None = None  # what the filter chose last; the state may not have it yet
         self._folded: dict[GraphId, set[str]] = {}
         self._seen: tuple[object, ...] = ()
@@ -287,9 +287,9 @@ class GraphPane(Pane):
         selected = self._state.selected
         if not self._query:
             folded = frozenset(self.lines.outline.folded)
-            self._left = Place(selected, self.lines.cursor, self.lines.scroll_offset.y, folded)
+            self._left = Viewpoint(selected, self.lines.cursor, self.lines.scroll_offset.y, folded)
         elif selected not in (self._left.node, self._asked):
-            self._left = Place(selected)  # the user went there among the matches
+            self._left = Viewpoint(selected)  # the user went there among the matches
         self._asked = selected
         SearchLine.open_in(self)
 

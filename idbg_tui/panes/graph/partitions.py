@@ -12,7 +12,7 @@ from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
 from idbg_tui.state import stages
 from idbg_tui.state.costs import Priced
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import Row, clip, cut, fit
+from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 from idbg_tui.widgets.listing import Entry, sentences
 
 _SIDE = 6  # cells: "p12345"
@@ -79,9 +79,9 @@ def _partitions(state: State, graph: Graph, priced: Priced, now: Partitions) -> 
             yield Entry(_boundary(boundary, into=boundary.to == side), graph.node_id(boundary.nodes[0]))
 
 
-def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int], Row]:
-    def draw(width: int) -> Row:
-        start: Row = [
+def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int], StyledRow]:
+    def draw(width: int) -> StyledRow:
+        start: StyledRow = [
             (f" {MARKS['dot'] if selected else ' '} ", "accent"),
             (fit("host" if side == HOST else f"p{side + 1}", _SIDE), "fallback" if side == HOST else "strong"),
             (f"{counted(len(names), 'node'):>14}  ", ""),
@@ -92,13 +92,13 @@ def _part(side: int, names: tuple[str, ...], *, selected: bool) -> Callable[[int
     return draw
 
 
-def _boundary(boundary: Boundary, *, into: bool) -> Callable[[int], Row]:
+def _boundary(boundary: Boundary, *, into: bool) -> Callable[[int], StyledRow]:
     other = boundary.source if into else boundary.to
     name = "host" if other == HOST else f"p{other + 1}"
     crosses = and_unsized(boundary.nbytes, boundary.unsized)
 
-    def draw(width: int) -> Row:
-        start: Row = [
+    def draw(width: int) -> StyledRow:
+        start: StyledRow = [
             (f"     {fit(f'from {name}' if into else f'to {name}', _SIDE + 4)}", "dim"),
             (f"{counted(len(boundary.nodes), 'value'):>11}  {crosses:>10}  ", ""),
         ]
@@ -107,7 +107,7 @@ def _boundary(boundary: Boundary, *, into: bool) -> Callable[[int], Row]:
     return draw
 
 
-def _taken(pieces: Row) -> int:
+def _taken(pieces: StyledRow) -> int:
     return sum(len(text) for text, _ in pieces)
 
 

@@ -11,8 +11,8 @@ from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.violations import SEVERITIES
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.graph.columns import (
-    Columns,
     Facts,
+    GraphColumns,
     error_mark,
     heading_row,
     is_kernel,
@@ -26,7 +26,7 @@ from idbg_tui.panes.graph.outline import Outline, outline
 from idbg_tui.state.costs import Priced
 from idbg_tui.state.rule_checks import Tally
 from idbg_tui.state.state import State
-from idbg_tui.widgets.lines import Lines, Row
+from idbg_tui.widgets.lines import Lines, StyledRow
 
 RULE_WORDS = {
     "unsupported_ops": "op",
@@ -63,9 +63,9 @@ class GraphLines(Lines):
         self._users: frozenset[str] = frozenset()
         self._marked: frozenset[str] = frozenset()
         self._selected = -1
-        self._columns = Columns()
+        self._columns = GraphColumns()
         self._priced: Priced | None = None
-        self._fitted: dict[int, Columns] = {}
+        self._fitted: dict[int, GraphColumns] = {}
         # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
         self._first_of: tuple[int, dict[tuple[str, str, str], int]] = (-1, {})
 
@@ -113,7 +113,9 @@ class GraphLines(Lines):
         now = self._columns
         if state.has_kernels:
             self._widen(
-                kernel=Columns.kernel, time=max(now.time, _TIME * timed), error=max(now.error, _ERROR * bool(observed))
+                kernel=GraphColumns.kernel,
+                time=max(now.time, _TIME * timed),
+                error=max(now.error, _ERROR * bool(observed)),
             )
         if self._columns != now:
             self.repaint_changes()
@@ -213,13 +215,13 @@ class GraphLines(Lines):
         width = max(10, self.line_width - 2)
         return [line for text in self.empty.splitlines() for line in textwrap.wrap(text, width) or [""]] or [""]
 
-    def columns(self, width: int) -> Columns:
+    def columns(self, width: int) -> GraphColumns:
         """The columns of every row, for a line of this width."""
         if width not in self._fitted:
             self._fitted[width] = self._columns.within(width)
         return self._fitted[width]
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         columns = self.columns(width)
         if not self._rows:
             return [(f" {self._said[index]}", "dim")]

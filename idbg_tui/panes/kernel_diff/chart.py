@@ -9,7 +9,7 @@ from idbg.schema.graphs import NodeId
 from idbg_tui.panes.kernel_diff import rows
 from idbg_tui.panes.kernel_diff.rows import Heads
 from idbg_tui.widgets.charts import Series, log_chart
-from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
 
 _LOWEST, _HIGHEST = 8, 16  # rows of the chart
@@ -43,7 +43,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 
-        def draw(width: int, one: KernelError = one, culprit: bool = culprit) -> Row:
+        def draw(width: int, one: KernelError = one, culprit: bool = culprit) -> StyledRow:
             return rows.kernel_row(one, columns(width), culprit)
 
         found.append(Entry(draw, _node(one)))

@@ -17,7 +17,7 @@ _NAMES = 24  # as many the names, before the middle gets any
 
 
 @dataclass(frozen=True)
-class Columns:
+class DiffColumns:
     """A name, a middle (a shape, a node), those of three figures that `figures` counts, and an end (a place)."""
 
     width: int
@@ -29,7 +29,7 @@ class Columns:
     @classmethod
     def of(
         cls, names: Sequence[str], middles: Iterable[str], ends: Iterable[str], width: int, figures: Sequence[int]
-    ) -> "Columns":
+    ) -> "DiffColumns":
         """Figures are never cut; then come the ends, then the names, then the middles."""
         end = min(max(map(len, ends), default=0), _ENDS)
         left = width - _SIGNS - 1 - len(figures) * (FIGURE + 1) - _GAP - end

@@ -8,7 +8,7 @@ from idbg.reports.because import because
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, TensorDiff
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff.rows import BAD, STYLES, failure_said, figure, one_sided, outcome, spot
-from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
 
 _LABEL = 22  # cells
@@ -52,14 +52,14 @@ def _verbatim(line: str, width: int) -> Iterator[Entry]:
     long = max(width - 2, 20)
     parts = textwrap.wrap(line, long, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False)
     for part in parts or [""]:
-        row: Row = [(f" {part}", BAD if "error:" in part else "")]
+        row: StyledRow = [(f" {part}", BAD if "error:" in part else "")]
         yield Entry(lambda _, row=row: row)  # type: ignore[misc]
 
 
 def _lines(label: str, text: str, width: int, style: str = "") -> Iterator[Entry]:
     """A label and its text, on as many rows as that takes: figures are not cut."""
     for part in textwrap.wrap(text, max(width - _LABEL - 2, 20)):
-        row: Row = [(f" {label:<{_LABEL}}", "dim"), (part, style)]
+        row: StyledRow = [(f" {label:<{_LABEL}}", "dim"), (part, style)]
         yield Entry(lambda _, row=row: row)  # type: ignore[misc]
         label = ""
 
@@ -137,7 +137,7 @@ def _histogram(counts: tuple[int, ...], width: int) -> Iterator[Entry]:
     for index in shown:
         count = counts[index]
         bar = MARKS["rule"][0] * (max(1, round(longest * count / most)) if count else 0)
-        row: Row = [(f" {_decade(index):<{_LABEL}}", "dim"), (f"{count:>{_COUNT - 1},} ", ""), (bar, "accent")]
+        row: StyledRow = [(f" {_decade(index):<{_LABEL}}", "dim"), (f"{count:>{_COUNT - 1},} ", ""), (bar, "accent")]
         yield Entry(lambda _, row=row: row)  # type: ignore[misc]
 
 

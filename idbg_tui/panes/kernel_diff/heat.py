@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.schema.diff import LARGEST, ErrorMap
 from idbg_tui.panes.kernel_diff.rows import figure
-from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
 
 # from least to most; each is told from its neighbours by its brightness too
@@ -61,21 +61,24 @@ def _halves(found: ErrorMap, high: int) -> Iterator[Entry]:
     for at in range(0, len(found.cells), 2):
         upper, lower = found.cells[at], found.cells[at + 1] if at + 1 < len(found.cells) else blank
         pairs = zip(upper, lower, strict=True)
-        row: Row = [(" ", ""), *(("▀", f"{_colour(one, high)} on {_colour(other, high)}") for one, other in pairs)]
+        row: StyledRow = [
+            (" ", ""),
+            *(("▀", f"{_colour(one, high)} on {_colour(other, high)}") for one, other in pairs),
+        ]
         yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
 
 
 def _plain(found: ErrorMap, high: int) -> Iterator[Entry]:
     for cells in found.cells:
         signs = (" " if not cell else "!" if cell >= LARGEST else LEVELS[_level(cell, high)] for cell in cells)
-        row: Row = [(" " + "".join(signs), "")]
+        row: StyledRow = [(" " + "".join(signs), "")]
         yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
 
 
-def _legend(found: ErrorMap, high: int, colours: bool) -> Row:
+def _legend(found: ErrorMap, high: int, colours: bool) -> StyledRow:
     low = high - _DECADES
-    steps: Row = [("▀", f"{colour} on {colour}") for colour in RAMP] if colours else [("".join(LEVELS), "")]
-    ramp: Row = [(f" to {figure(10.0 ** (low + 1))} ", "dim"), *steps, (f" to {figure(10.0**high)}", "dim")]
+    steps: StyledRow = [("▀", f"{colour} on {colour}") for colour in RAMP] if colours else [("".join(LEVELS), "")]
+    ramp: StyledRow = [(f" to {figure(10.0 ** (low + 1))} ", "dim"), *steps, (f" to {figure(10.0**high)}", "dim")]
     if not any(cell >= LARGEST for cells in found.cells for cell in cells):
         return ramp
     sign = ("▀", f"{_NONFINITE} on {_NONFINITE}") if colours else ("!", "")

@@ -12,12 +12,12 @@ from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen
 from idbg_tui.panes.kernel_diff import rows as diff_list
-from idbg_tui.panes.kernel_diff.columns import Columns
+from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.panes.kernel_diff.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
-from idbg_tui.widgets.lines import Lines, Row, clip
+from idbg_tui.widgets.lines import Lines, StyledRow, clip
 from idbg_tui.widgets.search import SearchLine
 
 _WHOLE = 400  # cells of a row that is copied
@@ -32,7 +32,7 @@ class DiffLines(FindableLines):
         self.culprit: KernelError | None = None
         self.empty = ""
         self._found: list[Item] = []
-        self._columns: dict[int, tuple[Columns, Columns]] = {}  # by width: of outputs, of kernels
+        self._columns: dict[int, tuple[DiffColumns, DiffColumns]] = {}  # by width: of outputs, of kernels
 
     def show_items(self, found: list[Item], culprit: KernelError | None, empty: str) -> None:
         self._found, self.culprit, self.empty = found, culprit, empty
@@ -59,12 +59,12 @@ class DiffLines(FindableLines):
     def stops(self, index: int) -> bool:
         return not self.items or not isinstance(self.items[index], Heads)
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         if not self.items:
             return [(f" {clip(self.empty, width - 1)}", "dim")]
         return self.lit(self._row(self.items[index], width))
 
-    def _row(self, item: Item, width: int) -> Row:
+    def _row(self, item: Item, width: int) -> StyledRow:
         if width not in self._columns:
             self._columns[width] = (
                 diff_list.tensor_columns(self.items, width),

@@ -13,9 +13,9 @@ from idbg.reports.because import decider
 from idbg.schema.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst, launch_name
 from idbg.schema.programs import Failure, Verdict
 from idbg_tui.panes.graph.columns import cut_shape
-from idbg_tui.panes.kernel_diff.columns import Columns
+from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.widgets.finding import pattern
-from idbg_tui.widgets.lines import Row, clip, cut, fit
+from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 OK, BAD, UNSEEN = "clean", "reject", "dim"
 LOOKS: dict[Outcome, Verdict] = {
@@ -30,8 +30,8 @@ _QUIET, _LOUD = 1e-8, 1.0  # relative errors that the growth bar shows as least 
 _RULES = 8  # cells, below which the rules that a tensor failed by are not begun
 _LEVEL = 3  # cells of the growth bar and the blanks beside it
 
-Order = Literal["what failed first", "the worst first", "as they come"]
-ORDERS: tuple[Order, ...] = ("what failed first", "the worst first", "as they come")
+SortOrder = Literal["what failed first", "the worst first", "as they come"]
+ORDERS: tuple[SortOrder, ...] = ("what failed first", "the worst first", "as they come")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ Item = Told | Heads | TensorDiff | KernelError
 
 
 def items(
-    report: DiffReport, *, order: Order = "what failed first", failed_only: bool = False, query: str = ""
+    report: DiffReport, *, order: SortOrder = "what failed first", failed_only: bool = False, query: str = ""
 ) -> list[Item]:
     """Everything that the report says, in the order that the user chose; of outputs and kernels, those with `query`."""
     found: list[Item] = [*_verdict(report)]
@@ -203,11 +203,11 @@ def figure(value: float | None) -> str:
     return f"{value:.3g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.1e}"
 
 
-def tensor_columns(found: Sequence[Item], width: int) -> Columns:
+def tensor_columns(found: Sequence[Item], width: int) -> DiffColumns:
     """Columns for the outputs and gradients in a list; in little room, figures that others tell give way."""
     tensors = [one for one in found if isinstance(one, TensorDiff)]
     most = (2,) if any(one.baseline for one in tensors) else (0,)
-    return Columns.of(
+    return DiffColumns.of(
         [one.name for one in tensors],
         [str(one.test or one.reference or "") for one in tensors],
         [_spot(one) for one in [one for one in tensors if one.failed] or tensors],
@@ -216,16 +216,16 @@ def tensor_columns(found: Sequence[Item], width: int) -> Columns:
     )
 
 
-def kernel_columns(found: Sequence[Item], width: int) -> Columns:
+def kernel_columns(found: Sequence[Item], width: int) -> DiffColumns:
     """Columns for the kernels in a list."""
     kernels = [one for one in found if isinstance(one, KernelError)]
     ends = [" " * _LEVEL + _place(one) for one in kernels]
-    return Columns.of(
+    return DiffColumns.of(
         [launch_name(one, kernels) for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2)
     )
 
 
-def heads(item: Heads, columns: Columns) -> Row:
+def heads(item: Heads, columns: DiffColumns) -> StyledRow:
     """The line over the columns."""
     if item.kernels:
         heads, words = ("node" if item.nodes else "kernel", "node", " line"), ("error", "inputs", "eager")
@@ -236,14 +236,14 @@ def heads(item: Heads, columns: Columns) -> Row:
     return [(clip(text, columns.width), "dim")]
 
 
-def tensor_row(diff: TensorDiff, columns: Columns) -> Row:
+def tensor_row(diff: TensorDiff, columns: DiffColumns) -> StyledRow:
     """One output: how far it is off, how that compares with eager, where it is worst, and which criterion decided."""
     stands = outcome(diff)
     sign, style = VERDICT_SIGNS[LOOKS[stands]], STYLES[stands]
     meta = diff.test or diff.reference
     rmse = None if one_sided(diff) and not diff.rmse else diff.rmse
     figures = [figure(value) for value in (diff.max_abs, rmse, _against(diff))]
-    start: Row = [
+    start: StyledRow = [
         (f" {sign} ", style),
         (columns.named(diff.name) + " ", "strong" if diff.failed else ""),
         (fit(cut_shape(str(meta), columns.middle) if meta else "", columns.middle), "dim"),
@@ -303,7 +303,7 @@ def spelled(value: bool | int | float | str, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
-def kernel_row(one: KernelError, columns: Columns, culprit: bool) -> Row:
+def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool) -> StyledRow:
     """One launch: its error, that of what it read, and how the error has grown up to here."""
     style = BAD if one.bad else "" if one.observed else UNSEEN
     sign = VERDICT_SIGNS["failed"] if culprit else MARKS["arrow"][0] if one.bad else " "

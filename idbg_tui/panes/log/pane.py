@@ -15,7 +15,7 @@ from idbg_tui.panes.log.wrapping import LogRows
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
-from idbg_tui.widgets.lines import Row
+from idbg_tui.widgets.lines import StyledRow
 
 _STEP = 16  # columns that one key scrolls sideways
 _EMPTY = Told("nothing has happened yet: r compiles the program", "dim")
@@ -90,7 +90,7 @@ class _Rows(FindableLines):
         """The cursor is on the last line: new ones take it along."""
         return self.cursor >= len(self._laid) - 1
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         if not len(self._laid):
             return [(" " + _EMPTY.text, _EMPTY.style)]
         line, text, _ = self._laid.piece(index)

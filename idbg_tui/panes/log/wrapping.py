@@ -12,7 +12,7 @@ _HANGING = 2  # cells that the further rows of a line stand further in
 _NARROW = 20  # cells, below which nothing is wrapped
 
 
-class Piece(NamedTuple):
+class LinePart(NamedTuple):
     """The part of a line that one row shows, up to its end if `end` is -1.
 
     `line` is counted from the first that there ever was.
@@ -28,7 +28,7 @@ class LogRows:
 
     def __init__(self, log: LogLines) -> None:
         self._log = log
-        self._pieces: list[Piece] = []
+        self._pieces: list[LinePart] = []
         self._width = 0
         self._laid = 0  # lines that have their rows, counted from the first that there ever was
 
@@ -67,20 +67,20 @@ class LogRows:
         return self._first_of(line + self._log.dropped)
 
     def _first_of(self, line: int) -> int:
-        return bisect_left(self._pieces, Piece(line))
+        return bisect_left(self._pieces, LinePart(line))
 
-    def _laid_out(self, line: LogLine, number: int) -> list[Piece]:
+    def _laid_out(self, line: LogLine, number: int) -> list[LinePart]:
         text, width = line.told.text, self._width
         if line.stream or len(text) <= width or width < _NARROW:
-            return [Piece(number)]
+            return [LinePart(number)]
         pieces, start, room = [], 0, width
         while len(text) - start > room:
             blank = text.rfind(" ", start + _indent(text) + 1 if not start else start + 1, start + room + 1)
             end = blank if blank > start + room // 2 else start + room
-            pieces.append(Piece(number, start, end))
+            pieces.append(LinePart(number, start, end))
             start = end + 1 if text[end] == " " else end
             room = max(width - _indent(text) - _HANGING, _NARROW)
-        return [*pieces, Piece(number, start, len(text))]
+        return [*pieces, LinePart(number, start, len(text))]
 
 
 def _indent(text: str) -> int:

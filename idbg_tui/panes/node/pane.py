@@ -15,7 +15,7 @@ from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
-from idbg_tui.widgets.lines import Lines, Row
+from idbg_tui.widgets.lines import Lines, StyledRow
 
 _LABEL = 11  # cells: "⚠ fallback" and a blank
 _NOT_YET = Fact("", "no node is selected", "dim")
@@ -85,7 +85,7 @@ class _Rows(FindableLines):
     def row_count(self) -> int:
         return len(self._rows)
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         label, text, fact = self._rows[index]
         style = "accent" if not fact.style and (fact.node or fact.kernel) else fact.style
         name, gap, rest = text.partition("  ")

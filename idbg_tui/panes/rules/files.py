@@ -15,7 +15,7 @@ from idbg.schema.programs import Target
 
 
 @dataclass(frozen=True)
-class Home:
+class RulesHome:
     """Where rules come from (a preset's name or a path), the text as it is there, and the file if it is the user's."""
 
     origin: str = ""
@@ -43,19 +43,19 @@ class Home:
         return self.path is not None and self.path.absolute() == Path(origin).absolute()
 
 
-def home_of(origin: str, text: str) -> Home:
+def home_of(origin: str, text: str) -> RulesHome:
     """The home of a text that was just read from there, or written there."""
     path = Path(origin)
     mine = path.suffix == ".toml" and path.is_file() and registry.PRESETS not in path.absolute().parents
-    return Home(origin, text, path if mine else None)
+    return RulesHome(origin, text, path if mine else None)
 
 
-def home_of_target(target: Target) -> Home:
+def home_of_target(target: Target) -> RulesHome:
     """The home of a text that was edited before we looked: the target's accelerator as it is now."""
     try:
         text, path = rules_for(replace(target, rules=""))
     except IdbgError:
-        return Home(target.accelerator)
+        return RulesHome(target.accelerator)
     return home_of(str(path or target.accelerator), text)
 
 

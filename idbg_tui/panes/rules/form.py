@@ -41,7 +41,7 @@ class Form:
     rules: tuple[Constraint, ...]
     lines: dict[tuple[int, str], int]
 
-    def line(self, row: "Row") -> int:
+    def line(self, row: "FormRow") -> int:
         """Where in the text a row stands: its key, else its rule; 0 if the text does not have it."""
         return self.lines.get((row.number, row.key)) or self.lines.get((row.number, ""), 0)
 
@@ -52,7 +52,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Row:
+class FormRow:
     """One row: a rule, one of its keys (`key`), or one of the values that a list can hold (`choice`)."""
 
     number: int
@@ -85,34 +85,34 @@ def read(text: str) -> Form:
     return Form(text, rules, lines)
 
 
-def rows(form: Form, opened: Container[tuple[str, str]]) -> list[Row]:
+def rows(form: Form, opened: Container[tuple[str, str]]) -> list[FormRow]:
     """The rows: (rule name, "") in `opened` shows the keys of a rule, (rule name, key) what a list can hold."""
     return list(_rows(form, opened))
 
 
-def _rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[Row]:
+def _rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[FormRow]:
     for number, rule in enumerate(form.rules):
-        yield Row(number, rule)
+        yield FormRow(number, rule)
         if (rule.name, "") not in opened:
             continue
         for key in words.keys(rule):
-            row = Row(number, rule, key)
+            row = FormRow(number, rule, key)
             yield row
             if (rule.name, key) in opened:
-                yield from (Row(number, rule, key, choice) for choice in options(row))
+                yield from (FormRow(number, rule, key, choice) for choice in options(row))
 
 
-def options(row: Row) -> tuple[str, ...]:
+def options(row: FormRow) -> tuple[str, ...]:
     """What the list of a row can hold; empty if it is no list, or one that holds anything."""
     return steps.choices(row.rule.kind, row.key) if _is_list(row) else ()
 
 
-def has_globs(row: Row) -> bool:
+def has_globs(row: FormRow) -> bool:
     """Whether the row's value is a list of any names, which are typed with commas between them."""
     return _is_list(row) and not options(row)
 
 
-def _is_list(row: Row) -> bool:
+def _is_list(row: FormRow) -> bool:
     annotation = next((field.type for field in msgspec.structs.fields(row.rule) if field.name == row.key), None)
     return any(get_origin(part) is tuple for part in (annotation, *get_args(annotation))) and row.key != "dims"
 
@@ -134,7 +134,7 @@ def counts(checked: Iterable[tuple[Findings, FindingsChange]]) -> dict[str, Coun
 # what keys do: each gives a text, or None where nothing changes
 
 
-def toggled(form: Form, row: Row) -> str | None:
+def toggled(form: Form, row: FormRow) -> str | None:
     """The rule off or on; for a value that a list can hold, out of it or in; for true and false the other one."""
     if row.choice:
         held = getattr(row.rule, row.key)
@@ -149,7 +149,7 @@ def toggled(form: Form, row: Row) -> str | None:
     return checked(change.of(form.text))
 
 
-def stepped(form: Form, row: Row, *, up: bool) -> str | None:
+def stepped(form: Form, row: FormRow, *, up: bool) -> str | None:
     """The next (or previous) value of the row's key; for a rule, of the first of its own keys that has one."""
     keys = [row.key] if row.key else words.own_keys(row.rule)
     for key in keys:
@@ -166,7 +166,7 @@ def stepped(form: Form, row: Row, *, up: bool) -> str | None:
     return None
 
 
-def given(form: Form, row: Row, typed: str) -> str | None:
+def given(form: Form, row: FormRow, typed: str) -> str | None:
     """The text with what the user typed as the value of the row's key. Raises AcceleratorError if it is not valid."""
     types = {field.name: field.type for field in msgspec.structs.fields(row.rule)}
     typed = typed.strip()
@@ -184,7 +184,7 @@ def given(form: Form, row: Row, typed: str) -> str | None:
     return written(form, row, row.key, value)
 
 
-def spelled(row: Row) -> str:
+def spelled(row: FormRow) -> str:
     """The row's value as a user would type it."""
     value = getattr(row.rule, row.key)
     if has_globs(row):
@@ -192,7 +192,7 @@ def spelled(row: Row) -> str:
     return "" if value is None else value if isinstance(value, str) else toml_text.spelled(value)
 
 
-def written(form: Form, row: Row, key: str, value: object) -> str | None:
+def written(form: Form, row: FormRow, key: str, value: object) -> str | None:
     """The text with one key of a rule set, or taken out with None. Raises AcceleratorError if that is not valid."""
     if (row.number, "") not in form.lines and row.number >= edit.count(form.text):
         text = edit.add_rule(form.text, row.rule.kind, key, value)  # a rule that is there without being written
@@ -210,7 +210,7 @@ def relaxed(text: str, relaxations: Iterable[Relaxation]) -> str:
     """The text with these changes made. Raises AcceleratorError if it is not valid."""
     for relaxation in relaxations:
         form = read(text)
-        row = next((Row(at, rule) for at, rule in enumerate(form.rules) if rule.name == relaxation.rule.name), None)
+        row = next((FormRow(at, rule) for at, rule in enumerate(form.rules) if rule.name == relaxation.rule.name), None)
         if row is None:
             continue
         if relaxation.relaxed is None:
@@ -234,7 +234,7 @@ def added(text: str, kind: str) -> str:
     return checked(text)
 
 
-def removed(form: Form, row: Row) -> str | None:
+def removed(form: Form, row: FormRow) -> str | None:
     """The text without the row's rule; None for a rule that is there without being written."""
     if row.number >= edit.count(form.text):
         return None

@@ -14,9 +14,9 @@ from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import steps
 from idbg_tui.panes.rules import words as rule_words
-from idbg_tui.panes.rules.form import Count, Form, Row
+from idbg_tui.panes.rules.form import Count, Form, FormRow
 from idbg_tui.widgets.finding import FindableLines
-from idbg_tui.widgets.lines import Row as Pieces
+from idbg_tui.widgets.lines import StyledRow as Pieces
 from idbg_tui.widgets.lines import clip, fit
 
 _NAME = 18  # cells of a rule's name where there is little room
@@ -41,7 +41,7 @@ class RuleRows(FindableLines):
     class ValueAsked(Message):
         """The user wants to type the value of a row's key."""
 
-        def __init__(self, form: Form, row: Row) -> None:
+        def __init__(self, form: Form, row: FormRow) -> None:
             super().__init__()
             self.form, self.row = form, row
 
@@ -57,7 +57,7 @@ class RuleRows(FindableLines):
         super().__init__()
         self._edit = edit
         self.form = Form("", (), {})
-        self.rows: list[Row] = []
+        self.rows: list[FormRow] = []
         self.wrong = 0  # the line of a mistake in the text: the rows are those of the last good one
         self._counts: dict[str, Count] = {}
         self._warned: set[tuple[int, str]] = set()
@@ -71,7 +71,7 @@ class RuleRows(FindableLines):
         return len(self.rows) or 1
 
     @property
-    def selected(self) -> Row | None:
+    def selected(self) -> FormRow | None:
         return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     def show_text(self, text: str) -> None:
@@ -136,12 +136,12 @@ class RuleRows(FindableLines):
         self.post_message(self.Moved(self, self.cursor))
         return count
 
-    def _row(self, row: Row, width: int) -> Pieces:
+    def _row(self, row: FormRow, width: int) -> Pieces:
         if row.choice:
             return [(f"       {MARKS['on' if row.on else 'off']} ", "accent"), (row.choice, "" if row.on else "dim")]
         return self._key(row, width) if row.key else self._rule(row, width)
 
-    def _rule(self, row: Row, width: int) -> Pieces:
+    def _rule(self, row: FormRow, width: int) -> Pieces:
         rule, dim = row.rule, not row.on or bool(self.wrong)
         fold = MARKS["open" if (rule.name, "") in self._opened else "closed"]
         warned = "!" if row.number in {number for number, _ in self._warned} else " "
@@ -156,7 +156,7 @@ class RuleRows(FindableLines):
         room = width - sum(len(text) for text, _ in (*start, *end)) - 1
         return [*start, (_filled(rule_words.summary(rule), room) + " ", "dim" if dim else ""), *end]
 
-    def _count(self, row: Row) -> Pieces:
+    def _count(self, row: FormRow) -> Pieces:
         """ " 12 +3 -1": right-aligned, what changed in columns of its own where anything did."""
         numbers = max((len(f"{count.found:,}") for count in self._counts.values()), default=0)
         changes = max((len(_change(count)) for count in self._counts.values()), default=0)
@@ -166,7 +166,7 @@ class RuleRows(FindableLines):
         found = f"{count.found:,}".rjust(numbers)
         return [(found, row.rule.severity if count.found else "dim"), (_change(count).ljust(changes), "accent")]
 
-    def _key(self, row: Row, width: int) -> Pieces:
+    def _key(self, row: FormRow, width: int) -> Pieces:
         listed = bool(rule_form.options(row))
         fold = MARKS["open" if (row.rule.name, row.key) in self._opened else "closed"] if listed else " "
         mark = "!" if (row.number, row.key) in self._warned else " "
@@ -178,7 +178,7 @@ class RuleRows(FindableLines):
 
     # ---------------------------------------------------------------- what keys do
 
-    def _change(self, do: Callable[[Form, Row], str | None], otherwise: str) -> bool:
+    def _change(self, do: Callable[[Form, FormRow], str | None], otherwise: str) -> bool:
         """Put the text in force that a key makes of the selected row; say why not where there is none."""
         row = self.selected
         if row is None:
@@ -261,10 +261,10 @@ class RuleRows(FindableLines):
             return
         inner = bool(row.choice) or (row.rule.name, row.key) in self._opened
         if row.key and not inner:
-            row = Row(row.number, row.rule)
-        self._fold(Row(row.number, row.rule, row.key), unfold=False)
+            row = FormRow(row.number, row.rule)
+        self._fold(FormRow(row.number, row.rule, row.key), unfold=False)
 
-    def _fold(self, row: Row, *, unfold: bool) -> None:
+    def _fold(self, row: FormRow, *, unfold: bool) -> None:
         place = row.rule.name, row.key
         self._opened = self._opened | {place} if unfold else self._opened - {place}
         self.cursor = self._place_of(row.place)

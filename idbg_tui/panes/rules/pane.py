@@ -32,11 +32,11 @@ from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.toml_editor import TomlEditor
 
-View = Literal["form", "text", "relax", "diff"]
+RulesView = Literal["form", "text", "relax", "diff"]
 Hints = tuple[tuple[str, str], ...]
 
 _COMMON: Hints = (("^z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
-_HINTS: dict[View, Hints] = {
+_HINTS: dict[RulesView, Hints] = {
     "form": (
         ("space", "on/off"),
         ("+ -", "value"),
@@ -95,8 +95,8 @@ class RulesPane(RuleText, FindingPane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.form, self.relax, self.diff = RuleRows(self.editor.become), RelaxRows(), DiffRows()
-        self.view: View = "form"
-        self._base: View = "form"  # where esc goes back to
+        self.view: RulesView = "form"
+        self._base: RulesView = "form"  # where esc goes back to
         self._state: State | None = None
         self._error, self._line = "", 0
         self._warnings: tuple[RuleWarning, ...] = ()
@@ -112,7 +112,7 @@ class RulesPane(RuleText, FindingPane):
         yield Static(id="status", markup=False)
 
     @property
-    def _views(self) -> dict[View, Widget]:
+    def _views(self) -> dict[RulesView, Widget]:
         return {"form": self.form, "text": self.editor, "relax": self.relax, "diff": self.diff}
 
     def shown_widget(self) -> Widget:
@@ -270,7 +270,7 @@ class RulesPane(RuleText, FindingPane):
         self._go("form")
         self.form.select_line(self.editor.cursor_location[0] + 1)
 
-    def action_view(self, view: View) -> None:
+    def action_view(self, view: RulesView) -> None:
         self._go(self._base if view == self.view else view)
 
     def action_back(self) -> None:
@@ -279,7 +279,7 @@ class RulesPane(RuleText, FindingPane):
         else:
             self._go(self._base)
 
-    def _go(self, view: View) -> None:
+    def _go(self, view: RulesView) -> None:
         self.view = view
         if view in ("form", "text"):
             self._base = view

@@ -18,7 +18,7 @@ _DIMS = ("all", "last", "last 2")
 _BY_ONE = {("rank", "max"), ("rank", "min"), ("leading_dims", "free"), ("constant_operand", "position")}
 
 
-class Change(NamedTuple):
+class TextEdit(NamedTuple):
     """Replace the characters `start` to `end` (exclusive) of the text."""
 
     start: int
@@ -30,15 +30,15 @@ class Change(NamedTuple):
         return text[: self.start] + self.text + text[self.end :]
 
 
-def difference(before: str, after: str) -> Change:
+def difference(before: str, after: str) -> TextEdit:
     """The smallest single change that makes one text of the other."""
     shorter = min(len(before), len(after))
     start = next((place for place in range(shorter) if before[place] != after[place]), shorter)
     same = next((back for back in range(shorter - start) if before[-1 - back] != after[-1 - back]), shorter - start)
-    return Change(start, len(before) - same, after[start : len(after) - same])
+    return TextEdit(start, len(before) - same, after[start : len(after) - same])
 
 
-def step(text: str, line: int, *, up: bool) -> Change | None:
+def step(text: str, line: int, *, up: bool) -> TextEdit | None:
     """The next (or previous) value of the key on this 1-based line; None where the line has no such value."""
     here = list(places(text))
     place = next((place for place in here if place.line == line and place.key), None)
@@ -50,7 +50,7 @@ def step(text: str, line: int, *, up: bool) -> Change | None:
     except tomllib.TOMLDecodeError:
         return None
     new = stepped(_kind_around(text, here, place), place.key, value, up=up)
-    return None if new == value else Change(place.start, place.end, _respelled(spelled, new))
+    return None if new == value else TextEdit(place.start, place.end, _respelled(spelled, new))
 
 
 def stepped(kind: str, key: str, value: object, *, up: bool) -> object:
@@ -112,7 +112,7 @@ def _kind_around(text: str, here: list[TomlPlace], place: TomlPlace) -> str:
     return next(spelled, "").strip("\"'") if place.table == "rules" else ""
 
 
-def toggle(text: str, line: int) -> Change | None:
+def toggle(text: str, line: int) -> TextEdit | None:
     """Switch the rule around this 1-based line off, or on again, which takes out the line that switched it off.
 
     None outside of all rules.
@@ -125,10 +125,10 @@ def toggle(text: str, line: int) -> Change | None:
     end = text.find("\n", after.end)
     end = len(text) if end < 0 else end
     if text.startswith(_OFF, end) and text[end + len(_OFF) :][:1] in ("", "\n"):
-        return Change(end, end + len(_OFF), "")
+        return TextEdit(end, end + len(_OFF), "")
     if enabled is not None:
-        return Change(enabled.start, enabled.end, "true" if text[enabled.start : enabled.end] == "false" else "false")
-    return Change(end, end, _OFF)
+        return TextEdit(enabled.start, enabled.end, "true" if text[enabled.start : enabled.end] == "false" else "false")
+    return TextEdit(end, end, _OFF)
 
 
 def without_rule(text: str, number: int) -> str:

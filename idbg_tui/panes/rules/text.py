@@ -12,7 +12,7 @@ from idbg.accelerators.parse import parse
 from idbg.schema.errors import BadInput
 from idbg_tui.messages import EditorAsked, Flash, RulesChanged
 from idbg_tui.panes.prompting import AskingPane
-from idbg_tui.panes.rules.files import Home, home_of, home_of_target, named, write_whole
+from idbg_tui.panes.rules.files import RulesHome, home_of, home_of_target, named, write_whole
 from idbg_tui.state.state import State
 from idbg_tui.widgets.toml_editor import TomlEditor
 
@@ -38,11 +38,11 @@ class RuleText(AskingPane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.editor = TomlEditor()
-        self.home = Home()
+        self.home = RulesHome()
         self.gone = False  # the user's file was deleted
         self.theirs: tuple[str, str] | None = None  # (text, path) of the file, not taken because of unsaved edits
-        self._bases: dict[Path, Home] = {}  # what each file was made of that was saved in this session
-        self._homes: dict[str, Home] = {}  # of texts that a pick of another accelerator left: undo goes home too
+        self._bases: dict[Path, RulesHome] = {}  # what each file was made of that was saved in this session
+        self._homes: dict[str, RulesHome] = {}  # of texts that a pick of another accelerator left: undo goes home too
         self._in_force = ""
         self._sent: list[str] = []  # texts that were posted and have not come back yet
         self._posting: Timer | None = None
@@ -70,7 +70,7 @@ class RuleText(AskingPane):
         return self.is_mounted and self.editor.text != self.home.saved
 
     @property
-    def base(self) -> Home:
+    def base(self) -> RulesHome:
         """What the edits are compared with: the preset or the file that this one was made of, if it is known."""
         return self._bases.get(self.home.path.absolute(), self.home) if self.home.path else self.home
 
@@ -111,7 +111,7 @@ class RuleText(AskingPane):
             self.post_message(Flash(f"edits of {before.label} are one ^z away"))
         return True
 
-    def _come_home(self, home: Home) -> None:
+    def _come_home(self, home: RulesHome) -> None:
         self.home, self.gone = home, False
 
     def _look(self) -> None:

@@ -9,7 +9,7 @@ from textual.message import Message
 from idbg.checking.relax import Relaxation
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyAsked
-from idbg_tui.widgets.lines import Lines, Row, clip, cut, fit
+from idbg_tui.widgets.lines import Lines, StyledRow, clip, cut, fit
 
 _NAME, _SHORT = 18, 6  # cells of a rule's name at most, and where its number needs the room
 
@@ -48,7 +48,7 @@ class RelaxRows(Lines):
             self._relaxations, self._empty = relaxations, empty
             self.rows_changed()
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         if not self._relaxations:
             return [(clip(f" {self._empty}", width), "dim")]
         item = self._relaxations[index]
@@ -117,7 +117,7 @@ class DiffRows(Lines):
             self._lines, self._empty = lines, empty
             self.rows_changed()
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         if not self._lines:
             return [(clip(f" {self._empty}", width), "dim")]
         line = self._lines[index]

@@ -12,7 +12,7 @@ from idbg_tui.messages import EditorAsked, Flash, KernelChosen, LineChosen, Lowe
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.source import lowered as lowered_sheet
 from idbg_tui.panes.source import sheets
-from idbg_tui.panes.source.sheets import VIEWS, Sheet, View
+from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.finding import told
@@ -66,8 +66,8 @@ class SourcePane(Pane):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._chosen: View | None = None
-        self._view: View = "FX"
+        self._chosen: SheetView | None = None
+        self._view: SheetView = "FX"
         self._state: State | None = None
         self._sheet = Sheet("")
         self._seen: tuple[object, ...] = ()
@@ -115,7 +115,7 @@ class SourcePane(Pane):
         ]
         return Content.assemble(self.heading(), f" {MARKS['rule']} ", *views)
 
-    def choose_view(self, view: View) -> None:
+    def choose_view(self, view: SheetView) -> None:
         """Show another view of the same node."""
         self._chosen = view
         if self._state is not None:

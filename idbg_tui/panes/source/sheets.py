@@ -13,8 +13,8 @@ from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.state import user_files
 from idbg_tui.state.state import State
 
-View = Literal["kernel", "wrapper", "FX", "python"]
-VIEWS: tuple[View, ...] = ("kernel", "wrapper", "FX", "python")
+SheetView = Literal["kernel", "wrapper", "FX", "python"]
+VIEWS: tuple[SheetView, ...] = ("kernel", "wrapper", "FX", "python")
 
 _LANGUAGES = {"cpp": "C++", "cuda": "CUDA", "triton": "Triton", "python": "Python"}
 _LINES = 3  # of a kernel's calls, as many are named in the caption
@@ -49,7 +49,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Place:
+class LineOwner:
     """What a line of a sheet belongs to: a node, a kernel, or a line of the user's file."""
 
     node: NodeId | None = None
@@ -58,7 +58,7 @@ class Place:
     line: int = 0
 
 
-def default_view(state: State) -> View:
+def default_view(state: State) -> SheetView:
     """The view until the user picks one: kernels where the run has any."""
     return "kernel" if state.shown is not None and state.shown.codes else "FX"
 
@@ -82,12 +82,12 @@ def shown_kernel(state: State) -> Kernel | None:
     return state.kernel or next((kernel for kernel, _ in state.kernels), None)
 
 
-def make(view: View, state: State) -> Sheet:
+def make(view: SheetView, state: State) -> Sheet:
     """The sheet of one view for what is selected."""
     return _MAKERS[view](state)
 
 
-def place_at(view: View, state: State, line: int) -> Place | None:
+def place_at(view: SheetView, state: State, line: int) -> LineOwner | None:
     """What a line of the view's text belongs to, or None."""
     match view:
         case "wrapper":
@@ -95,12 +95,12 @@ def place_at(view: View, state: State, line: int) -> Place | None:
         case "FX":
             graph = state.graph
             name = _names_by_line(graph).get(line) if graph else None
-            return Place(node=graph.node_id(name)) if graph and name else None
+            return LineOwner(node=graph.node_id(name)) if graph and name else None
         case "python":
             node, provenance = state.node, state.provenance
             if node is None or provenance is None or not provenance.nodes_at(node.file, line):
                 return None
-            return Place(file=node.file, line=line)
+            return LineOwner(file=node.file, line=line)
         case "kernel":
             return None
 
@@ -183,7 +183,7 @@ def _code(state: State) -> OutputCode | None:
     return next((code for code in mine if code.part == part), mine[0] if mine else None)
 
 
-def _wrapper_place(state: State, line: int) -> Place | None:
+def _wrapper_place(state: State, line: int) -> LineOwner | None:
     code = _code(state)
     if code is None or state.shown is None:
         return None
@@ -192,11 +192,11 @@ def _wrapper_place(state: State, line: int) -> Place | None:
             if call.line == line:
                 return _call_place(state, kernel, call)
         if kernel.line <= line <= kernel.line + kernel.source.count("\n") and kernel.source:
-            return Place(kernel=kernel)
+            return LineOwner(kernel=kernel)
     return None
 
 
-def _call_place(state: State, kernel: Kernel, call: KernelCall) -> Place:
+def _call_place(state: State, kernel: Kernel, call: KernelCall) -> LineOwner:
     """The node of the shown graph that this call computes; the kernel where the graph has none."""
     provenance, shown = state.provenance, state.graph_id
     below = GraphId(kernel.frame, "post_grad", kernel.part)
@@ -205,8 +205,8 @@ def _call_place(state: State, kernel: Kernel, call: KernelCall) -> Place:
         assert provenance is not None and shown is not None
         same = [node] if below == shown else provenance.counterparts(node, shown)
         if same:
-            return Place(node=same[-1])
-    return Place(kernel=kernel)
+            return LineOwner(node=same[-1])
+    return LineOwner(kernel=kernel)
 
 
 def _fx(state: State) -> Sheet:
@@ -241,7 +241,12 @@ def _python(state: State) -> Sheet:
     )
 
 
-_MAKERS: dict[View, Callable[[State], Sheet]] = {"kernel": _kernel, "wrapper": _wrapper, "FX": _fx, "python": _python}
+_MAKERS: dict[SheetView, Callable[[State], Sheet]] = {
+    "kernel": _kernel,
+    "wrapper": _wrapper,
+    "FX": _fx,
+    "python": _python,
+}
 
 
 def _marked_nodes(state: State) -> Iterator[Node]:

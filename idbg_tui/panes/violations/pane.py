@@ -15,11 +15,11 @@ from idbg.schema.graphs import NodeId
 from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, rule_costs
-from idbg_tui.panes.violations.rows import Gone, Heading, Item, Line, violation_list
+from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
 from idbg_tui.state import stage_words, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
-from idbg_tui.widgets.lines import Lines, Row, clip, fit
+from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 
 _NAMES = 3
 _MANY, _WIDE = 24, 140  # nodes of a line at most where the pane has so many cells
@@ -74,14 +74,14 @@ class ViolationLines(FindableLines):
     def searched(self, index: int) -> str:
         return "".join(text for text, _ in self._row(index, _WHOLE))
 
-    def row(self, index: int, width: int) -> Row:
+    def row(self, index: int, width: int) -> StyledRow:
         return self.lit(self._row(index, width))
 
-    def _row(self, index: int, width: int) -> Row:
+    def _row(self, index: int, width: int) -> StyledRow:
         if not self.items:
             return [(clip(f" {self.empty}", width), "dim")]
         match self.items[index]:
-            case Heading() as heading:
+            case RuleHeading() as heading:
                 return self._heading(heading, width)
             case Line() as line:
                 return self._line(line, width)
@@ -92,7 +92,7 @@ class ViolationLines(FindableLines):
             case rest:
                 return [(f"   and {rest.count:,} more nodes: v walks through them", "dim")]
 
-    def _heading(self, item: Heading, width: int) -> Row:
+    def _heading(self, item: RuleHeading, width: int) -> StyledRow:
         severity = item.rule.severity
         sign = SEVERITY_SIGNS[severity] if item.count else VERDICT_SIGNS["clean"]
         count = f"{item.count:>6,}  "
@@ -108,7 +108,7 @@ class ViolationLines(FindableLines):
             (clip(item.says, room), ""),
         ]
 
-    def _line(self, item: Line, width: int) -> Row:
+    def _line(self, item: Line, width: int) -> StyledRow:
         start = f"   {MARKS['dot'] if item.new else ' '} "
         place = fit(_place(item, self.files), self._place) + "  "
         dots = MARKS["ellipsis"]
@@ -233,7 +233,7 @@ class ViolationsPane(FindingPane):
     def _under_cursor(self) -> Sequence[NodeId]:
         """The nodes of the row under the cursor; for a rule, those of its first line."""
         items = self.lines.items
-        below = (item for item in items[self.lines.cursor :] if not isinstance(item, Heading | Cost))
+        below = (item for item in items[self.lines.cursor :] if not isinstance(item, RuleHeading | Cost))
         item = next(below, None)
         return item.nodes if isinstance(item, Line) else ()
 

@@ -62,7 +62,7 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Heading:
+class RuleHeading:
     """One rule: how many violations, what is found most, how many appeared with the last edit."""
 
     rule: Constraint
@@ -75,7 +75,7 @@ class Heading:
         return self.rule.name, "", -1
 
 
-Item = Heading | Cost | Line | Gone | Rest
+Item = RuleHeading | Cost | Line | Gone | Rest
 
 
 @dataclass
@@ -120,7 +120,7 @@ def _items(rule: _Rule, costs: Sequence[Cost]) -> Sequence[Item]:
     count = sum(group.count for _, group in rule.groups)
     kinds = {group.finding for _, group in rule.groups}
     shared = Finding(*(_only({getattr(kind, part) for kind in kinds}) for part in ("found", "wanted", "fix")))
-    heading = Heading(rule.rule, count, rule.appeared, _heading(shared, len(kinds)))
+    heading = RuleHeading(rule.rule, count, rule.appeared, _heading(shared, len(kinds)))
     lines, left = _lines(rule, shared)
     return [heading, *costs, *lines, *([Rest(rule.rule, left)] if left else [])]
 
