@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from idbg.format.amounts import counted, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema import events, verdict
+from idbg.format.verdicts import verdict_words
+from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.runs import Run
@@ -64,7 +65,7 @@ def _headers(state: State) -> Iterator[Ends]:
     terse = [(words.partition(" (")[0], style) for words, style in parts]
     last = len(_STANDING) - 1
     steps: list[tuple[list[BarPart], int]] = [([path, target], 0), ([file, target], 0)]
-    if state.run is not None and (state.run.failure or verdict.cause(state.run)) is not None:
+    if state.run is not None and (state.run.failure or state.run.cause) is not None:
         steps += [([file, rules], 0), ([file], 0)]  # why it failed says more than what it was compiled for
     steps += [([file, target], 1), ([file, target], last), ([file, rules], last), ([gap, rules], last)]
     for shown, brevity in steps:
@@ -181,14 +182,14 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
 
 
 def _ended(run: Run, brevity: int) -> list[BarPart]:
-    looks = verdict.looks(run)
+    looks = run.looks
     sign, style = VERDICT_SIGNS[looks], VERDICT_STYLES[looks]
     if run.ended is None:
         return [(f"{sign} not finished", style)]
-    failure = run.failure or verdict.cause(run)
+    failure = run.failure or run.cause
     if failure is not None:
         line = headline(failure)
-        pieces: list[BarPart] = [(f"{sign} {line.what if run.failure else verdict.said(run)}", style)]
+        pieces: list[BarPart] = [(f"{sign} {line.what if run.failure else verdict_words(run)}", style)]
         if brevity == 0 and run.seconds >= _NOTICED and failure.kind != "input":
             pieces.append((f" after {run.seconds:.1f} s", ""))
         because = line.place if failure.kind == "constraints" else line.because
@@ -197,9 +198,9 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         return pieces
     if brevity == len(_STANDING) - 1:
         counts = run.verdict == "violations"  # a word without its number says less than the sign does
-        return [(f"{sign} {verdict.said(run) if counts else run.verdict if run.checked else 'compiled'}", style)]
+        return [(f"{sign} {verdict_words(run) if counts else run.verdict if run.checked else 'compiled'}", style)]
     where = " in all stages" if run.verdict == "violations" else ""
-    pieces = [(f"{sign} {verdict.said(run)}{where}", style)]
+    pieces = [(f"{sign} {verdict_words(run)}{where}", style)]
     dot = f" {MARKS['separator']} "
     if run.codes:
         pieces.append((f"{dot}{counted(len(run.kernels), 'kernel')}", ""))

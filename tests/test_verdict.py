@@ -7,9 +7,10 @@ import pytest
 
 from idbg.cli.commands.run import status
 from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.format.verdicts import verdict_words
 from idbg.reports import json as json_report
 from idbg.reports import text
-from idbg.schema import events, verdict
+from idbg.schema import events
 from idbg.schema.diff import Comparison, DiffReport, SideResult, TensorDiff
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
@@ -70,7 +71,7 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_has_the_verdict_of_its_worst_stage(name: str) -> None:
     run, word, said, exits = RUNS[name]
-    assert (run.verdict, verdict.said(run), status(run)) == (word, said, exits)
+    assert (run.verdict, verdict_words(run), status(run)) == (word, said, exits)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -78,12 +79,12 @@ def test_the_reports_say_the_same_verdict(name: str) -> None:
     run, word, said, _ = RUNS[name]
     assert json.loads(json_report.encode(json_report.run_report(run)))["verdict"] == word
     first = text.run_report(run)[0]
-    assert first.startswith(VERDICT_SIGNS[verdict.looks(run)])
+    assert first.startswith(VERDICT_SIGNS[run.looks])
     assert said in first or run.ended is None
 
 
 def test_a_green_sign_means_clean_and_nothing_else() -> None:
-    green = {name for name, (run, *_) in RUNS.items() if VERDICT_SIGNS[verdict.looks(run)] == "✔"}
+    green = {name for name, (run, *_) in RUNS.items() if VERDICT_SIGNS[run.looks] == "✔"}
     assert green == {"clean"}
 
 

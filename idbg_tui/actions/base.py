@@ -14,7 +14,6 @@ from idbg.accelerators import registry
 from idbg.accelerators.registry import for_backend
 from idbg.config.settings import Settings
 from idbg.format.failures import place_of
-from idbg.schema import verdict
 from idbg.schema.errors import AcceleratorError, IdbgError
 from idbg.schema.programs import Target
 from idbg.schema.violations import SEVERITIES
@@ -270,7 +269,7 @@ class Actions(BenchActions):
     def action_edit(self) -> None:
         """Open the selected node's line; where the last run failed before it had any, the line of the failure."""
         node, run = self.state.node, self.state.run
-        cause = run and (run.failure or verdict.cause(run))
+        cause = run and (run.failure or run.cause)
         file, line = place_of(cause) if cause and (node is None or self.state.shown is not run) else ("", 0)
         if file:
             self.post_message(messages.EditorAsked(file, line))

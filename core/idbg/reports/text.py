@@ -9,8 +9,8 @@ from idbg.checking.check import of_run
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg.format.verdicts import verdict_words
 from idbg.reports.cost_text import cost_lines
-from idbg.schema import verdict
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
@@ -36,10 +36,10 @@ def _headline(run: Run) -> str:
     target = run.target
     mode = "strict" if target.strict else "warn"
     where = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
-    sign = VERDICT_SIGNS[verdict.looks(run)]
+    sign = VERDICT_SIGNS[run.looks]
     if run.ended is None:
         return f"{sign} {run.program.label}   {where}   {run.phase or 'starting'}"
-    return f"{sign} {verdict.said(run)}   {run.program.label}   {where}   {run.seconds:.1f} s"
+    return f"{sign} {verdict_words(run)}   {run.program.label}   {where}   {run.seconds:.1f} s"
 
 
 def _devices(run: Run) -> str:

@@ -12,7 +12,6 @@ IdbgError                    every error of ours; has a message (what is wrong, 
 
 from collections.abc import Sequence
 
-from idbg.format.amounts import counted
 from idbg.schema.programs import Failure
 from idbg.schema.violations import Violation
 
@@ -68,7 +67,8 @@ class ConstraintViolation(IdbgError):
     def __init__(self, violations: Sequence[Violation], *, accelerator: str, repro: str = "") -> None:
         self.violations = tuple(violations)
         self.repro = repro
-        lines = [f"{counted(len(self.violations), 'violation')} of the rules of {accelerator}:"]
+        number = len(violations)
+        lines = [f"{number:,} violation{'s' * (number != 1)} of the rules of {accelerator}:"]
         lines += [f"  {violation}" for violation in self.violations]
         if repro:
             lines.append(f"repro: {repro}")

@@ -1,12 +1,14 @@
-"""What is known about each run so far?
+"""What is known about each run so far, and what does it come to, in one word?
 
-A fold of the session's events, shared by the screen, the reports and the CLI.
+A fold of the session's events, shared by the screen, the reports and the CLI. A run's verdict is that of its worst
+stage; whoever shows, writes or exits with one asks here. What is not known, because the run goes on or was cancelled,
+is "waiting".
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from idbg.schema import events, verdict
+from idbg.schema import events
 from idbg.schema.bench import Row
 from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
@@ -14,6 +16,8 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Part, Stage
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.violations import Violation
+
+_WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "clean", "waiting")
 
 
 @dataclass
@@ -55,7 +59,44 @@ class Run:
     @property
     def verdict(self) -> Verdict:
         """Of its worst stage; "waiting" while that is not known."""
-        return verdict.of(self)
+        if self.ended is None or (self.failure is not None and self.failure.kind == "cancelled"):
+            return "waiting"
+        return min((self.ended, *self._verdicts()), key=_WORST_FIRST.index)
+
+    def _verdicts(self) -> Iterator[Verdict]:
+        """Of each of its stages."""
+        if self.cause is not None or (self.diff is not None and self.diff.verdict == "error"):
+            yield "failed"
+        if self.diff is not None and self.diff.verdict == "failed":
+            yield "wrong"
+        if self.diff is not None and self.diff.verdict == "empty":
+            yield "empty"
+        if self.violations:
+            yield "violations"
+        elif not self.graphs:
+            yield "empty"
+        yield "clean"
+
+    @property
+    def cause(self) -> Failure | None:
+        """The failure that makes the run a failed one: the program's, one that the program swallowed, or a side's.
+
+        Strict rules that stopped a compile are violations, not a failure.
+        """
+        swallowed = (failed.failure for failed in self.frame_failures)
+        sides = (side.failure for side in self.diff.sides if self.diff.verdict == "error") if self.diff else ()
+        failures = (self.failure, *swallowed, *sides)
+        return next((failure for failure in failures if failure is not None and failure.kind != "constraints"), None)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether strict rules stopped the compile."""
+        return self.failure is not None and self.failure.kind == "constraints"
+
+    @property
+    def looks(self) -> Verdict:
+        """Whose sign and colour it has: rules that stopped a compile are as bad as a failure."""
+        return "failed" if self.stopped else self.verdict
 
     @property
     def kernels(self) -> list[Kernel]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from idbg.format import file_names
 from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema import events, verdict
+from idbg.format.verdicts import verdict_words
+from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.runs import Run
@@ -123,8 +124,8 @@ _STYLES: dict[Verdict, str] = {
 
 
 def _run_ended(event: events.RunEnded, run: Run | None) -> Iterator[Told]:
-    word = verdict.looks(run) if run else event.verdict
-    words = verdict.said(run) if run else word
+    word = run.looks if run else event.verdict
+    words = verdict_words(run) if run else word
     yield Told(f"{VERDICT_SIGNS[word]} run {event.run}: {words} after {event.seconds:.1f} s", _STYLES[word])
     if event.failure is not None:
         yield from failure(event.failure)

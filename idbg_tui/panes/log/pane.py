@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.schema import verdict
 from idbg_tui.messages import CopyAsked, EditorAsked, LineChosen
 from idbg_tui.panes.log.narration import Told
 from idbg_tui.panes.log.rows import LogLines
@@ -59,7 +58,7 @@ class LogPane(FindingPane):
             failed, followed = None, True
         rows.grew(follow=followed, stop=log.failed if failed is None else None)
         run = state.run
-        self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and verdict.looks(run) == "failed") else ""
+        self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and run.looks == "failed") else ""
 
 
 class _Rows(FindableLines):
