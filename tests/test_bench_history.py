@@ -108,8 +108,8 @@ def test_rows_in_the_log_of_a_broken_database_are_moved_with_it(tmp_path: Path) 
     path = tmp_path / "bench.sqlite"
     BenchHistory(path).close()
     killed = (
-        "import os, sys; from pathlib import Path; from idbg.bench.history import History\n"
-        f"history = History(Path({str(path)!r})); history.begin([]); os._exit(9)"
+        "import os, sys; from pathlib import Path; from idbg.bench.history import BenchHistory\n"
+        f"history = BenchHistory(Path({str(path)!r})); history.begin([]); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", killed], check=False)
     log = path.with_name(path.name + "-wal").read_bytes()
