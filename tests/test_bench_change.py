@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from idbg.bench.change import SpeedChange, change, mann_whitney
-from idbg.schema.bench import Latency, Machine, Row
+from idbg.bench.change import change, mann_whitney
+from idbg.schema.bench import Latency, Machine, Row, SpeedChange
 
 
 def row(center: float, spread: float = 0.02, seed: int = 0, n: int = 50, **others: object) -> Row:

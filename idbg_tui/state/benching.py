@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from idbg.bench.change import SpeedChange, change
-from idbg.schema.bench import EAGER, Row
+from idbg.bench.change import change
+from idbg.schema.bench import EAGER, Row, SpeedChange
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure, Target
 

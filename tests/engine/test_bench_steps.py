@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from idbg.bench import process, runner
-from idbg.bench.steps import PLANS, Step
 from idbg.config import places
 from idbg.engine.bench import peaks
 from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task, Timed
+from idbg.schema.bench_steps import PLANS, Step
 from idbg.schema.programs import Program
 
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"

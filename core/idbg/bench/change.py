@@ -7,33 +7,8 @@ processes that do the same differ by.
 from collections.abc import Iterator
 from math import sqrt
 from statistics import NormalDist
-from typing import Literal
 
-import msgspec
-
-from idbg.schema.bench import Row
-
-SIGNIFICANT = 0.001
-LEAST = 0.05  # by so much the medians of two processes of one program were seen to differ on an idle machine
-Direction = Literal["faster", "slower", "same"]
-
-
-class SpeedChange(msgspec.Struct, frozen=True):
-    """`ratio`: the new median over the old one. `p`: how likely as unlike samples are where nothing changed."""
-
-    now: Row
-    before: Row
-    ratio: float
-    p: float
-    what: tuple[str, ...] = ()  # else changed: the program, torch, the device
-
-    @property
-    def direction(self) -> Direction:
-        assert self.now.latency_ms is not None and self.before.latency_ms is not None
-        least = max(LEAST, self.now.latency_ms.noise / 2, self.before.latency_ms.noise / 2)
-        if self.p >= SIGNIFICANT or abs(self.ratio - 1) <= least:
-            return "same"
-        return "faster" if self.ratio < 1 else "slower"
+from idbg.schema.bench import Row, SpeedChange
 
 
 def change(now: Row, before: Row) -> SpeedChange | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from idbg.bench.steps import Step
 from idbg.schema import events
 from idbg.schema.bench import BenchCase, Row, Task, Timed
+from idbg.schema.bench_steps import Step
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from idbg.bench.steps import Step
 from idbg.schema.bench import BenchCase, Failed, Task, TaskResult
+from idbg.schema.bench_steps import Step
 from idbg.schema.programs import Failure
 from idbg.worker.child import Child
 

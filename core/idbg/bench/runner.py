@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bench.process import measured
-from idbg.bench.steps import Step
 from idbg.schema.bench import (
     EAGER,
     SECONDS,
@@ -27,6 +26,7 @@ from idbg.schema.bench import (
     Timed,
     file_of,
 )
+from idbg.schema.bench_steps import Step
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed

@@ -6,9 +6,8 @@ from itertools import groupby
 
 import msgspec
 
-from idbg.bench.change import SpeedChange
 from idbg.format.amounts import counted, duration, size
-from idbg.schema.bench import EAGER, Latency, Row
+from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 
 SCHEMA = "idbg.bench/1"
 NOTHING = "–"

@@ -16,6 +16,9 @@ SECONDS = 600.0
 """For each of a row's processes."""
 
 EAGER = "eager"
+SIGNIFICANT = 0.001  # a p below this tells of a change
+LEAST_CHANGE = 0.05  # the medians of two processes of one program were seen to differ by it on an idle machine
+Direction = Literal["faster", "slower", "same"]
 Status = Literal["ok", "failed"]
 Task = Literal["cold", "warm", "check", "kernels"]
 
@@ -166,6 +169,25 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, str, str, str, int | None]:
         """What makes two rows measurements of the same."""
         return self.file, self.backend, self.device, self.dtype, self.batch
+
+
+class SpeedChange(msgspec.Struct, frozen=True):
+    """`ratio`: the new median over the old one. `p`: how likely as unlike samples are where nothing changed."""
+
+    now: Row
+    before: Row
+    ratio: float
+    p: float
+    what: tuple[str, ...] = ()  # else changed: the program, torch, the device
+
+    @property
+    def direction(self) -> Direction:
+        """ "same" where it is not significant, or no more than the noise of one of the two."""
+        assert self.now.latency_ms is not None and self.before.latency_ms is not None
+        least = max(LEAST_CHANGE, self.now.latency_ms.noise / 2, self.before.latency_ms.noise / 2)
+        if self.p >= SIGNIFICANT or abs(self.ratio - 1) <= least:
+            return "same"
+        return "faster" if self.ratio < 1 else "slower"
 
 
 def file_of(program: Program) -> str:

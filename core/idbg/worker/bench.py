@@ -12,9 +12,9 @@ from typing import cast, get_args
 
 import msgspec
 
-from idbg.bench.steps import IMPORT, Step
 from idbg.engine.compat.builds import scratch
 from idbg.schema.bench import BenchCase, Task, TaskResult
+from idbg.schema.bench_steps import IMPORT, Step
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
 

@@ -13,16 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import idbg
+from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH
 from idbg.worker import protocol
 
 # -P: the folder that the user stands in must not shadow the worker's own imports.
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
-NICENESS, PATH_ADDED = "IDBG_NICE", "IDBG_PATH_ADDED"
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
 _ROOT = str(Path(idbg.__file__).resolve().parents[1])
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
-SCRATCH = "IDBG_SCRATCH"  # tells the child its folder: see engine/compat/builds/scratch.py
 GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2" "$3"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from idbg.bench.change import SpeedChange
 from idbg.format.amounts import counted, duration, size
 from idbg.reports.bench_plots import NOT_MEASURED, said
-from idbg.schema.bench import EAGER, Latency, Row
+from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import charts, rows
 from idbg_tui.panes.benchmarks.rows import BAD, DOUBT
 from idbg_tui.state import benching

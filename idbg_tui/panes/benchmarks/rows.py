@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from idbg.bench.change import SpeedChange
 from idbg.format.amounts import counted, duration, size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.bench import passed
-from idbg.schema.bench import EAGER, Latency, Row
+from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks.kernel_times import KernelItem
 from idbg_tui.panes.log import narration

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from idbg.accelerators.registry import rules_for
 from idbg.bench import plan
-from idbg.bench.change import SpeedChange, change
+from idbg.bench.change import change
 from idbg.bench.history import BenchHistory, Suite, default_path
 from idbg.bench.runner import kernel_times, program_hash, reason
 from idbg.bench.runner import rows as measured_rows
@@ -18,7 +18,19 @@ from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.reports import bench as report
 from idbg.reports import kernels as kernel_report
-from idbg.schema.bench import EAGER, RUNS, SECONDS, BenchBackend, BenchCase, Failed, Row, Task, Timed, file_of
+from idbg.schema.bench import (
+    EAGER,
+    RUNS,
+    SECONDS,
+    BenchBackend,
+    BenchCase,
+    Failed,
+    Row,
+    SpeedChange,
+    Task,
+    Timed,
+    file_of,
+)
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 

@@ -8,7 +8,6 @@ from statistics import fmean, median
 
 import torch
 
-from idbg.bench.steps import COMPILE, KERNELS, PEAKS, WARM_UP, TellStep, untold
 from idbg.engine.bench.call import Call, call_of
 from idbg.engine.bench.latency import WARMUP_SECONDS, WINDOW, seconds, settle, synchronize
 from idbg.engine.bench.launches import Clock, Launches, launches
@@ -18,6 +17,7 @@ from idbg.engine.compat import gpu
 from idbg.engine.program.load import Model, Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
+from idbg.schema.bench_steps import COMPILE, KERNELS, PEAKS, WARM_UP, TellStep, untold
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 import idbg
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
-from idbg.bench.steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, TellStep, untold
 from idbg.config import places
 from idbg.config.options import INDUCTOR, family
 from idbg.engine import backends
@@ -31,6 +30,7 @@ from idbg.engine.program.target import check_device, options_of
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
 from idbg.schema.bench import EAGER, BenchCase, Checked, Failed, Machine, Measured, Task, TaskResult, Timed
+from idbg.schema.bench_steps import CALLS, COMPARE, COMPILE, LOAD, MEMORY, WARM_UP, TellStep, untold
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from idbg.worker.child import SCRATCH  # the folder that the host made for this process, and removes
+from idbg.config.environment import SCRATCH
 
 BUILDS, POOL = "torch._inductor.codecache", "torch._inductor.compile_worker.subproc_pool"
 AWAITED = (BUILDS, POOL, "triton.runtime.build", "triton.backends.nvidia.compiler")
