@@ -8,7 +8,7 @@ from idbg.accelerators import registry
 from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import KnownBackend, WorkerStarted
-from idbg_tui.state import user_files
+from idbg_tui import user_files
 
 OURS = (
     KnownBackend("aot", "AOTAutograd: rules on forward and backward, Inductor's code"),

@@ -15,7 +15,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.runs import Run
 from idbg_tui import keymap
-from idbg_tui.state import stage_words, stages
+from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import clip, cut
@@ -80,30 +80,30 @@ def _headers(state: State) -> Iterator[Ends]:
 
 def _counts(state: State, *, words: bool = True) -> list[BarPart]:
     """How many violations of each severity, at which stage; by the signs alone where there is no room for words."""
-    level = stages.names_of(state.level)
+    level = stages.names_of(queries.level(state))
     if not level or not state.accelerator:
         return []
     left: list[BarPart] = [(f"{level} ", "$foreground 75%")]
     dot = MARKS["separator"]
-    for place, (severity, count) in enumerate(state.counts.items()):
+    for place, (severity, count) in enumerate(queries.counts(state).items()):
         sign, style = SEVERITY_SIGNS[severity], SEVERITY_STYLES[severity]
         if not words:
             left.append((f"{'  ' if place else ''}{sign} {count:,}", style))
             continue
         start = f" {dot} " if place else ""
         left.append((f"{start}{sign + ' ' if sign != dot or not place else ''}{count:,} {severity}", style))
-    if not state.counts:
+    if not queries.counts(state):
         left += _none_here(state)
     return left
 
 
 def _none_here(state: State) -> Iterator[BarPart]:
     """No rule is broken at the shown stage; green only where nothing else is wrong either."""
-    if stage_words.is_clean(state):
+    if queries.is_clean(state):
         yield f"{VERDICT_SIGNS['clean']} no rule broken", "$text-success"
         return
     yield "no rule broken", "$foreground 75%"
-    for level, counts in stage_words.levels_elsewhere(state):
+    for level, counts in queries.counts_of_other_levels(state):
         yield f" {MARKS['separator']} {level}", "$foreground 75%"
         yield from ((f" {SEVERITY_SIGNS[one]} {count:,} {one}", SEVERITY_STYLES[one]) for one, count in counts.items())
 
@@ -116,19 +116,20 @@ def _figures(state: State) -> Iterator[BarPart]:
     told = [("break", len(run.breaks)), ("recompile", len(run.recompiles))] if run is not None else []
     if words := ", ".join(counted(count, name) for name, count in told if count):
         yield f"{dot}{words}", "$text-warning"
-    if state.peak is not None and state.peak[1].peak_bytes:
-        graph, profile = state.peak
-        where = f" ({stages.name_of(graph.id)})" if len(state.level) > 1 else ""
+    graph, profile = queries.peak(state) or (None, None)
+    if graph is not None and profile is not None and profile.peak_bytes:
+        where = f" ({stages.name_of(graph.id)})" if len(queries.level(state)) > 1 else ""
         yield f"{dot}peak {'at least ' if profile.unsized else ''}{size(profile.peak_bytes)}{where}", style
-    if "fallback" in state.counts:
+    if "fallback" in queries.counts(state):
         yield f"{dot}{_partitions(state)}", style
 
 
 def _partitions(state: State) -> str:
     """Of each graph, in their order; one that nothing falls out of is one partition."""
-    if state.priced is None:
+    level = queries.priced(state)
+    if level is None:
         return f"{MARKS['ellipsis']} partitions"
-    counts = [priced.partitions.count if priced.partitions else 1 for _, priced in state.priced]
+    counts = [priced.partitions.count if priced.partitions else 1 for _, priced in level]
     if not any(counts):
         return "all on the host"
     if 1 < len(counts) <= _GRAPHS:
@@ -166,14 +167,14 @@ def _standing(state: State, brevity: int) -> list[BarPart]:
     if run is None:
         return [("starting the worker", "$foreground 60%")]
     if run.ended is None:
-        return [(f"run {run.number}  {state.elapsed:.1f} s", "$text-primary")]
+        return [(f"run {run.number}  {queries.elapsed(state):.1f} s", "$text-primary")]
     return _of_rules(state, run, brevity)
 
 
 def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
     """How the run ended; where the rules were edited since, whose verdict that is."""
     pieces = _ended(run, brevity)
-    if run.verdict not in ("clean", "violations") or not run.checked or not stage_words.has_other_rules(state, run):
+    if run.verdict not in ("clean", "violations") or not run.checked or not queries.has_other_rules(state, run):
         return pieces
     if brevity == len(_STANDING) - 1:
         pieces = [(VERDICT_SIGNS[run.verdict], "")]
@@ -235,7 +236,7 @@ def footer_keys(
     shown = list(pane_hints)
     if typing:
         return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
-    if len(state.frames) > 1:
+    if len(queries.frames(state)) > 1:
         pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
         shown.insert(1, (pair, "frame"))
     wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
@@ -276,8 +277,9 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         return [(told[0], "$text-primary"), (told[1], "")]
     if not state.running or run is None:
         return []
-    typical = f" {MARKS['separator']} last time {state.typical:.0f} s" if state.typical else ""
-    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {state.elapsed:.1f} s{typical}", "")]
+    seconds = queries.typical_seconds(state)
+    typical = f" {MARKS['separator']} last time {seconds:.0f} s" if seconds else ""
+    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {queries.elapsed(state):.1f} s{typical}", "")]
 
 
 def _short(label: str) -> str:
@@ -342,11 +344,12 @@ def compared(state: State) -> tuple[str, str]:
 
 def elsewhere(state: State) -> str:
     """Where violations are, if the shown graph has none; "" if there is nothing to say."""
-    other = state.broken_elsewhere
-    if other is None or other not in state.level or state.graph_id is None:
+    other = queries.broken_elsewhere(state)
+    if other is None or other not in queries.level(state) or state.graph_id is None:
         return ""
     frame = "" if other.id.frame == state.graph_id.frame else f" of frame {other.id.frame}"
-    return f"no violation here, {len(state.findings(other)):,} in {stages.name_of(other.id)}{frame}: v goes there"
+    count = len(state.checks.findings(other))
+    return f"no violation here, {count:,} in {stages.name_of(other.id)}{frame}: v goes there"
 
 
 def arrived(state: State) -> str:
@@ -354,8 +357,8 @@ def arrived(state: State) -> str:
     graph = state.graph
     if graph is None:
         return ""
-    frame = f" of frame {graph.id.frame}" if len(state.frames) > 1 else ""
-    return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.findings(graph)), 'violation')}"
+    frame = f" of frame {graph.id.frame}" if len(queries.frames(state)) > 1 else ""
+    return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.checks.findings(graph)), 'violation')}"
 
 
 def _repro(event: events.ReproEnded) -> tuple[str, str]:

@@ -22,7 +22,8 @@ from idbg_tui import messages, status_bar
 from idbg_tui.actions.bench import BenchActions
 from idbg_tui.layout import Body
 from idbg_tui.panes.base import PaneId
-from idbg_tui.state.walk import Relation
+from idbg_tui.state import navigation, queries
+from idbg_tui.state.moves import Relation
 
 Level = Literal["info", "warning", "error"]
 RECOMPILE = 1.0  # seconds after the last edit of the rules
@@ -165,7 +166,7 @@ class Actions(BenchActions):
     def action_repro(self) -> None:
         """A repro of the selected node's severest violation; of the failed compile where the node breaks no rule."""
         selected = self.state.selected
-        broken = self.state.violations_of(selected) if selected else []
+        broken = queries.violations_of(self.state, selected) if selected else []
         run = self.state.run
         if broken:
             severest = min(broken, key=lambda violation: SEVERITIES.index(violation.severity))
@@ -190,10 +191,10 @@ class Actions(BenchActions):
     # ---------------------------------------------------------------- graph
 
     def action_stage(self, step: int) -> None:
-        self._moved(self.state.step_stage(step), "there is no further stage of this frame")
+        self._moved(navigation.step_stage(self.state, step), "there is no further stage of this frame")
 
     def action_frame(self, step: int) -> None:
-        self._moved(self.state.step_frame(step), "there is no further frame")
+        self._moved(navigation.step_frame(self.state, step), "there is no further frame")
 
     def action_walk(self, relation: Relation, turn: int) -> None:
         none = "this node has no inputs" if relation == "input" else "nothing in this graph uses this node"
@@ -202,7 +203,7 @@ class Actions(BenchActions):
     def action_broken(self, step: int) -> None:
         before = self.state.graph_id
         so_far = " that was captured so far" if self.state.running else ""
-        self._moved(self.state.step_broken(step), f"no node of any graph{so_far} breaks a rule")
+        self._moved(navigation.step_broken(self.state, step), f"no node of any graph{so_far} breaks a rule")
         if self.state.graph_id != before:
             self.flash(status_bar.arrived(self.state))
 
@@ -239,12 +240,12 @@ class Actions(BenchActions):
 
     def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
         launch = message.handle, message.line
-        if not self.state.choose_kernel(message.frame, message.part, message.name, *launch):
+        if not navigation.choose_kernel(self.state, message.frame, message.part, message.name, *launch):
             self.flash(f"the code that is shown does not launch {message.handle or message.name}: r compiles again")
         self.show()
 
     def on_line_chosen(self, message: messages.LineChosen) -> None:
-        chosen = self.state.choose_line(message.file, message.line)
+        chosen = navigation.choose_line(self.state, message.file, message.line)
         self.show_selection()
         if message.jump and chosen:
             self._show_node()

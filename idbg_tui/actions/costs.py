@@ -10,6 +10,7 @@ from textual.timer import Timer
 from idbg.constraints import Findings
 from idbg.schema.graphs import NodeId
 from idbg_tui.messages import NodeChosen
+from idbg_tui.state import queries
 from idbg_tui.state.background_costs import Counter
 from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question, answers
 from idbg_tui.state.state import State
@@ -43,7 +44,7 @@ class CostActions(App[None]):
 
     def count_costs(self) -> None:
         """Have counted what is not known: of small graphs at once, of large ones when nothing changes for a moment."""
-        asked = self.state.uncounted
+        asked = queries.uncounted(self.state)
         if sum(len(question.findings.graph.nodes) for question in asked) <= AT_ONCE:
             for question in asked:
                 for answer in answers(question):

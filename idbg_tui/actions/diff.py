@@ -14,6 +14,7 @@ from idbg.session.store import safe_name
 from idbg_tui.actions.lowered import LoweredActions
 from idbg_tui.layout import Body
 from idbg_tui.messages import DiffAsked, Flash
+from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Entry, Listing, sentences
 
 CHART_KEY = "t"
@@ -70,12 +71,13 @@ class DiffActions(LoweredActions):
     def _chart(self, width: int) -> Sequence[Entry]:
         from idbg_tui.panes.kernel_diff import chart
 
-        report = self.state.compared and self.state.compared.diff
+        run = queries.compared_run(self.state)
+        report = run and run.diff
         if not report:
             return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
         found = chart.entries(report, width, self.size.height)
-        first, run = (report.kernels[0] if report.kernels else None), self.state.compared
-        if run is None or first is None or self.state.has_code_of(run, first.frame, first.part):
+        first = report.kernels[0] if report.kernels else None
+        if run is None or first is None or queries.has_code_of(self.state, run, first.frame, first.part):
             return found
         return [replace(entry, node=None) for entry in found]  # another run is shown: its nodes are others
 
@@ -83,7 +85,7 @@ class DiffActions(LoweredActions):
         """All that is known of why a side failed; "" is the program, of the run in hand."""
         from idbg_tui.panes.kernel_diff import detail
 
-        compared, run = self.state.compared, self.state.run
+        compared, run = queries.compared_run(self.state), self.state.run
         report = compared.diff if compared else None
         failures = {one.name: one.failure for one in report.sides} if report else {}
         found = failures.get(side) or (report.failure if report and run is compared else run and run.failure)
@@ -102,13 +104,14 @@ class DiffActions(LoweredActions):
         return found
 
     def _tensor(self, name: str) -> TensorDiff | None:
-        report = self.state.compared and self.state.compared.diff
+        compared = queries.compared_run(self.state)
+        report = compared and compared.diff
         tensors = (*report.outputs, *report.gradients) if report else ()
         return next((one for one in tensors if one.name == name), None)
 
     @property
     def _map(self) -> ErrorMap | None:
-        compared = self.state.compared
+        compared = queries.compared_run(self.state)
         return compared.maps.get(self._looked_into) if compared else None
 
     def action_slice(self, step: int) -> None:

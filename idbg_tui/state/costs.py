@@ -37,7 +37,7 @@ class Question:
 
     findings: Findings
     alone: Mapping[str, Findings]
-    late: Sequence[Constraint] = ()
+    postponed: Sequence[Constraint] = ()
 
 
 def pads(findings: Findings) -> list[Constraint]:
@@ -55,10 +55,10 @@ def answers(asked: Question) -> Iterator[CostAnswer]:
     """
     findings = asked.findings
     profile = findings.facts.profile(weights=True)
-    for rule in asked.late:
+    for rule in asked.postponed:
         list(rule.check_whole(findings.facts))  # for what `GraphFacts` keeps of it
     yield profile
-    if asked.late:
+    if asked.postponed:
         return
     alone = {name: costs.waste(only) for name, only in asked.alone.items()}
     padding = next(iter(alone.values()), Waste()) if len(alone) < 2 else costs.waste(findings)

@@ -1,272 +1,230 @@
-"""What is known of the session's runs, and of the graph and the node that are shown? Looked up, never changed here."""
+"""What follows from the state, of the selected node, the shown graphs, the latest run? Plain functions of a State."""
 
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
-from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
-from idbg.schema.diff import DiffReport, KernelError
-from idbg.schema.events import ReproEnded, SessionEvent, WorkerDied
-from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
+from idbg.schema.diff import KernelError
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.graphs import Graph, GraphId, NodeId, Part
 from idbg.schema.kernel_times import KernelTime, KernelTimes
-from idbg.schema.programs import Program, Target
-from idbg.schema.runs import History, Run
+from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
-from idbg_tui.state import stages, user_files
-from idbg_tui.state.costs import Costs, Priced, Question, pads
-from idbg_tui.state.rule_checks import Verdicts, totals
+from idbg_tui.state import stages
+from idbg_tui.state.costs import Priced, Question, pads
+from idbg_tui.state.rule_checks import totals
+from idbg_tui.state.state import State
+
+# ---------------------------------------------------------------- the latest run
 
 
-@dataclass
-class Versions:
-    """Counters that only grow: a pane repaints when one that it shows has changed."""
-
-    run: int = 0  # a run began, ended or changed phase
-    graphs: int = 0  # the shown run, its graphs, links or kernels
-    selection: int = 0  # graph, node, kernel
-    rules: int = 0  # the text, its error, what was checked
-    log: int = 0  # any event
-    costs: int = 0  # what the shown graphs need, and what the rules cost them
+def elapsed(state: State) -> float:
+    """Seconds that the latest run has taken so far, or took; 0.0 where there is none."""
+    run = state.run
+    if run is None:
+        return 0.0
+    return max(0.0, time.time() - run.started) if state.running else run.seconds
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The rules' text as it stands in the editor. With an `error` the last good rules stay in force."""
+def typical_seconds(state: State) -> float | None:
+    """Seconds that the last finished run for the same backend took, or None if there was none."""
+    run = state.run
+    done = [
+        past.seconds
+        for past in state.history.runs.values()
+        if run is not None and past is not run and past.target.backend == run.target.backend
+        if past.verdict in ("clean", "violations") and past.seconds > 0
+    ]
+    return done[-1] if done else None
 
-    text: str = ""
-    origin: str = ""
-    error: str = ""
-    line: int = 0
-    edits: int = 0
+
+def has_other_rules(state: State, run: Run) -> bool:
+    """Whether the rules were edited since the run: its own verdict is then of the rules before."""
+    if not run.target.rules or state.accelerator is None:
+        return False
+    try:
+        return parse(run.target.rules) != state.accelerator
+    except AcceleratorError:
+        return True
 
 
-@dataclass
-class Known:
-    """Everything that was learnt from events, and what follows from it."""
+# ---------------------------------------------------------------- comparisons and measurements
 
-    events: list[SessionEvent] = field(default_factory=list)
-    history: History = field(default_factory=History)
-    program: Program | None = None
-    folder: str = ""
-    target: Target = field(default_factory=Target)
-    live: bool = True
-    rules: Rules = Rules()
-    accelerator: Accelerator | None = None
-    shown: Run | None = None  # whose graphs are shown: the last run that got as far
-    graph_id: GraphId | None = None
-    selected: NodeId | None = None
-    kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
-    launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
-    versions: Versions = field(default_factory=Versions)
-    verdicts: Verdicts = field(default_factory=Verdicts)
-    costs: Costs = field(default_factory=Costs)
-    repro: ReproEnded | None = None
-    repro_running: bool = False
-    cancelling: bool = False
-    worker_died: WorkerDied | None = None
-    _provenance: tuple[int, Provenance] | None = None
-    _times: tuple[KernelTimes, dict[tuple[str, str, str], KernelTime]] | None = None
-    _files: frozenset[str] = frozenset()
-    _files_of: dict[GraphId, Graph] = field(default_factory=dict)  # those whose files are in `_files`
-    _errors: tuple[DiffReport, dict[tuple[str, str, str], KernelError]] | None = None
 
-    @property
-    def run(self) -> Run | None:
-        """The latest run, which may still be going on; `shown` is the one whose graphs are on the screen."""
-        return self.history.last
+def compared_run(state: State) -> Run | None:
+    """The last run that was held against a reference, whatever came of it."""
+    return next((run for run in reversed(state.history.runs.values()) if run.diff is not None), None)
 
-    @property
-    def compared(self) -> Run | None:
-        """The last run that was held against a reference, whatever came of it."""
-        return next((run for run in reversed(self.history.runs.values()) if run.diff is not None), None)
 
-    def error_of(self, kernel: Kernel, call: KernelCall) -> KernelError | None:
-        """What the last comparison observed of a launch, if it was of the run that is shown."""
-        compared = self.compared
-        report = compared.diff if compared is not None and compared is self.shown else None
-        if report is None or not report.kernels:
-            return None
-        if self._errors is None or self._errors[0] is not report:
-            by_launch: dict[tuple[str, str, str], KernelError] = {
-                (one.frame, one.part, one.handle): one for one in report.kernels
-            }
-            self._errors = report, by_launch
-        return self._errors[1].get((kernel.frame, kernel.part, call.handle))
+def error_of(state: State, kernel: Kernel, call: KernelCall) -> KernelError | None:
+    """What the last comparison observed of a launch, if it was of the run that is shown."""
+    compared = compared_run(state)
+    report = compared.diff if compared is not None and compared is state.shown else None
+    return state.launch_errors.find(report.kernels, kernel, call) if report is not None else None
 
-    def time_of(self, kernel: Kernel, call: KernelCall) -> KernelTime | None:
-        """How long a launch takes, if the kernels of the shown run's program and backend were timed."""
-        times = self.timed
-        if times is None:
-            return None
-        if self._times is None or self._times[0] is not times:
-            by_launch: dict[tuple[str, str, str], KernelTime] = {
-                (one.frame, one.part, one.handle): one for one in times.kernels
-            }
-            self._times = times, by_launch
-        return self._times[1].get((kernel.frame, kernel.part, call.handle))
 
-    @property
-    def timed(self) -> KernelTimes | None:
-        """The times of the last timed kernels, if they are of the shown run's program and backend."""
-        timed, shown = self.history.kernels, self.shown
-        if timed is None or timed.times is None or shown is None:
-            return None
-        same = (timed.program, timed.backend) == (shown.program.label, shown.target.backend)
-        return timed.times if same and timed.at >= shown.started else None  # the program may be another since
+def kernel_times(state: State) -> KernelTimes | None:
+    """The times of the last timed kernels, if they are of the shown run's program and backend."""
+    timed, shown = state.history.kernels, state.shown
+    if timed is None or timed.times is None or shown is None:
+        return None
+    same = (timed.program, timed.backend) == (shown.program.label, shown.target.backend)
+    return timed.times if same and timed.at >= shown.started else None  # the program may be another since
 
-    def has_code_of(self, run: Run, frame: str, part: Part) -> bool:
-        """Whether the shown run has the code that another has there, so that its launches are the same."""
-        mine, other = (one.codes.get((frame, part)) if one else None for one in (self.shown, run))
-        return self.shown is run or (mine is not None and other is not None and mine.text == other.text)
 
-    @property
-    def files(self) -> frozenset[str]:
-        """The files that the shown run's nodes come from, and the program's own: names are told apart among them."""
-        for key, graph in (self.shown.graphs if self.shown else {}).items():
-            if self._files_of.get(key) is not graph:
-                self._files_of[key] = graph
-                self._files |= {node.file for node in graph.nodes if node.file}
-        program = self.program
-        own = os.path.join(program.cwd, program.path) if program and not program.module else ""
-        alike = {user_files.real(file) for file in self._files if os.path.basename(file) == os.path.basename(own)}
-        known = not os.path.isabs(own) or user_files.real(own) in alike  # one file may be spelled in two ways
-        return self._files if known else self._files | {own}
+def time_of(state: State, kernel: Kernel, call: KernelCall) -> KernelTime | None:
+    """How long a launch takes, if the kernels of the shown run's program and backend were timed."""
+    times = kernel_times(state)
+    return state.launch_times.find(times.kernels, kernel, call) if times is not None else None
 
-    @property
-    def running(self) -> bool:
-        return self.live and self.run is not None and self.run.ended is None
 
-    @property
-    def graph(self) -> Graph | None:
-        return self.shown.graphs.get(self.graph_id) if self.shown and self.graph_id else None
+def has_code_of(state: State, run: Run, frame: str, part: Part) -> bool:
+    """Whether the shown run has the code that another has there, so that its launches are the same."""
+    mine, other = (one.codes.get((frame, part)) if one else None for one in (state.shown, run))
+    return state.shown is run or (mine is not None and other is not None and mine.text == other.text)
 
-    @property
-    def node(self) -> Node | None:
-        graph = self.graph
-        return graph.by_name.get(self.selected.name) if graph and self.selected else None
 
-    @property
-    def provenance(self) -> Provenance | None:
-        """Where nodes come from and go to, in the shown run."""
-        if self.shown is None:
-            return None
-        if self._provenance is None or self._provenance[0] != self.versions.graphs:
-            self._provenance = self.versions.graphs, Provenance(self.shown)
-        return self._provenance[1]
+# ---------------------------------------------------------------- the selected node and the chosen kernel
 
-    @property
-    def has_kernels(self) -> bool:
-        """Whether any code came out of the shown run yet."""
-        return self.shown is not None and bool(self.shown.codes)
 
-    @property
-    def kernels(self) -> list[tuple[Kernel, KernelCall]]:
-        """The kernels that compute the selected node, with the call that does."""
-        provenance = self.provenance
-        return provenance.kernels_of(self.selected) if provenance and self.selected else []
+def violations_of(state: State, node: NodeId) -> list[Violation]:
+    """What one node breaks, under the rules in force."""
+    graph = state.shown.graphs.get(node.graph) if state.shown else None
+    return state.checks.findings(graph).violations_of(node.name) if graph else []
 
-    @property
-    def marked(self) -> frozenset[str]:
-        """Names of the shown graph's nodes that the chosen launch or kernel (or the selected node's first) computes."""
-        kernel = self.kernel or next((kernel for kernel, _ in self.kernels), None)
-        return self._computed(kernel) if kernel is not None else frozenset()
 
-    def computed_by(self, wanted: Callable[[Kernel], bool]) -> frozenset[str]:
-        """Names of the shown graph's nodes that these kernels of the shown run compute."""
-        kernels = self.shown.kernels if self.shown else []
-        return frozenset().union(*(self._computed(kernel) for kernel in kernels if wanted(kernel)))
+def launches_of_node(state: State) -> list[tuple[Kernel, KernelCall]]:
+    """The kernels that compute the selected node, each with the call that does."""
+    provenance = state.provenance
+    return provenance.kernels_of(state.selected) if provenance and state.selected else []
 
-    def _computed(self, kernel: Kernel) -> frozenset[str]:
-        provenance = self.provenance
-        if provenance is None or self.graph_id is None:
-            return frozenset()
-        graph_id, computed = self.graph_id, provenance.nodes_of(kernel)
-        if self.launch is not None:
-            computed = [node for node in computed if node.name in self.launch.nodes]
-        found = {place.name for node in computed for place in provenance.counterparts(node, graph_id)}
-        found |= {node.name for node in computed if node.graph == graph_id}
-        return frozenset(found)
 
-    @property
-    def level(self) -> list[Graph]:
-        """The graphs of the shown run at the shown stage's level, over all its frames."""
-        return stages.level(self.shown, self.graph_id) if self.shown and self.graph_id else []
+def shown_kernel(state: State) -> Kernel | None:
+    """The kernel chosen by hand, or the first of those that compute the selected node."""
+    return state.kernel or next((kernel for kernel, _ in launches_of_node(state)), None)
 
-    @property
-    def stages(self) -> list[GraphId]:
-        """The graphs of the shown frame, in the order of the stages."""
-        return stages.of_frame(self.shown, self.graph_id.frame) if self.shown and self.graph_id else []
 
-    @property
-    def frames(self) -> list[str]:
-        """Ids of the frames that have a graph, in the order in which they were compiled."""
-        return stages.frames(self.shown) if self.shown else []
+def marked_nodes(state: State) -> frozenset[str]:
+    """Names of the shown graph's nodes that the chosen launch or kernel (or the selected node's first) computes."""
+    kernel = shown_kernel(state)
+    return _computed_by(state, kernel) if kernel is not None else frozenset()
 
-    @property
-    def broken_elsewhere(self) -> Graph | None:
-        """Where the shown graph breaks no rule: the nearest graph that does; None if none does, or the shown one."""
-        graph = self.graph
-        if graph is None or self.shown is None or len(self.findings(graph)):
-            return None
-        return next((other for other in stages.nearest(self.shown, graph.id) if len(self.findings(other))), None)
 
-    def findings(self, graph: Graph) -> Findings:
-        """What the rules in force find in one graph; `verdicts.change(graph)` is what the last edit changed."""
-        return self.verdicts.of(graph)
+def nodes_computed_by(state: State, wanted: Callable[[Kernel], bool]) -> frozenset[str]:
+    """Names of the shown graph's nodes that these kernels of the shown run compute."""
+    kernels = state.shown.kernels if state.shown else []
+    return frozenset().union(*(_computed_by(state, kernel) for kernel in kernels if wanted(kernel)))
 
-    @property
-    def counts(self) -> dict[Severity, int]:
-        """Severity -> violations at the shown level, the severest first; those with none are not there."""
-        return totals([self.findings(graph) for graph in self.level])
 
-    @property
-    def uncounted(self) -> list[Question]:
-        """What to count for the shown level."""
-        found = [check for graph in self.level if self.costs.lacks(check := self.findings(graph))]
-        return [Question(check, self._alone(check), self.verdicts.late(check.graph)) for check in found]
+def _computed_by(state: State, kernel: Kernel) -> frozenset[str]:
+    provenance, graph_id = state.provenance, state.graph_id
+    if provenance is None or graph_id is None:
+        return frozenset()
+    computed = provenance.nodes_of(kernel)
+    if state.launch is not None:
+        computed = [node for node in computed if node.name in state.launch.nodes]
+    names = {place.name for node in computed for place in provenance.counterparts(node, graph_id)}
+    return frozenset(names | {node.name for node in computed if node.graph == graph_id})
 
-    def _alone(self, check: Findings) -> dict[str, Findings]:
-        return {rule.name: self.verdicts.alone(check.graph, rule) for rule in pads(check)}
 
-    @property
-    def peak(self) -> tuple[Graph, MemoryProfile] | None:
-        """The graph of the shown level that needs the most memory at once; None while one of them is not known."""
-        known = [(graph, profile) for graph in self.level if (profile := self.costs.profile(graph)) is not None]
-        return max(known, key=lambda one: one[1].peak_bytes) if known and len(known) == len(self.level) else None
+# ---------------------------------------------------------------- the run whose graphs are shown
 
-    @property
-    def priced(self) -> list[tuple[Findings, Priced]] | None:
-        """What the rules cost each graph of the shown level; None while that is not known of one."""
-        found = [(check := self.findings(graph), self.costs.priced(check)) for graph in self.level]
-        known = [(check, priced) for check, priced in found if priced is not None]
-        return known if len(known) == len(found) else None
 
-    def violations_of(self, node: NodeId) -> list[Violation]:
-        """What one node breaks, under the rules in force."""
-        graph = self.shown.graphs.get(node.graph) if self.shown else None
-        return self.findings(graph).violations_of(node.name) if graph else []
+def has_kernels(state: State) -> bool:
+    """Whether any code came out of the shown run yet."""
+    return state.shown is not None and bool(state.shown.codes)
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds that the latest run has taken so far, or took."""
-        run = self.run
-        if run is None:
-            return 0.0
-        return max(0.0, time.time() - run.started) if self.running else run.seconds
 
-    @property
-    def typical(self) -> float | None:
-        """Seconds that the last finished run for the same backend took, or None if there was none."""
-        run = self.run
-        done = [
-            past.seconds
-            for past in self.history.runs.values()
-            if run is not None and past is not run and past.target.backend == run.target.backend
-            if past.verdict in ("clean", "violations") and past.seconds > 0
-        ]
-        return done[-1] if done else None
+def source_files(state: State) -> frozenset[str]:
+    """The files that the shown run's nodes come from, and the program's own: names are told apart among them."""
+    program = state.program
+    own = os.path.join(program.cwd, program.path) if program and not program.module else ""
+    return state.source_files.among(state.shown.graphs.values() if state.shown else (), own)
+
+
+def frames(state: State) -> list[str]:
+    """Ids of the frames that have a graph, in the order in which they were compiled."""
+    return stages.frames(state.shown) if state.shown else []
+
+
+def stages_of_frame(state: State) -> list[GraphId]:
+    """The graphs of the shown frame, in the order of the stages."""
+    return stages.of_frame(state.shown, state.graph_id.frame) if state.shown and state.graph_id else []
+
+
+def level(state: State) -> list[Graph]:
+    """The graphs of the shown run at the shown stage's level, over all its frames."""
+    return stages.level(state.shown, state.graph_id) if state.shown and state.graph_id else []
+
+
+# ---------------------------------------------------------------- what the rules find, and what they cost
+
+
+def counts(state: State) -> dict[Severity, int]:
+    """Severity -> violations at the shown level, the severest first; those with none are not there."""
+    return totals([state.checks.findings(graph) for graph in level(state)])
+
+
+def counts_of_other_levels(state: State) -> list[tuple[str, dict[Severity, int]]]:
+    """Each other level of stages that breaks a rule in force: its name ("forward + backward"), and its counts."""
+    if state.shown is None or state.accelerator is None:
+        return []
+    here = {graph.id for graph in level(state)}
+    others = []
+    for of_level in stages.LEVELS:
+        graphs = [graph for graph in state.shown.graphs.values() if graph.id.stage in of_level and graph.id not in here]
+        broken = totals([state.checks.findings(graph) for graph in graphs])
+        if broken:
+            others.append((stages.names_of(graphs), broken))
+    return others
+
+
+def broken_elsewhere(state: State) -> Graph | None:
+    """Where the shown graph breaks no rule: the nearest graph that does; None if none does, or the shown one."""
+    graph = state.graph
+    if graph is None or state.shown is None or len(state.checks.findings(graph)):
+        return None
+    others = stages.nearest(state.shown, graph.id)
+    return next((other for other in others if len(state.checks.findings(other))), None)
+
+
+def is_clean(state: State) -> bool:
+    """Whether green may be shown: no stage breaks a rule, and nothing else is known to be wrong, or not known."""
+    run = state.run
+    if run is None or not level(state) or state.accelerator is None or counts(state):
+        return False
+    fine = run.verdict == "clean" or (
+        run.verdict == "violations" and run.failure is None and has_other_rules(state, run)
+    )
+    return fine and not counts_of_other_levels(state)
+
+
+def uncounted(state: State) -> list[Question]:
+    """What to count for the shown level."""
+    checks = [check for graph in level(state) if state.costs.lacks(check := state.checks.findings(graph))]
+    return [
+        Question(
+            check,
+            {rule.name: state.checks.with_only(check.graph, rule) for rule in pads(check)},
+            state.checks.postponed(check.graph),
+        )
+        for check in checks
+    ]
+
+
+def peak(state: State) -> tuple[Graph, MemoryProfile] | None:
+    """The graph of the shown level that needs the most memory at once; None while one of them is not known."""
+    graphs = level(state)
+    known = [(graph, profile) for graph in graphs if (profile := state.costs.profile(graph)) is not None]
+    return max(known, key=lambda one: one[1].peak_bytes) if known and len(known) == len(graphs) else None
+
+
+def priced(state: State) -> list[tuple[Findings, Priced]] | None:
+    """What the rules cost each graph of the shown level; None while that is not known of one."""
+    checks = [state.checks.findings(graph) for graph in level(state)]
+    known = [(check, cost) for check in checks if (cost := state.costs.priced(check)) is not None]
+    return known if len(known) == len(checks) else None

@@ -1,6 +1,5 @@
 """Which nodes break the rules in force, and what did the last edit change?"""
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from idbg.constraints import Checker, Constraint, Findings, FindingsChange
@@ -11,10 +10,11 @@ from idbg_tui.state.costs import AT_ONCE
 NO_CHANGE = FindingsChange(appeared=[], went=[])
 
 
-class Verdicts:
+class RuleChecks:
     """One index for each graph, and what the rules found in it; graphs are checked when somebody asks.
 
-    Of a large graph, rules about the whole of it are left out until what they look at was counted (`weighed`).
+    Of a large graph, rules about the whole of it are left out until what they look at was counted: see
+    `include_graph_rules`.
     """
 
     def __init__(self) -> None:
@@ -23,29 +23,29 @@ class Verdicts:
         self._checkers: dict[GraphId, Checker] = {}
         self._findings: dict[GraphId, Findings] = {}
         self._changes: dict[GraphId, FindingsChange] = {}
-        self._weighed: dict[GraphId, Graph] = {}
+        self._counted: dict[GraphId, Graph] = {}
 
-    def late(self, graph: Graph) -> list[Constraint]:
-        """The rules in force that are left out of this graph's check until it is weighed."""
+    def postponed(self, graph: Graph) -> list[Constraint]:
+        """The rules in force that are left out of this graph's check until what they look at was counted."""
         return [rule for rule in self.rules if rule.is_about_graphs and rule.enabled] if self._waits(graph) else []
 
-    def weighed(self, graph: Graph) -> bool:
+    def include_graph_rules(self, graph: Graph) -> bool:
         """What rules about whole graphs look at was counted: check this graph with them too. Whether there are any."""
-        late = self.late(graph)
-        self._weighed[graph.id] = graph
-        if late:
+        postponed = self.postponed(graph)
+        self._counted[graph.id] = graph
+        if postponed:
             self._findings.pop(graph.id, None)
             self._changes.pop(graph.id, None)
-        return bool(late)
+        return bool(postponed)
 
     def _waits(self, graph: Graph) -> bool:
-        return len(graph.nodes) > AT_ONCE and self._weighed.get(graph.id) is not graph
+        return len(graph.nodes) > AT_ONCE and self._counted.get(graph.id) is not graph
 
     def _asked(self, graph: Graph, rules: tuple[Constraint, ...]) -> list[Constraint]:
         waits = self._waits(graph)
         return [rule for rule in rules if not (waits and rule.is_about_graphs)]
 
-    def of(self, graph: Graph) -> Findings:
+    def findings(self, graph: Graph) -> Findings:
         """What the rules in force find in this graph."""
         checker = self._checkers.get(graph.id)
         if checker is None or checker.graph is not graph:
@@ -60,15 +60,15 @@ class Verdicts:
         """What appeared and went with the last edit of the rules; the same for the graph that a recompile brings."""
         if self._before is None:
             return NO_CHANGE
-        findings = self.of(graph)
+        findings = self.findings(graph)
         if graph.id not in self._changes:
             before = self._checkers[graph.id].check(self._asked(graph, self._before))
             self._changes[graph.id] = findings.since(before)
         return self._changes[graph.id]
 
-    def alone(self, graph: Graph, rule: Constraint) -> Findings:
+    def with_only(self, graph: Graph, rule: Constraint) -> Findings:
         """The same graph with one rule and nothing found: for what the rule would cost by itself."""
-        self.of(graph)
+        self.findings(graph)
         return Findings(self._checkers[graph.id], [(rule, ())])
 
     def set_rules(self, rules: tuple[Constraint, ...], *, again: bool = False) -> None:
@@ -83,27 +83,6 @@ class Verdicts:
         self.rules = rules
         self._findings.clear()
         self._changes.clear()
-
-
-class Tally:
-    """How many violations lie in a range of nodes? Counts for headings, in the time of a search."""
-
-    def __init__(self, findings: Findings) -> None:
-        self._places: dict[Severity, list[int]] = {}
-        for group in findings.groups:
-            self._places.setdefault(group.rule.severity, []).extend(group.nodes)
-        for places in self._places.values():
-            places.sort()
-
-    def within(self, first: int, last: int) -> dict[Severity, int]:
-        """Severity -> violations of nodes `first` to `last` (exclusive), the severest first; none of 0."""
-        counts = {}
-        for severity in SEVERITIES:
-            places = self._places.get(severity, ())
-            count = bisect_left(places, last) - bisect_left(places, first)
-            if count:
-                counts[severity] = count
-        return counts
 
 
 def first_broken(graph: Graph, findings: Findings) -> str:

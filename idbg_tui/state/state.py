@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
+from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import (
     BenchEnded,
@@ -35,30 +38,113 @@ from idbg.schema.events import (
     WorkerDied,
     WorkerStarted,
 )
-from idbg.schema.graphs import GraphId, NodeId
-from idbg.schema.programs import Target
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId
+from idbg.schema.kernel_times import KernelTime
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import History, Run
 from idbg_tui.state import stages
 from idbg_tui.state.benching import Bench, Past
-from idbg_tui.state.costs import CostAnswer
-from idbg_tui.state.jumps import JumpList
-from idbg_tui.state.queries import Known, Rules
-from idbg_tui.state.rule_checks import first_broken
-from idbg_tui.state.walk import Relation, Walker, next_broken
+from idbg_tui.state.costs import CostAnswer, Costs
+from idbg_tui.state.lookups import LaunchIndex, SourceFiles
+from idbg_tui.state.moves import JumpList, Relation, Walker
+from idbg_tui.state.rule_checks import RuleChecks, first_broken
 
 ONE_EDIT = 2.0  # seconds: edits that follow one another faster are one change of the rules
 
 
 @dataclass
-class State(Known):
-    """Everything that the panes show. Only `apply`, `take_cost` and what the user chooses change it."""
+class Versions:
+    """Counters that only grow: a pane repaints when one that it shows has changed."""
 
+    run: int = 0  # a run began, ended or changed phase
+    graphs: int = 0  # the shown run, its graphs, links or kernels
+    selection: int = 0  # graph, node, kernel
+    rules: int = 0  # the text, its error, what was checked
+    log: int = 0  # any event
+    costs: int = 0  # what the shown graphs need, and what the rules cost them
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules' text as it stands in the editor. With an `error` the last good rules stay in force."""
+
+    text: str = ""
+    origin: str = ""
+    error: str = ""
+    line: int = 0
+    edits: int = 0
+
+
+@dataclass
+class State:
+    """Everything that the panes show. What follows from it is asked of `queries`.
+
+    Only its own methods change it: `apply` for what happened, `take_cost` and `take_past` for what was counted or read
+    beside the screen, the others for what the user does.
+    """
+
+    events: list[SessionEvent] = field(default_factory=list)
+    history: History = field(default_factory=History)
+    program: Program | None = None
+    folder: str = ""
+    target: Target = field(default_factory=Target)
+    live: bool = True
+    rules: Rules = Rules()
+    accelerator: Accelerator | None = None
+    shown: Run | None = None  # whose graphs are shown: the last run that got as far
+    graph_id: GraphId | None = None
+    selected: NodeId | None = None
+    kernel: Kernel | None = None  # chosen by hand; None: those of the selected node
+    launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
+    versions: Versions = field(default_factory=Versions)
+    checks: RuleChecks = field(default_factory=RuleChecks)
+    costs: Costs = field(default_factory=Costs)
+    repro: ReproEnded | None = None
+    repro_running: bool = False
+    cancelling: bool = False
+    worker_died: WorkerDied | None = None
     jumps: JumpList = field(default_factory=JumpList)
     walker: Walker = field(default_factory=Walker)
     bench: Bench = field(default_factory=Bench)
+    launch_errors: LaunchIndex[KernelError] = field(default_factory=LaunchIndex)
+    launch_times: LaunchIndex[KernelTime] = field(default_factory=LaunchIndex)
+    source_files: SourceFiles = field(default_factory=SourceFiles)
+    _provenance: tuple[int, Provenance] | None = None
     _edited: float = 0.0
     _in_force: str = ""  # the last good rules
     _follow: bool = True  # nobody chose a graph yet: go to the most telling one as it arrives
     _last_in: dict[GraphId, str] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Run | None:
+        """The latest run, which may still be going on; `shown` is the one whose graphs are on the screen."""
+        return self.history.last
+
+    @property
+    def running(self) -> bool:
+        return self.live and self.run is not None and self.run.ended is None
+
+    @property
+    def measuring(self) -> bool:
+        return self.live and self.history.rows_left > 0
+
+    @property
+    def graph(self) -> Graph | None:
+        return self.shown.graphs.get(self.graph_id) if self.shown and self.graph_id else None
+
+    @property
+    def node(self) -> Node | None:
+        graph = self.graph
+        return graph.by_name.get(self.selected.name) if graph and self.selected else None
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Where nodes come from and go to, in the shown run."""
+        if self.shown is None:
+            return None
+        if self._provenance is None or self._provenance[0] != self.versions.graphs:
+            self._provenance = self.versions.graphs, Provenance(self.shown)
+        return self._provenance[1]
 
     # ---------------------------------------------------------------- what happened
 
@@ -128,7 +214,7 @@ class State(Known):
             return
         self.rules = Rules(text, origin, edits=self.rules.edits + 1)
         self._in_force = text
-        self.verdicts.set_rules(self.accelerator.rules, again=at - self._edited < ONE_EDIT)
+        self.checks.set_rules(self.accelerator.rules, again=at - self._edited < ONE_EDIT)
         self._edited = at
 
     def _settle(self) -> None:
@@ -158,17 +244,13 @@ class State(Known):
             return
         self.costs.take(findings, answer)
         self.versions.costs += 1
-        if isinstance(answer, MemoryProfile) and self.verdicts.weighed(graph):
+        if isinstance(answer, MemoryProfile) and self.checks.include_graph_rules(graph):
             self.versions.rules += 1
 
     def take_past(self, past: Past) -> None:
         """Take in what was measured before."""
         self.bench.past = past
         self.versions.run += 1
-
-    @property
-    def measuring(self) -> bool:
-        return self.live and self.history.rows_left > 0
 
     # ---------------------------------------------------------------- what the user chose
 
@@ -191,42 +273,13 @@ class State(Known):
         self._show_graph(graph)
         return True
 
-    def choose_kernel(self, frame: str, part: str, name: str, handle: str = "", line: int = 0) -> bool:
-        """Mark a kernel's nodes, or those of one launch; select the first one, unless the selected node is one of them.
-
-        A launch that the shown graph has no node of is shown in its post-grad graph. False if there is no such kernel
-        or launch.
-        """
-        provenance = self.provenance
-        kernels = self.shown.kernels if self.shown else []
-        kernel = next((k for k in kernels if (k.frame, k.part, k.name) == (frame, part, name)), None)
-        if kernel is None or provenance is None or self.shown is None:
-            return False
-        launch = next((call for call in kernel.calls if (call.handle == handle if handle else call.line == line)), None)
-        if launch is None and (handle or line):
-            return False
+    def mark_kernel(self, kernel: Kernel, launch: KernelCall | None, node: NodeId | None = None) -> None:
+        """Mark what a kernel of the shown run, or one launch of it, computes; with a `node` of the shown graph, select
+        that too."""
         self._follow = False
-        self._mark(kernel, launch)
-        below = GraphId(kernel.frame, "post_grad", kernel.part)
-        if launch is not None and launch.nodes and not self.marked and below in self.shown.graphs:
-            self._show_graph(below)
-            self._mark(kernel, launch)
-        marked, graph = self.marked, self.graph
-        if graph is not None and marked and (self.selected is None or self.selected.name not in marked):
-            first = next(node.name for node in graph.nodes if node.name in marked)
-            self.selected = graph.node_id(first)
-        return True
-
-    def _mark(self, kernel: Kernel, launch: KernelCall | None) -> None:
         self.kernel, self.launch = kernel, launch
+        self.selected = node or self.selected
         self.versions.selection += 1
-
-    def choose_line(self, file: str, line: int) -> bool:
-        """Select the first node of the shown graph that was made at the user's line. False if there is none."""
-        provenance = self.provenance
-        places = provenance.nodes_at(file, line) if provenance else []
-        here = next((place for place in places if place.graph == self.graph_id), None) or next(iter(places), None)
-        return here is not None and self.choose(here)
 
     def walk(self, relation: Relation, turn: int) -> bool:
         """Select the node's first input or user; with `turn` 1 the next after the last step. False if there is none."""
@@ -234,48 +287,16 @@ class State(Known):
         name = self.walker.step(graph, self.selected.name, relation, turn) if graph and self.selected else None
         return graph is not None and name is not None and self.choose(graph.node_id(name), jump=True)
 
-    def step_broken(self, step: int) -> bool:
-        """Select the next node that breaks a rule: in the shown graph, else in the nearest that has one."""
-        graph = self.graph
-        if graph is None or self.selected is None:
-            return False
-        other = self.broken_elsewhere
-        if other is not None:
-            return self.choose(other.node_id(first_broken(other, self.findings(other))), jump=True)
-        name = next_broken(graph, self.findings(graph), self.selected.name, step)
-        return name is not None and self.choose(graph.node_id(name))
-
     def step_jump(self, *, back: bool) -> bool:
         """Return to where a jump left from (or went to). False at the end of the list."""
         place = self.jumps.back(self.selected) if back else self.jumps.forward(self.selected)
         return place is not None and self.choose(place)
-
-    def step_stage(self, step: int) -> bool:
-        """Show the frame's next (or previous) stage; stops at the ends."""
-        return self._step([*self.stages], step)
-
-    def step_frame(self, step: int) -> bool:
-        """Show the next (or previous) frame at the same stage, or its most telling one."""
-        if self.shown is None or self.graph_id is None:
-            return False
-        frames, current = self.frames, self.graph_id
-        index = frames.index(current.frame) + step
-        if not 0 <= index < len(frames):
-            return False
-        same = GraphId(frames[index], current.stage, current.part)
-        return self.choose_graph(same if same in self.shown.graphs else stages.most_telling(self.shown, frames[index]))
 
     def set_target(self, target: Target) -> None:
         """What the next run is compiled for."""
         if target != self.target:
             self.target = target
             self.versions.run += 1
-
-    def _step(self, graphs: list[GraphId], step: int) -> bool:
-        if self.graph_id not in graphs:
-            return False
-        index = graphs.index(self.graph_id) + step
-        return 0 <= index < len(graphs) and self.choose_graph(graphs[index])
 
     def _show_graph(self, graph: GraphId) -> None:
         if graph == self.graph_id:
@@ -300,7 +321,7 @@ class State(Known):
             return
         name = self._last_in.get(graph.id, "")
         if name not in graph.by_name:
-            broken = first_broken(graph, self.findings(graph))
+            broken = first_broken(graph, self.checks.findings(graph))
             computed = next((node for node in graph.nodes if node.op.startswith("call")), graph.nodes[0])
             name = broken or computed.name
         self._select(graph.node_id(name))

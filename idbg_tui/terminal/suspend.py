@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idbg.schema.errors import BadInput
-from idbg_tui.state import user_files
+from idbg_tui import user_files
 from idbg_tui.terminal import clipboard, editor
 
 if TYPE_CHECKING:

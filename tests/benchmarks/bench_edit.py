@@ -17,6 +17,7 @@ from idbg.config.settings import Settings
 from idbg.schema import events
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from idbg_tui.state import queries
 from tests.benchmarks.bench_browser import big_graph, line, write_session
 
 RULES = """name = "bench"
@@ -50,7 +51,7 @@ async def measure(folder: Path) -> None:
             began = time.perf_counter()
             app._take([events.RulesEdited(text=text, origin="editor", at=10.0 * place)])
             answered = time.perf_counter()
-            while app.state.uncounted:
+            while queries.uncounted(app.state):
                 await pilot.pause(0.01)
             line(f"{what}: answered", (answered - began) * 1e3, "ms", 50 if place else None)
             line(f"{what}: its cost is known", time.perf_counter() - began, "s")

@@ -13,6 +13,7 @@ from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Sym, TensorMe
 from idbg.schema.programs import Program, Target
 from idbg_tui import messages
 from idbg_tui.panes.base import Pane
+from idbg_tui.state import navigation
 from idbg_tui.state.state import State
 
 RULES = """name = "small"
@@ -233,9 +234,9 @@ def follow_choices(state: State, message: Message) -> None:
         case messages.NodeChosen():
             state.choose(message.node, jump=message.jump)
         case messages.KernelChosen():
-            state.choose_kernel(message.frame, message.part, message.name, message.handle, message.line)
+            navigation.choose_kernel(state, message.frame, message.part, message.name, message.handle, message.line)
         case messages.LineChosen():
-            state.choose_line(message.file, message.line)
+            navigation.choose_line(state, message.file, message.line)
         case _:
             pass
 

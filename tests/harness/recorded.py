@@ -10,6 +10,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
+from idbg_tui.state import queries
 from idbg_tui.state.costs import AT_ONCE, answers
 from idbg_tui.state.state import State
 
@@ -31,7 +32,7 @@ def state_of(name: str) -> State:
 
 def count(state: State) -> None:
     """Have everything counted at once, as the app does beside the screen."""
-    while asked := state.uncounted:
+    while asked := queries.uncounted(state):
         for question in asked:
             for answer in answers(question):
                 state.take_cost(question.findings, answer)

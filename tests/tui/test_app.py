@@ -12,6 +12,7 @@ from idbg_tui.panes import later
 from idbg_tui.panes.base import Pane, PaneId
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.violations.pane import ViolationsPane
+from idbg_tui.state import queries
 from idbg_tui.widgets.picker import Picker
 from tests.harness.recorded import INFERENCE, app_of
 from tests.harness.rule_texts import DENY
@@ -23,7 +24,7 @@ async def test_a_saved_session_opens_with_its_graph_its_violations_and_its_verdi
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         assert "saved session" in bar(app, "header") and "18 kernels" in bar(app, "header")
-        assert f"{app.state.counts['reject']} reject" in bar(app, "header")
+        assert f"{queries.counts(app.state)['reject']} reject" in bar(app, "header")
         assert any("convolution" in row and "✘ op" in row for row in texts(app, "graph"))
         assert "unsupported_ops" in "".join(texts(app, "violations"))
         assert app.focused is not None and app.body.current == "graph"

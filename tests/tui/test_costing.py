@@ -7,6 +7,7 @@ from idbg.analysis.liveness import MemoryProfile, memory_profile
 from idbg.analysis.partition import HOST
 from idbg.constraints import Checker, Findings
 from idbg.schema import events
+from idbg_tui.state import queries
 from idbg_tui.state.background_costs import Counter
 from idbg_tui.state.costs import CostAnswer, Costs, Priced, Question, answers
 from tests.harness.recorded import big, chain, count, state_of, under
@@ -30,15 +31,15 @@ def test_where_nothing_falls_back_there_are_no_partitions() -> None:
 
 def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
     state = under("mlp_train", PAD)
-    assert state.peak is not None
-    graph, profile = state.peak
+    assert queries.peak(state) is not None
+    graph, profile = queries.peak(state)
     assert graph.id.stage == "backward"
-    assert profile.peak_bytes == max(memory_profile(other).peak_bytes for other in state.level)
+    assert profile.peak_bytes == max(memory_profile(other).peak_bytes for other in queries.level(state))
 
 
 def test_each_pad_rule_is_priced_alone_and_all_together() -> None:
     twice = PAD + PAD.replace('severity = "pad"', 'severity = "pad"\nname = "more"').replace("24", "64")
-    priced = [one for _, one in under("attention", twice).priced or ()]
+    priced = [one for _, one in queries.priced(under("attention", twice)) or ()]
     assert priced
     for one in priced:
         assert set(one.waste) == {"alignment", "more"}
@@ -47,25 +48,25 @@ def test_each_pad_rule_is_priced_alone_and_all_together() -> None:
 
 def test_a_change_of_the_rules_makes_the_price_unknown_and_leaves_the_memory() -> None:
     state = under("resnet", FALL)
-    assert state.priced is not None and state.peak is not None
+    assert queries.priced(state) is not None and queries.peak(state) is not None
     state.apply([events.RulesEdited(text=PAD, origin="editor")])
-    assert state.priced is None and state.peak is not None
+    assert queries.priced(state) is None and queries.peak(state) is not None
     count(state)
-    assert state.priced is not None and not state.uncounted
+    assert queries.priced(state) is not None and not queries.uncounted(state)
 
 
 def test_an_answer_about_rules_that_are_no_longer_in_force_is_not_shown() -> None:
     state = state_of("resnet")
-    (old,) = state.uncounted
+    (old,) = queries.uncounted(state)
     state.apply([events.RulesEdited(text=FALL, origin="editor")])
     for answer in answers(old):
         state.take_cost(old.findings, answer)
-    assert state.priced is None and state.peak is not None
+    assert queries.priced(state) is None and queries.peak(state) is not None
 
 
 def test_every_call_is_in_one_partition_or_on_the_host() -> None:
     state = under("resnet", FALL)
-    ((findings, priced),) = state.priced or []
+    ((findings, priced),) = queries.priced(state) or []
     calls = {node.name for node in findings.graph.nodes if node.op.startswith("call")}
     assert set(priced.side_of) == calls
     hosted = {name for name, side in priced.side_of.items() if side == HOST}
@@ -74,23 +75,23 @@ def test_every_call_is_in_one_partition_or_on_the_host() -> None:
 
 def test_a_rule_about_a_large_graph_is_asked_once_its_memory_was_counted() -> None:
     state = big(PEAK)
-    assert state.counts == {}
-    (question,) = state.uncounted
-    assert [rule.kind for rule in question.late] == ["peak_memory"]
+    assert queries.counts(state) == {}
+    (question,) = queries.uncounted(state)
+    assert [rule.kind for rule in question.postponed] == ["peak_memory"]
     answer, *more = answers(question)
     assert not more
     rules = state.versions.rules
     state.take_cost(question.findings, answer)
-    assert state.counts == {"reject": 1} and state.versions.rules > rules
+    assert queries.counts(state) == {"reject": 1} and state.versions.rules > rules
     count(state)
-    assert state.priced is not None and not state.uncounted
+    assert queries.priced(state) is not None and not queries.uncounted(state)
 
 
 def test_a_rule_about_a_graph_is_asked_at_once_when_it_is_edited_in_later() -> None:
     state = big(PAD)
     count(state)
     state.apply([events.RulesEdited(text=PEAK, origin="editor")])
-    assert state.counts == {"reject": 1}
+    assert queries.counts(state) == {"reject": 1}
 
 
 def test_a_thread_answers_the_last_questions() -> None:

@@ -13,6 +13,7 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.messages import EditorAsked
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node import facts
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.terminal import suspend
 from idbg_tui.widgets.lines import Lines
@@ -45,8 +46,8 @@ def test_two_files_of_one_name_are_told_apart(file: str, others: set[str], name:
 def test_the_files_of_a_run_are_those_of_its_nodes_and_the_programs_own() -> None:
     state = state_of("resnet")
     state.program = Program("/home/u/examples/resnet.py")
-    assert any(file.endswith("torchvision/models/resnet.py") for file in state.files)
-    assert "/home/u/examples/resnet.py" in state.files
+    assert any(file.endswith("torchvision/models/resnet.py") for file in queries.source_files(state))
+    assert "/home/u/examples/resnet.py" in queries.source_files(state)
 
 
 def test_a_node_of_a_package_is_not_said_to_be_of_the_program_of_that_name() -> None:

@@ -25,6 +25,7 @@ from idbg_tui.panes.graph.columns import (
 )
 from idbg_tui.panes.graph.outline import ModuleHeading
 from idbg_tui.panes.graph.rows import GraphLines
+from idbg_tui.state import navigation, queries
 from idbg_tui.widgets.lines import StyledRow
 from tests.harness.recorded import app_of, state_of
 from tests.harness.rule_texts import FALL
@@ -154,8 +155,8 @@ async def test_a_kernels_time_stands_once_at_the_first_of_its_nodes(tmp_path: Pa
         lines, run = app.body.query_one(GraphLines), app.state.shown
         assert run is not None
         kernel = next(kernel for kernel in run.kernels if len(kernel.nodes) > 9 and len(kernel.calls) == 1)
-        app.state.choose_kernel(kernel.frame, kernel.part, kernel.name)
-        indices = sorted(lines._index[name] for name in app.state.marked)
+        navigation.choose_kernel(app.state, kernel.frame, kernel.part, kernel.name)
+        indices = sorted(lines._index[name] for name in queries.marked_nodes(app.state))
         assert len(indices) > 1 and lines._first(kernel, kernel.calls[0]) == indices[0]
 
 

@@ -32,6 +32,7 @@ from idbg_tui.panes.kernel_diff import rows as diff_list
 from idbg_tui.panes.kernel_diff.columns import told_apart
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, figure, items, level
 from idbg_tui.panes.node import facts
+from idbg_tui.state import queries
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of, state_of
@@ -39,7 +40,7 @@ from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 
 
 def report() -> DiffReport:
-    compared = state_of("planted").compared
+    compared = queries.compared_run(state_of("planted"))
     assert compared is not None and compared.diff is not None
     return compared.diff
 
@@ -241,7 +242,7 @@ def test_a_program_that_did_not_come_to_its_end_is_told() -> None:
 
 async def test_enter_on_a_side_that_failed_shows_the_whole_failure(tmp_path: Path) -> None:
     async with opened(tmp_path, SMALL) as (app, pilot):
-        compared = app.state.compared
+        compared = queries.compared_run(app.state)
         assert compared is not None
         compared.diff = failed_side()
         pane = app.body.panes["kernel_diff"]

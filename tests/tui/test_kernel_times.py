@@ -14,6 +14,7 @@ from idbg_tui.panes.benchmarks import kernel_times, rows
 from idbg_tui.panes.node import facts
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import make
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from tests.harness.pane_host import Host, follow_choices, make_state, write_model
 
@@ -70,16 +71,16 @@ def test_no_figure_of_a_row_is_cut(width: int) -> None:
 
 
 def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
-    kernel, call = state.kernels[0]
+    kernel, call = queries.launches_of_node(state)[0]
     mine = replace(TIME, frame=kernel.frame, part=kernel.part, name=kernel.name, handle=call.handle)
     timed(state, times_of(SMALL, mine))
-    assert state.time_of(kernel, call) == mine
+    assert queries.time_of(state, kernel, call) == mine
     words = "12.5 µs, 31.0 % of a call; memory-bound: 80 % of a copy's bandwidth"
     assert [fact.text for fact in facts.facts(state) if fact.label == "time"] == [words]
     assert make("kernel", state).caption.startswith(words)
     assert [kernel_times.mark(of) for of in ([], [TIME], [TIME, TIME])] == ["", "12.5µs", "25µs"]
     timed(state, times_of(mine), backend="another")
-    assert state.time_of(kernel, call) is None
+    assert queries.time_of(state, kernel, call) is None
 
 
 def test_why_none_was_timed_is_told(state: State) -> None:

@@ -5,11 +5,12 @@ from msgspec.structs import replace
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport, KernelError
 from idbg_tui.panes.kernel_diff.rows import items, kernel_columns, kernel_row, kernels_said
+from idbg_tui.state import queries
 from tests.harness.recorded import state_of
 
 
 def report() -> DiffReport:
-    compared = state_of("planted").compared
+    compared = queries.compared_run(state_of("planted"))
     assert compared is not None and compared.diff is not None
     return compared.diff
 

@@ -10,6 +10,7 @@ from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.node import facts
 from idbg_tui.panes.source import sheets
+from idbg_tui.state import navigation, queries
 from idbg_tui.state.state import State
 from tests.harness.recorded import app_of, state_of
 from tests.harness.screen import settle, until
@@ -39,7 +40,7 @@ def timed(state: State, **other: str) -> events.KernelsTimed:
 
 
 def chosen(state: State, kernel: Kernel, call: KernelCall) -> bool:
-    return state.choose_kernel(kernel.frame, kernel.part, kernel.name, call.handle, call.line)
+    return navigation.choose_kernel(state, kernel.frame, kernel.part, kernel.name, call.handle, call.line)
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -52,8 +53,8 @@ def test_every_launch_is_told_from_the_others_by_its_nodes_and_its_line(name: st
         sheet = sheets.make("wrapper", state)
         assert (sheet.line, sheet.marks) == (call.line, {call.line})
         if call.nodes:
-            assert state.selected is not None and state.selected.name in state.marked
-            below = [other for _, other in state.kernels]
+            assert state.selected is not None and state.selected.name in queries.marked_nodes(state)
+            below = [other for _, other in queries.launches_of_node(state)]
             assert call in below, "the node that is selected is one that this launch computes"
 
 
@@ -62,7 +63,7 @@ def test_without_a_handle_a_launch_is_told_by_its_line() -> None:
     kernel, call = next(
         (kernel, call) for kernel, call in launches(state) if call is kernel.calls[-1] is not kernel.calls[0]
     )
-    assert state.choose_kernel(kernel.frame, kernel.part, kernel.name, "", call.line)
+    assert navigation.choose_kernel(state, kernel.frame, kernel.part, kernel.name, "", call.line)
     assert state.launch is call
 
 
@@ -70,7 +71,7 @@ def test_a_launch_that_the_run_does_not_have_changes_nothing() -> None:
     state = state_of("attention")
     kernel, call = launches(state)[0]
     before = state.selected
-    assert not state.choose_kernel(kernel.frame, kernel.part, kernel.name, f"{call.handle}9", call.line)
+    assert not navigation.choose_kernel(state, kernel.frame, kernel.part, kernel.name, f"{call.handle}9", call.line)
     assert (state.kernel, state.launch, state.selected) == (None, None, before)
 
 
@@ -142,7 +143,7 @@ async def test_enter_in_the_comparison_goes_to_the_launch_in_the_row(tmp_path: P
     app = app_of("planted", tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await settle(pilot)
-        report = app.state.compared and app.state.compared.diff
+        report = queries.compared_run(app.state) and queries.compared_run(app.state).diff
         assert report
         for one in report.kernels:
             await pilot.press("5")

@@ -10,6 +10,7 @@ from idbg.schema.programs import Program, Target
 from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import facts, value_of
 from idbg_tui.panes.node.pane import NodePane
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from tests.harness.pane_host import DYNAMO, INFERENCE, POST_GRAD, Host, follow_choices, make_state, write_model
@@ -195,8 +196,8 @@ def test_enter_on_what_crosses_goes_to_it() -> None:
 
 def test_a_node_tells_the_memory_in_use_while_it_runs_and_where_the_peak_is() -> None:
     state = under("resnet", PAD)
-    assert state.peak is not None and state.graph is not None
-    profile = state.peak[1]
+    assert queries.peak(state) is not None and state.graph is not None
+    profile = queries.peak(state)[1]
     assert costed("resnet", "addmm", PAD)["memory"][0].endswith(f"; peak 50.8 MiB at {profile.peak_at}")
     assert costed("resnet", profile.peak_at, PAD)["memory"] == [
         "50.8 MiB live while it runs: the peak (M lists what is alive)"

@@ -3,6 +3,7 @@
 from idbg.checking import costs
 from idbg.schema import events
 from idbg_tui.panes.violations.costs import NO_CHANGE, rule_costs
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from tests.harness.recorded import state_of, under
 from tests.harness.rule_texts import FALL, PAD, PEAK
@@ -14,7 +15,7 @@ def said(state: State) -> dict[str, list[str]]:
 
 def test_a_pad_rule_says_what_it_adds_to_bytes_and_flops() -> None:
     state = under("resnet", PAD)
-    waste = costs.waste(state.findings(state.level[0]))
+    waste = costs.waste(state.checks.findings(queries.level(state)[0]))
     (words,) = said(state)["alignment"]
     assert waste.bytes_percent < 1000 < waste.flops_percent
     assert words.startswith(f"pads: +{waste.bytes_percent:.0f} % bytes (")
@@ -31,7 +32,7 @@ def test_two_pad_rules_say_their_own_cost_and_what_they_cost_together() -> None:
 
 def test_a_fallback_rule_says_partitions_boundaries_bytes_and_the_best_change() -> None:
     state = under("resnet", FALL)
-    now = costs.partitions(state.findings(state.level[0]))
+    now = costs.partitions(state.checks.findings(queries.level(state)[0]))
     crosses = f"{now.bytes / 2**20:.1f} MiB cross"
     first, best = said(state)["no relu"]
     assert first == f"runs on the host: {now.count} partitions, {len(now.boundaries)} boundaries, {crosses}"

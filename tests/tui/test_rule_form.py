@@ -19,7 +19,8 @@ from idbg_tui.panes.rules import words as rule_words
 from idbg_tui.panes.rules.files import home_of, home_of_target, named, write_whole
 from idbg_tui.panes.rules.form import Count, Form, FormRow
 from idbg_tui.panes.rules.steps import difference, stepped, without_key, without_rule
-from idbg_tui.state.rule_checks import Verdicts
+from idbg_tui.state import queries
+from idbg_tui.state.rule_checks import RuleChecks
 from tests.harness.pane_host import RULES
 from tests.harness.recorded import chain, state_of
 
@@ -298,20 +299,20 @@ def test_rules_on_one_line_are_refused_with_what_to_do() -> None:
 
 
 def test_the_violations_of_each_rule_are_counted_over_all_graphs_with_what_the_last_edit_changed() -> None:
-    verdicts = Verdicts()
+    checks = RuleChecks()
     graphs = [chain(3), replace(chain(5), id=GraphId("1/0", "inference"))]
-    verdicts.set_rules(parse(RULES.replace("multiple = 1", "multiple = 3").replace('"float32"', '"int8"')).rules)
-    before = rule_form.counts((verdicts.of(graph), verdicts.change(graph)) for graph in graphs)
+    checks.set_rules(parse(RULES.replace("multiple = 1", "multiple = 3").replace('"float32"', '"int8"')).rules)
+    before = rule_form.counts((checks.findings(graph), checks.change(graph)) for graph in graphs)
     assert before == {"alignment": Count(8), "dtype": Count(8), "unknown": Count()}
-    verdicts.set_rules(
+    checks.set_rules(
         parse(
             RULES.replace("multiple = 1", "multiple = 3").replace('kind = "dtype"', 'kind = "dtype"\nenabled = false')
         ).rules
     )
-    after = rule_form.counts((verdicts.of(graph), verdicts.change(graph)) for graph in graphs)
+    after = rule_form.counts((checks.findings(graph), checks.change(graph)) for graph in graphs)
     assert after == {"alignment": Count(8), "unknown": Count()}
-    verdicts.set_rules(parse(RULES.replace('"float32"', '"int8"')).rules)
-    last = rule_form.counts((verdicts.of(graph), verdicts.change(graph)) for graph in graphs)
+    checks.set_rules(parse(RULES.replace('"float32"', '"int8"')).rules)
+    last = rule_form.counts((checks.findings(graph), checks.change(graph)) for graph in graphs)
     assert last == {"alignment": Count(0, 0, 8), "dtype": Count(8, 8, 0), "unknown": Count()}
 
 
@@ -320,18 +321,18 @@ def test_the_violations_of_each_rule_are_counted_over_all_graphs_with_what_the_l
 def test_what_it_would_take_is_enough_when_it_is_done(recording: str, name: str) -> None:
     state = state_of(recording)
     text = PRESETS[name]
-    found = relaxations(findings(state.level, parse(text).rules), ("reject", "fallback", "pad"))
+    found = relaxations(findings(queries.level(state), parse(text).rules), ("reject", "fallback", "pad"))
     new = rule_form.relaxed(text, found)
-    left = relaxations(findings(state.level, parse(new).rules), ("reject", "fallback", "pad"))
+    left = relaxations(findings(queries.level(state), parse(new).rules), ("reject", "fallback", "pad"))
     assert [one.rule.name for one in left] == []
     assert comments(new) == comments(text)
     assert found or new == text
 
 
 def findings(graphs: list[Graph], rules: tuple[Constraint, ...]) -> list[Findings]:
-    verdicts = Verdicts()
-    verdicts.set_rules(rules)
-    return [verdicts.of(graph) for graph in graphs]
+    checks = RuleChecks()
+    checks.set_rules(rules)
+    return [checks.findings(graph) for graph in graphs]
 
 
 # files

@@ -7,6 +7,7 @@ from textual.widgets import Input, Static
 from idbg.accelerators import registry
 from idbg.schema.events import RulesEdited
 from idbg_tui.messages import CopyAsked
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.picker import Choices
 from idbg_tui.widgets.prompt import Prompt
@@ -35,7 +36,7 @@ async def test_a_key_of_the_form_changes_the_text_and_the_counts_follow(bench: B
         await pilot.pause()
         await bench.press(pilot, "plus", "plus", "plus", "plus")
         assert "multiple = 16  # elements" in bench.editor.text
-        found = sum(len(bench.state.findings(graph)) for graph in bench.state.level)
+        found = sum(len(bench.state.checks.findings(graph)) for graph in queries.level(bench.state))
         assert found > 0 and shown(bench.pane.form)[0].endswith(f"{found} +{found}")
         assert bench.state.rules.text == bench.editor.text
         await bench.press(pilot, *["plus"] * 4, *["minus"] * 8)
@@ -315,7 +316,7 @@ async def test_all_of_it_is_one_step_of_undo_and_space_lists_every_severity(benc
         await bench.press(pilot, "space")
         assert len(shown(bench.pane.relax)) == 2
         await bench.press(pilot, "a")
-        assert sum(len(bench.state.findings(graph)) for graph in bench.state.level) == 0
+        assert sum(len(bench.state.checks.findings(graph)) for graph in queries.level(bench.state)) == 0
         assert "no rule is broken" in shown(bench.pane.relax)[0]
         await bench.press(pilot, "ctrl+z")
         assert bench.editor.text == text

@@ -9,6 +9,7 @@ from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited, RulesRefused
 from idbg_tui.messages import EditorAsked, Flash
 from idbg_tui.panes.rules.steps import TextEdit, step, toggle
+from idbg_tui.state import queries
 from idbg_tui.widgets.toml_editor import TomlEditor
 from tests.harness.pane_host import RULES
 from tests.harness.rule_bench import Bench
@@ -98,7 +99,7 @@ async def test_a_stepped_value_is_checked_and_the_border_counts_what_it_changed(
         await bench.press(pilot, "g", "j", "j", "j", "j", "plus", "plus", "plus", "plus")
         assert "multiple = 16  # elements" in bench.editor.text
         assert bench.editor.cursor_location[0] == 4
-        counted = sum(len(bench.state.findings(graph)) for graph in bench.state.level)
+        counted = sum(len(bench.state.checks.findings(graph)) for graph in queries.level(bench.state))
         assert counted > 0
         assert str(bench.pane.border_subtitle) == f"edited: {counted} violations (+{counted} -0)"
 

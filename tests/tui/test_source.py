@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from idbg_tui.messages import CopyAsked, EditorAsked, Flash, KernelChosen, LineChosen, NodeChosen
 from idbg_tui.panes.source.pane import Caption, SourcePane
 from idbg_tui.panes.source.sheets import VIEWS, SheetView, make
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
 from tests.harness.pane_host import (
@@ -129,7 +130,7 @@ async def test_moving_to_a_call_in_the_wrapper_selects_its_node_in_the_graph_tha
 async def test_moving_into_a_kernels_definition_in_the_wrapper_chooses_the_kernel(model: str) -> None:
     app, _, _ = await shown(make_state(model, node="mm"), "wrapper", "g", *["down"] * 6)
     assert [message.name for message in app.of(KernelChosen)][:1] == ["cpp_fused_relu_sum_0"]
-    assert app.state.marked == {"relu", "sum_1"}
+    assert queries.marked_nodes(app.state) == {"relu", "sum_1"}
 
 
 async def test_moving_to_a_line_of_the_users_file_that_made_nodes_chooses_the_line(model: str) -> None:

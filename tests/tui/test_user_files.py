@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from idbg.schema.errors import BadInput
-from idbg_tui import choices
-from idbg_tui.state import user_files
-from idbg_tui.state.user_files import LARGEST, read
+from idbg_tui import choices, user_files
 from idbg_tui.terminal import suspend
+from idbg_tui.user_files import LARGEST, read
 from tests.harness.recorded import app_of
 
 NOTHING = "not read: it says that it holds nothing"

@@ -9,7 +9,7 @@ from idbg.schema import events
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
-from idbg_tui.state import costs
+from idbg_tui.state import costs, queries
 from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Entry, Listing
@@ -24,8 +24,8 @@ def texts(entries: list[Entry], width: int) -> list[str]:
 
 def test_what_is_alive_at_the_peak_is_listed_largest_first_and_adds_up() -> None:
     state = under("resnet", PAD)
-    assert state.peak is not None and state.graph is not None
-    _, profile = state.peak
+    assert queries.peak(state) is not None and state.graph is not None
+    _, profile = queries.peak(state)
     found = memory.entries(state, 120)
     rows = [entry for entry in found if entry.node is not None]
     assert [entry.node.name for entry in rows if entry.node] == [one.node for one in profile.alive]
@@ -44,7 +44,7 @@ def test_the_users_line_stands_beside_what_the_program_made() -> None:
 
 def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
     state = under("mlp_train", PAD)
-    assert state.graph is not None and state.peak is not None and state.peak[0] is not state.graph
+    assert state.graph is not None and queries.peak(state) is not None and queries.peak(state)[0] is not state.graph
     lead = next(entry for entry in memory.entries(state, 120) if entry.node is not None)
     assert lead.node is not None and lead.node.graph.stage == "backward" and not lead.here
     assert "backward needs more" in texts([lead], 120)[0]
@@ -52,7 +52,7 @@ def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
 
 def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_top() -> None:
     state = under("resnet", FALL)
-    ((_, priced),) = state.priced or []
+    ((_, priced),) = queries.priced(state) or []
     now = priced.partitions
     assert now is not None
     found = partitions.entries(state, 120)
@@ -72,7 +72,7 @@ def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
 
 def test_violations_are_told_apart_from_the_calls_that_they_send_to_the_host() -> None:
     state = under("resnet", FALL.replace('deny = ["relu"]', 'deny = ["max_pool*", "_low_memory_max_pool*"]'))
-    ((findings, priced),) = state.priced or []
+    ((findings, priced),) = queries.priced(state) or []
     assert priced.partitions is not None and len(priced.partitions.host) != findings.by_severity["fallback"]
     first = texts(partitions.entries(state, 120), 120)[0]
     assert first.endswith(f"; 1 violation, {len(priced.partitions.host)} calls on the host")
@@ -177,9 +177,9 @@ async def test_a_large_graph_is_counted_beside_the_screen(tmp_path: Path) -> Non
         run = app.state.run
         assert run is not None
         app._take([events.RulesEdited(text=FALL, origin="editor"), events.GraphCaptured(run=run.number, graph=graph)])
-        assert app.state.uncounted
+        assert queries.uncounted(app.state)
         assert "… partitions" in bar(app, "header") and "peak" not in bar(app, "header")
-        await until(pilot, lambda: not app.state.uncounted)
+        await until(pilot, lambda: not queries.uncounted(app.state))
         assert "all on the host" in bar(app, "header") and "peak 256 B" in bar(
             app, "header"
         )  # one relu and the one before it
@@ -201,6 +201,6 @@ async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkey
         graphs = [Graph(GraphId(f"{frame}/0", "inference"), chain(AT_ONCE + 1).nodes) for frame in range(3)]
         rules = events.RulesEdited(text=FALL, origin="editor")
         app._take([rules, *(events.GraphCaptured(run=run.number, graph=graph) for graph in graphs)])
-        await until(pilot, lambda: not app.state.uncounted)
+        await until(pilot, lambda: not queries.uncounted(app.state))
         await pilot.pause(0.6)
         assert sorted(asked, key=str) == [graph.id for graph in graphs]

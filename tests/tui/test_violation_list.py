@@ -2,45 +2,48 @@
 
 from idbg.accelerators.parse import parse
 from idbg_tui.panes.violations.rows import MOST, Gone, Line, Rest, RuleHeading, violation_list
-from idbg_tui.state.rule_checks import Verdicts
+from idbg_tui.state import queries
+from idbg_tui.state.rule_checks import RuleChecks
 from tests.harness.recorded import chain, state_of
 
 RELU = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["relu"]\n'
 PAD = '[[rules]]\nkind = "alignment"\nmultiple = 16\nseverity = "pad"\n'
 
 
-def checked(*texts: str, count: int = 4) -> Verdicts:
-    verdicts = Verdicts()
+def checked(*texts: str, count: int = 4) -> RuleChecks:
+    checks = RuleChecks()
     for text in texts:
-        verdicts.set_rules(parse(text).rules)
-    return verdicts
+        checks.set_rules(parse(text).rules)
+    return checks
 
 
 def test_the_severest_rule_comes_first_whatever_its_place_in_the_file() -> None:
-    graph, verdicts = chain(4), checked(PAD + RELU)
-    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    graph, checks = chain(4), checked(PAD + RELU)
+    items = violation_list([(checks.findings(graph), checks.change(graph))])
     assert [item.rule.name for item in items if isinstance(item, RuleHeading)] == ["unsupported_ops", "alignment"]
 
 
 def test_nodes_of_one_line_are_one_row() -> None:
     state = state_of("resnet")
-    items = violation_list([(state.findings(graph), state.verdicts.change(graph)) for graph in state.level])
+    items = violation_list(
+        [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
+    )
     lines = [item for item in items if isinstance(item, Line) and item.rule.name == "unsupported_ops"]
     assert sum(len(line.nodes) for line in lines) == 20
     assert len({(line.file, line.line) for line in lines}) == len(lines) < 20
 
 
 def test_the_heading_says_what_all_its_lines_share_and_a_line_the_rest() -> None:
-    graph, verdicts = chain(4), checked(RELU)
-    heading, *lines = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    graph, checks = chain(4), checked(RELU)
+    heading, *lines = violation_list([(checks.findings(graph), checks.change(graph))])
     assert isinstance(heading, RuleHeading) and "relu is denied" in heading.says
     assert all(isinstance(line, Line) and line.says == "" and line.code for line in lines)
 
 
 def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:
-    graph, verdicts = chain(4), checked(PAD, RELU)
-    verdicts.of(graph)
-    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    graph, checks = chain(4), checked(PAD, RELU)
+    checks.findings(graph)
+    items = violation_list([(checks.findings(graph), checks.change(graph))])
     new = [item for item in items if isinstance(item, Line)]
     gone = [item for item in items if isinstance(item, Gone)]
     assert new and all(line.new for line in new)
@@ -49,8 +52,8 @@ def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:
 
 
 def test_a_rule_that_everything_breaks_is_cut_and_says_so() -> None:
-    graph, verdicts = chain(MOST + 500), checked(RELU)
-    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    graph, checks = chain(MOST + 500), checked(RELU)
+    items = violation_list([(checks.findings(graph), checks.change(graph))])
     rest = items[-1]
     assert isinstance(rest, Rest) and rest.count == 500
     assert isinstance(items[0], RuleHeading) and items[0].count == MOST + 500
@@ -58,15 +61,15 @@ def test_a_rule_that_everything_breaks_is_cut_and_says_so() -> None:
 
 def test_keys_stay_the_same_over_a_check_and_are_unique() -> None:
     state = state_of("attention")
-    found = [(state.findings(graph), state.verdicts.change(graph)) for graph in state.level]
+    found = [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
     first, second = ([item.key for item in violation_list(found)] for _ in range(2))
     assert first == second
     assert len(set(first)) == len(first)
 
 
 def test_of_thousands_that_went_the_first_places_are_told() -> None:
-    graph, verdicts = chain(MOST + 500), checked(RELU, PAD.replace("16", "4"))
-    verdicts.of(graph)
-    items = violation_list([(verdicts.of(graph), verdicts.change(graph))])
+    graph, checks = chain(MOST + 500), checked(RELU, PAD.replace("16", "4"))
+    checks.findings(graph)
+    items = violation_list([(checks.findings(graph), checks.change(graph))])
     (gone,) = items
     assert isinstance(gone, Gone) and gone.count == MOST + 500 and not gone.whole and len(gone.places) == MOST

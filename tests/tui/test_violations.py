@@ -8,6 +8,7 @@ from idbg.schema.graphs import NodeId
 from idbg_tui.panes.violations.costs import Cost
 from idbg_tui.panes.violations.pane import ViolationLines, ViolationsPane
 from idbg_tui.panes.violations.rows import Gone, Line, RuleHeading, violation_list
+from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of, under
 from tests.harness.rule_texts import DENY, FALL, PEAK
@@ -112,8 +113,8 @@ async def test_enter_on_a_peak_goes_to_its_node_and_a_walk_stops_there_once(tmp_
         app.session.edit_rules(PEAK)
         lines = app.query_one(ViolationsPane).lines
         await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
-        assert app.state.counts == {"reject": 1} and app.state.peak is not None
-        at = app.state.peak[1].peak_at
+        assert queries.counts(app.state) == {"reject": 1} and queries.peak(app.state) is not None
+        at = queries.peak(app.state)[1].peak_at
         await pilot.press("4", "g", "j", "enter")
         await settle(pilot)
         assert app.state.selected is not None and app.state.selected.name == at
@@ -137,8 +138,8 @@ async def test_x_on_a_peak_asks_for_a_repro_of_that_rule(tmp_path: Path, monkeyp
         await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))
         await pilot.press("4", "g", "x")
         await settle(pilot)
-        assert app.state.peak is not None
-        graph, profile = app.state.peak
+        assert queries.peak(app.state) is not None
+        graph, profile = queries.peak(app.state)
         node = graph.node_id(profile.peak_at)
         assert asked == [(node, "peak_memory")]
         app.state.choose(node)
@@ -149,7 +150,7 @@ async def test_x_on_a_peak_asks_for_a_repro_of_that_rule(tmp_path: Path, monkeyp
 
 def test_names_are_cut_and_the_percents_of_a_narrow_list_are_not() -> None:
     state = under("attention", PAD)
-    checked = [(state.findings(graph), state.verdicts.change(graph)) for graph in state.level]
+    checked = [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
     lines = ViolationLines()
     lines.items = violation_list(checked)
     lines.measure()

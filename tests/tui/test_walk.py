@@ -2,8 +2,8 @@
 
 from idbg.constraints import Checker
 from idbg.schema.graphs import Graph, Node, NodeId
-from idbg_tui.state.jumps import JumpList
-from idbg_tui.state.walk import Walker, next_broken
+from idbg_tui.state.moves import JumpList, Walker
+from idbg_tui.state.navigation import next_broken
 from tests.harness.recorded import INFERENCE, state_of
 
 
@@ -41,7 +41,7 @@ def test_broken_nodes_are_visited_in_order_and_round_again() -> None:
     state = state_of("resnet")
     graph = state.graph
     assert graph is not None
-    findings = state.findings(graph)
+    findings = state.checks.findings(graph)
     expected = [graph.nodes[index].name for index in findings.broken_nodes()]
     name, seen = expected[0], [expected[0]]
     for _ in range(len(expected) - 1):

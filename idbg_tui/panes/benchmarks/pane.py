@@ -13,7 +13,7 @@ from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.benchmarks.kernel_times import KernelHeads
 from idbg_tui.panes.benchmarks.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.state import benching
+from idbg_tui.state import benching, queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
@@ -138,7 +138,7 @@ class BenchmarksPane(FindingPane):
 
 def _elsewhere(state: State) -> str:
     timed, shown = state.history.kernels, state.shown
-    if timed is None or state.timed is not None:
+    if timed is None or queries.kernel_times(state) is not None:
         return ""
     if shown is None:
         return "no run is shown whose kernels these are: r compiles"

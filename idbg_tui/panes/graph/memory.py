@@ -10,7 +10,7 @@ from idbg.format.glyphs import LEVELS, MARKS
 from idbg.schema.graphs import Graph, Node
 from idbg_tui.panes.graph.columns import cut_shape, op_of, shape_of
 from idbg_tui.panes.source.sheets import why_no_graph
-from idbg_tui.state import stages
+from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, fit
 from idbg_tui.widgets.listing import Entry, sentences
@@ -62,8 +62,9 @@ def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
 
 def _elsewhere(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[tuple[Graph, MemoryProfile]]:
     """The graph of the level that needs the most, if it is another one."""
-    if state.peak is not None and state.peak[0] is not graph and state.peak[1].peak_bytes > profile.peak_bytes:
-        yield state.peak
+    peak = queries.peak(state)
+    if peak is not None and peak[0] is not graph and peak[1].peak_bytes > profile.peak_bytes:
+        yield peak
 
 
 def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:

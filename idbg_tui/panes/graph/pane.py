@@ -18,6 +18,7 @@ from idbg_tui.panes.graph.columns import heads
 from idbg_tui.panes.graph.node_search import NodeSearch
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.panes.source.sheets import why_no_graph
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import SearchLine
@@ -119,7 +120,7 @@ class GraphPane(Pane):
         elif before[1:2] != (versions.graphs,):
             self.lines.repaint_changes()
         if graph is not None:
-            findings = state.findings(graph)
+            findings = state.checks.findings(graph)
             self.lines.show_findings(findings, state.costs.priced(findings))
         self.lines.show_relations(state)
         if state.selected is not None and before[3:4] != (versions.selection,):
@@ -184,7 +185,7 @@ class GraphPane(Pane):
             return Content(title)
         gap = (between, "dim")
         pieces: list[tuple[str, str]] = [(title, ""), gap]
-        stages = state.stages
+        stages = queries.stages_of_frame(state)
         for stage in [graph.id] if terse else stages:
             name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in stages) < 2)
             pieces.append((f"[{name}]", "bold $primary") if stage == graph.id else (f" {name} ", "not bold dim"))
@@ -196,7 +197,7 @@ class GraphPane(Pane):
         if run is not None and "backward" in (graph.id.stage, graph.id.part) and graph.id.frame in run.backwards_idle:
             counted += ", never run"
         pieces += [gap, (counted, "not bold")]
-        frames = state.frames
+        frames = queries.frames(state)
         if len(frames) > 1:
             name = "frame " if terse else f"frame {graph.id.frame}, "
             pieces += [gap, (f"{name}{frames.index(graph.id.frame) + 1} of {len(frames)}", "not bold")]

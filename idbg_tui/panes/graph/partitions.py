@@ -9,7 +9,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
 from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
-from idbg_tui.state import stages
+from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import Priced
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
@@ -27,7 +27,7 @@ def entries(state: State, width: int) -> list[Entry]:
     graph = state.graph
     if graph is None:
         return list(sentences(why_no_graph(state), width, "dim"))
-    findings = state.findings(graph)
+    findings = state.checks.findings(graph)
     priced = state.costs.priced(findings)
     if priced is None:
         return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
@@ -113,7 +113,7 @@ def _taken(pieces: StyledRow) -> int:
 
 def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
     """The other graphs of the level that are cut."""
-    for findings, priced in state.priced or ():
+    for findings, priced in queries.priced(state) or ():
         other, now = findings.graph, priced.partitions
         if other is graph or now is None or not now.host:
             continue

@@ -23,8 +23,9 @@ from idbg_tui.panes.graph.columns import (
     side_mark,
 )
 from idbg_tui.panes.graph.outline import Outline, outline
+from idbg_tui.panes.graph.tally import Tally
+from idbg_tui.state import queries
 from idbg_tui.state.costs import Priced
-from idbg_tui.state.rule_checks import Tally
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, StyledRow
 
@@ -107,11 +108,11 @@ class GraphLines(Lines):
         """Mark the selected node's inputs and users, and its kernel's nodes; repaints the rows whose mark changes."""
         self._state = state
         graph, node = state.graph, state.node
-        compared = state.compared
+        compared = queries.compared_run(state)
         observed = compared is not None and compared is state.shown and compared.diff and compared.diff.kernels
         timed = state.history.kernels is not None and state.history.kernels.times is not None
         now = self._columns
-        if state.has_kernels:
+        if queries.has_kernels(state):
             self._widen(
                 kernel=GraphColumns.kernel,
                 time=max(now.time, _TIME * timed),
@@ -124,7 +125,7 @@ class GraphLines(Lines):
         before = self._inputs | self._users | self._marked
         self._inputs = frozenset(node.inputs) if node else frozenset()
         self._users = frozenset(graph.users.get(node.name, ())) if graph and node else frozenset()
-        self._marked = state.marked if state.has_kernels else frozenset()
+        self._marked = queries.marked_nodes(state) if queries.has_kernels(state) else frozenset()
         touched = before | self._inputs | self._users | self._marked
         rows = (self._row_of.get(self._index.get(name, -1)) for name in touched)
         self._selected, selected = self._index.get(node.name, -1) if node else -1, self._selected
@@ -171,7 +172,7 @@ class GraphLines(Lines):
         if word.startswith("op:"):
             return lambda index: word[3:] in op_of(graph.nodes[index]).lower()
         if word.startswith("k:"):
-            names = self._state.computed_by(lambda kernel: is_kernel(kernel, word[2:]))
+            names = queries.nodes_computed_by(self._state, lambda kernel: is_kernel(kernel, word[2:]))
             return lambda index: graph.nodes[index].name in names
         if word.startswith("!") and findings is not None:
             return lambda index: any(
@@ -243,12 +244,13 @@ class GraphLines(Lines):
         if broken:
             severest = min((rule for rule, _ in broken), key=lambda rule: SEVERITIES.index(rule.severity))
             words = _word(severest.kind) + (f"+{len(broken) - 1}" if len(broken) > 1 else "")
-        provenance = self._state.provenance if self._state.has_kernels else None
+        provenance = self._state.provenance if queries.has_kernels(self._state) else None
         kernels = provenance.kernels_of(graph.node_id(name)) if provenance else []
         # a kernel's figures stand once, at the first of its nodes: they are not those of each
         first = [launch for launch in kernels if self._first(*launch) == index]
-        errors = [error for launch in kernels if (error := self._state.error_of(*launch)) is not None]
-        firsts = [error for launch in first if (error := self._state.error_of(*launch)) is not None]
+        errors = [error for launch in kernels if (error := queries.error_of(self._state, *launch)) is not None]
+        firsts = [error for launch in first if (error := queries.error_of(self._state, *launch)) is not None]
+        times = [time for launch in first if (time := queries.time_of(self._state, *launch)) is not None]
         priced = self._priced
         return Facts(
             side=side_mark(priced.side_of.get(name), crosses=name in priced.crossing) if priced else "",
@@ -259,7 +261,7 @@ class GraphLines(Lines):
             kernel=kernel_mark([kernel for kernel, _ in kernels]),
             error=error_mark(firsts),
             bad=any(error.bad for error in errors),
-            time=kernel_times.mark([time for launch in first if (time := self._state.time_of(*launch)) is not None]),
+            time=kernel_times.mark(times),
             selected=index == self._selected,
         )
 

@@ -15,6 +15,7 @@ from idbg_tui.panes.kernel_diff import rows as diff_list
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.panes.kernel_diff.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
@@ -120,7 +121,7 @@ class KernelDiffPane(FindingPane):
         yield self.lines
 
     def show(self, state: State) -> None:
-        compared = state.compared
+        compared = queries.compared_run(state)
         report = compared.diff if compared else None
         seen = (report, state.versions.run, self._order, self._failed_only, self._query)
         if seen == self._seen or not self.is_mounted:
@@ -176,10 +177,10 @@ class KernelDiffPane(FindingPane):
     def _is_shown(self, kernel: KernelError) -> bool:
         """Whether the run that is shown has this very launch: it is the compared one, or its code is the same."""
         state = self._state
-        compared = state.compared if state else None
+        compared = queries.compared_run(state) if state else None
         if state is None or compared is None:
             return False
-        return state.shown is compared or state.has_code_of(compared, kernel.frame, kernel.part)
+        return state.shown is compared or queries.has_code_of(state, compared, kernel.frame, kernel.part)
 
     def _go_to(self, kernel: KernelError) -> None:
         if kernel.graph is not None and (kernel.node or kernel.nodes):
@@ -245,7 +246,7 @@ def _why_empty(state: State) -> str:
 
 def _since(state: State) -> Told | None:
     """What is not in the comparison that is shown."""
-    run, compared = state.run, state.compared
+    run, compared = state.run, queries.compared_run(state)
     if run is None or compared is None or run is compared:
         return None
     if run.comparison is not None and run.ended is None:

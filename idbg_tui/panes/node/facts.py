@@ -17,6 +17,7 @@ from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.kernel_diff.rows import figure
 from idbg_tui.panes.source.sheets import language_of
 from idbg_tui.panes.violations.costs import waste_words
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 
 
@@ -45,8 +46,8 @@ def facts(state: State) -> list[Fact]:
         return []
     return [
         *_what(graph, node),
-        *_violations(state.findings(graph).broken_by(node.name)),
-        *_padding(state.findings(graph), node),
+        *_violations(state.checks.findings(graph).broken_by(node.name)),
+        *_padding(state.checks.findings(graph), node),
         *_side(state, graph, node),
         *_memory(state, graph, node),
         *_where(state, node),
@@ -105,7 +106,7 @@ def _padding(findings: Findings, node: Node) -> Iterator[Fact]:
 
 def _side(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     """Where the node runs if some of the graph falls back to the host, and what crosses to it and from it."""
-    priced = state.costs.priced(state.findings(graph))
+    priced = state.costs.priced(state.checks.findings(graph))
     if priced is None or priced.partitions is None or node.name not in priced.side_of:
         return
     sides, side = priced.side_of, priced.side_of[node.name]
@@ -142,7 +143,7 @@ def _memory(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     profile = state.costs.profile(graph)
     if profile is None or node.op == "output":
         return
-    live = profile.live_bytes[state.findings(graph).facts.position[node.name]]
+    live = profile.live_bytes[state.checks.findings(graph).facts.position[node.name]]
     if not live:
         return
     here = f"{'at least ' if profile.unsized else ''}{size(live)} live while it runs"
@@ -155,7 +156,7 @@ def _memory(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
 
 def _where(state: State, node: Node) -> Iterator[Fact]:
     if node.file:
-        place = file_names.place(node.file, node.line, state.files)
+        place = file_names.place(node.file, node.line, queries.source_files(state))
         yield Fact("from", f"{place}  {node.code.strip()}".rstrip(), file=node.file, line=node.line)
     if node.module or node.module_class:
         yield Fact("module", f"{node.module}  {node.module_class}".strip())
@@ -172,13 +173,13 @@ def _neighbours(graph: Graph, label: str, names: tuple[str, ...]) -> Iterator[Fa
 
 def _kernels(state: State) -> Iterator[Fact]:
     label = "kernels"
-    for kernel, call in state.kernels:
+    for kernel, call in queries.launches_of_node(state):
         yield Fact(
             label, _dotted(kernel.name, language_of(kernel), f"wrapper line {call.line}"), kernel=kernel, call=call
         )
-        if (time := state.time_of(kernel, call)) is not None:
+        if (time := queries.time_of(state, kernel, call)) is not None:
             yield Fact("time", kernel_times.words(time))
-        if (error := state.error_of(kernel, call)) is not None:
+        if (error := queries.error_of(state, kernel, call)) is not None:
             yield Fact("error", _error(error), "reject" if error.bad else "")
         label = ""
 
@@ -186,7 +187,7 @@ def _kernels(state: State) -> Iterator[Fact]:
 def _elsewhere(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     """The same computation in the frame's other graphs."""
     provenance, label = state.provenance, "also"
-    for other in state.stages if provenance else ():
+    for other in queries.stages_of_frame(state) if provenance else ():
         same = provenance.counterparts(graph.node_id(node.name), other) if provenance and other != graph.id else []
         for place in same:
             yield Fact(label, _dotted(other.stage + (f" ({other.part})" if other.part else ""), place.name), node=place)

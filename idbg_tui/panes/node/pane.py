@@ -13,6 +13,7 @@ from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import Fact, facts
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.source.sheets import why_no_graph
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, StyledRow
@@ -45,7 +46,7 @@ class NodePane(FindingPane):
         self._seen = seen
         found = facts(state) or [Fact("", f"no node is selected: {why_no_graph(state)}", "dim")]
         name = state.node.name if state.node else ""
-        broken = state.violations_of(state.selected) if state.selected else []
+        broken = queries.violations_of(state, state.selected) if state.selected else []
         signs = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
         self.mark = signs
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))

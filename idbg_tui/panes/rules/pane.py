@@ -25,7 +25,7 @@ from idbg_tui.panes.rules.text import RuleText
 from idbg_tui.panes.rules.views import DiffRows, RelaxRows
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.source.sheets import why_no_graph
-from idbg_tui.state import stage_words, stages
+from idbg_tui.state import queries, stage_words, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, clip
 from idbg_tui.widgets.picker import Picker
@@ -137,7 +137,7 @@ class RulesPane(RuleText, FindingPane):
             self._warn()
             self.say()
             self.form.show_text(self.editor.text)
-        seen = (state.versions.rules, tuple(map(id, state.level)))
+        seen = (state.versions.rules, tuple(map(id, queries.level(state))))
         if seen != self._seen:
             self._seen = seen
             self._show_checked(state)
@@ -164,14 +164,15 @@ class RulesPane(RuleText, FindingPane):
     def _counts(self, state: State) -> dict[str, Count]:
         if state.accelerator is None:
             return {}
-        return rule_form.counts((state.findings(graph), state.verdicts.change(graph)) for graph in state.level)
+        graphs = queries.level(state)
+        return rule_form.counts((state.checks.findings(graph), state.checks.change(graph)) for graph in graphs)
 
     def _subtitle(self, total: Count) -> str:
         """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
         changed = (
             f" (+{total.came} -{total.went})" if total.came or total.went else " (no change)" if self.edited else ""
         )
-        where = f" in {stages.names_of(self._state.level)}" if self._state and not total.found else ""
+        where = f" in {stages.names_of(queries.level(self._state))}" if self._state and not total.found else ""
         words = f"{total.found} violation{'' if total.found == 1 else 's'}{changed}{where}"
         return f"edited: {words}" if self.edited else words
 
@@ -231,17 +232,17 @@ class RulesPane(RuleText, FindingPane):
 
     def _show_relax(self) -> None:
         state = self._state
-        level = state.level if state is not None and state.accelerator is not None else []
+        level = queries.level(state) if state is not None and state.accelerator is not None else []
         if state is None or not level:
             self.relax.show_relaxations([], why_no_graph(state) if state is not None else "no graph yet")
             return
         severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
-        found = relaxations([state.findings(graph) for graph in level], severities)
+        found = relaxations([state.checks.findings(graph) for graph in level], severities)
         self.relax.show_relaxations(found, self._nothing_to_relax(state))
 
     def _nothing_to_relax(self, state: State) -> str:
         """Why the list is empty: of the stage that is shown, with what the others break."""
-        here, other = stages.names_of(state.level), stage_words.elsewhere(state)
+        here, other = stages.names_of(queries.level(state)), stage_words.elsewhere(state)
         said = "no rule is broken" if self.relax.every else "nothing is rejected"
         key = "A adds one" if self.relax.every else "space lists the rest"
         return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"

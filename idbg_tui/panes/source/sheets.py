@@ -9,8 +9,9 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
+from idbg_tui import user_files
 from idbg_tui.panes.benchmarks import kernel_times
-from idbg_tui.state import user_files
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 
 SheetView = Literal["kernel", "wrapper", "FX", "python"]
@@ -65,7 +66,7 @@ def default_view(state: State) -> SheetView:
 
 def kernels(state: State) -> list[Kernel]:
     """The kernels to go through: those of the selected node if it has several, else all those of the run."""
-    mine = list({kernel_key(kernel): kernel for kernel, _ in state.kernels}.values())
+    mine = list({kernel_key(kernel): kernel for kernel, _ in queries.launches_of_node(state)}.values())
     everything = state.shown.kernels if state.shown else []
     chosen = state.kernel
     if len(mine) > 1 and (chosen is None or kernel_key(chosen) in map(kernel_key, mine)):
@@ -79,7 +80,7 @@ def kernel_key(kernel: Kernel) -> tuple[str, Part, str]:
 
 def shown_kernel(state: State) -> Kernel | None:
     """The kernel chosen by hand, or the first of the selected node."""
-    return state.kernel or next((kernel for kernel, _ in state.kernels), None)
+    return state.kernel or next((kernel for kernel, _ in queries.launches_of_node(state)), None)
 
 
 def make(view: SheetView, state: State) -> Sheet:
@@ -135,12 +136,12 @@ def language_of(kernel: Kernel) -> str:
 
 def _about(state: State, kernel: Kernel) -> str:
     facts = f"{language_of(kernel)} · {counted(len(kernel.nodes), 'node')} · {counted(len(kernel.calls), 'call')}"
-    mine = [kernel_key(other) for other, _ in state.kernels]
+    mine = [kernel_key(other) for other, _ in queries.launches_of_node(state)]
     unique = list(dict.fromkeys(mine))
     key = kernel_key(kernel)
     if len(unique) > 1 and key in unique:
         facts += f" · {unique.index(key) + 1} of this node's {len(unique)}"
-    times = [time for call in _calls(state, kernel) if (time := state.time_of(kernel, call)) is not None]
+    times = [time for call in _calls(state, kernel) if (time := queries.time_of(state, kernel, call)) is not None]
     return f"{kernel_times.words(times[0])} · {facts}" if times else facts
 
 
@@ -165,7 +166,7 @@ def _calls(state: State, kernel: Kernel) -> list[KernelCall]:
     """The launch that was chosen; else the calls that compute the selected node, or all of a kernel chosen by hand."""
     if state.launch is not None:
         return [state.launch]
-    mine = [call for other, call in state.kernels if kernel_key(other) == kernel_key(kernel)]
+    mine = [call for other, call in queries.launches_of_node(state) if kernel_key(other) == kernel_key(kernel)]
     return mine or list(kernel.calls)
 
 
@@ -236,9 +237,8 @@ def _python(state: State) -> Sheet:
         return Sheet(caption, node.file, node.code, "python", node.line, frozenset({node.line}), first=node.line or 1)
     lines = frozenset(other.line for other in _marked_nodes(state) if other.file == node.file)
     caption = " · ".join(part for part in (node.module, note) if part)
-    return Sheet(
-        caption, file_names.place(node.file, node.line, state.files), text, "python", node.line, lines, path=node.file
-    )
+    place = file_names.place(node.file, node.line, queries.source_files(state))
+    return Sheet(caption, place, text, "python", node.line, lines, path=node.file)
 
 
 _MAKERS: dict[SheetView, Callable[[State], Sheet]] = {
@@ -252,7 +252,7 @@ _MAKERS: dict[SheetView, Callable[[State], Sheet]] = {
 def _marked_nodes(state: State) -> Iterator[Node]:
     """The selected node, and with a kernel chosen by hand all the nodes that it computes."""
     graph, node = state.graph, state.node
-    names = state.marked if state.kernel else frozenset()
+    names = queries.marked_nodes(state) if state.kernel else frozenset()
     for other in graph.nodes if graph else ():
         if other is node or other.name in names:
             yield other

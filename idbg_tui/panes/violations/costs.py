@@ -11,9 +11,9 @@ from idbg.constraints import Constraint
 from idbg.format.amounts import and_unsized, counted, size
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import Graph, NodeId
-from idbg_tui.state import stages
+from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import pads
-from idbg_tui.state.queries import Known
+from idbg_tui.state.state import State
 
 NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer partitions"
 
@@ -33,10 +33,11 @@ class Cost:
         return self.rule.name, "cost", self.place
 
 
-def rule_costs(state: Known) -> dict[str, list[Cost]]:
+def rule_costs(state: State) -> dict[str, list[Cost]]:
     """Rule name -> what it costs, for the broken rules of which there is something to say."""
     found: dict[str, list[Cost]] = {}
-    broken = {group.rule.name: group.rule for graph in state.level for group in state.findings(graph).groups}
+    checks = [state.checks.findings(graph) for graph in queries.level(state)]
+    broken = {group.rule.name: group.rule for check in checks for group in check.groups}
     for rule in broken.values():
         first = not any(costs[0].rule.severity == rule.severity for costs in found.values())
         if costs := _costs(state, rule, first=first):
@@ -44,7 +45,7 @@ def rule_costs(state: Known) -> dict[str, list[Cost]]:
     return found
 
 
-def _costs(state: Known, rule: Constraint, *, first: bool) -> list[Cost]:
+def _costs(state: State, rule: Constraint, *, first: bool) -> list[Cost]:
     """What rules of one severity cost together is said of the `first` of them."""
     if rule.kind == "peak_memory":
         return [_peak(state, rule)]
@@ -56,14 +57,15 @@ def _costs(state: Known, rule: Constraint, *, first: bool) -> list[Cost]:
     return []
 
 
-def _pads(state: Known, rule: Constraint, *, first: bool) -> list[str]:
-    names = {other.name for graph in state.level for other in pads(state.findings(graph))}
+def _pads(state: State, rule: Constraint, *, first: bool) -> list[str]:
+    names = {other.name for graph in queries.level(state) for other in pads(state.checks.findings(graph))}
     shared = first and len(names) > 1
-    if state.priced is None:
+    priced = queries.priced(state)
+    if priced is None:
         counting = f"counting what padding adds {MARKS['ellipsis']}"
         return [counting] * (2 if shared else 1)
-    waste = reduce(add, (one.waste.get(rule.name, Waste()) for _, one in state.priced))
-    together = reduce(add, (one.padding for _, one in state.priced))
+    waste = reduce(add, (one.waste.get(rule.name, Waste()) for _, one in priced))
+    together = reduce(add, (one.padding for _, one in priced))
     words = [f"pads: {waste_words(waste)}"] if waste.wasted_bytes or waste.wasted_flops else []
     if shared and (together.wasted_bytes or together.wasted_flops):
         words.append(f"all {len(names)} pad rules together: {waste_words(together)}")
@@ -76,12 +78,13 @@ def waste_words(waste: Waste) -> str:
     return bytes_words + (f", {growth(waste.flops_percent)} FLOPs" if waste.flops else "")
 
 
-def _falls(state: Known) -> list[str]:
+def _falls(state: State) -> list[str]:
     """Two sentences from the first, so that the list does not move when the second is known."""
     helps = f"counting which change would help most {MARKS['ellipsis']}"
-    if state.priced is None:
+    priced = queries.priced(state)
+    if priced is None:
         return [f"runs on the host: counting the partitions {MARKS['ellipsis']}", helps]
-    parted = [(check.graph, one, one.partitions) for check, one in state.priced if one.partitions is not None]
+    parted = [(check.graph, one, one.partitions) for check, one in priced if one.partitions is not None]
     words = "runs on the host: " + partition_words([partitions for _, _, partitions in parted])
     if not any(now.host for _, _, now in parted):
         return [words]
@@ -91,7 +94,7 @@ def _falls(state: Known) -> list[str]:
     if not best:
         return [words, NO_CHANGE]
     graph, changes, now = max(best, key=lambda one: one[2].count - one[1][-1].count)
-    where = _where(graph) if len(state.level) > 1 else ""
+    where = _where(graph) if len(queries.level(state)) > 1 else ""
     return [words, "; ".join(best_words(change, now) for change in changes) + where]
 
 
@@ -113,8 +116,8 @@ def best_words(change: Better, now: Partitions) -> str:
     return change.words + (f", {size(change.bytes)} cross" if change.count == now.count else "")
 
 
-def _peak(state: Known, rule: Constraint) -> Cost:
-    broken = [found for graph in state.level if (found := state.findings(graph)).by_rule.get(rule.name)]
+def _peak(state: State, rule: Constraint) -> Cost:
+    broken = [found for graph in queries.level(state) if (found := state.checks.findings(graph)).by_rule.get(rule.name)]
     findings = max(broken, key=lambda found: state.costs.peak_bytes(found.graph))
     graph = findings.graph
     index = next(group.nodes[0] for group in findings.groups if group.rule.name == rule.name)

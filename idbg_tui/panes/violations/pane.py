@@ -16,7 +16,7 @@ from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, rule_costs
 from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
-from idbg_tui.state import stage_words, stages
+from idbg_tui.state import queries, stage_words, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
@@ -155,7 +155,7 @@ class ViolationsPane(FindingPane):
     def show(self, state: State) -> None:
         """List what the rules in force find at the shown stage, in every frame."""
         self._follow(state)
-        level = state.level
+        level = queries.level(state)
         versions = state.versions
         seen = (
             tuple(map(id, level)),
@@ -168,15 +168,15 @@ class ViolationsPane(FindingPane):
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
-        checked = [(state.findings(graph), state.verdicts.change(graph)) for graph in level]
-        self.lines.files = state.files
+        checked = [(state.checks.findings(graph), state.checks.change(graph)) for graph in level]
+        self.lines.files = queries.source_files(state)
         self._checked = violation_list(checked, rule_costs(state))
         self._rules, self._empty = versions.rules, _why_empty(state)
         if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
             self._tell_gone()
         self._list()
         self._go_to(state.selected)
-        total = sum(state.counts.values())
+        total = sum(queries.counts(state).values())
         self.mark = f"{total:,}" if total else _none(state)
 
     def _tell_gone(self) -> None:
@@ -308,17 +308,17 @@ def _width(item: Line, shown: int) -> int:
 
 def _none(state: State) -> str:
     """The mark where the shown stage breaks no rule: green where no other does either, and nothing else is wrong."""
-    if stage_words.is_clean(state):
+    if queries.is_clean(state):
         return VERDICT_SIGNS["clean"]
     return "0 here" if stage_words.elsewhere(state) else ""
 
 
 def _why_empty(state: State) -> str:
     run = state.run
-    if state.level:
+    if queries.level(state):
         if state.accelerator is None:
             return "no valid rules yet: mend the file in 8 Rules"
-        here = f"{stages.names_of(state.level)}: no rule of {state.accelerator.name} is broken"
+        here = f"{stages.names_of(queries.level(state))}: no rule of {state.accelerator.name} is broken"
         other = stage_words.elsewhere(state)
         return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
     if state.running:
