@@ -8,6 +8,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.message import Message
 from textual.types import IgnoreReturnCallbackType
 
+from idbg.format.amounts import counted
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Graph
 from idbg_tui import keymap
@@ -89,7 +90,7 @@ class IdbgCommands(Provider):
         kernels: list[Kernel] = shown.kernels if shown else []
         for kernel in kernels:
             message = KernelChosen(kernel.frame, kernel.part, kernel.name)
-            nodes = f"{len(kernel.nodes)} node" + ("" if len(kernel.nodes) == 1 else "s")
+            nodes = counted(len(kernel.nodes), "node")
             yield kernel.name, f"kernel, {kernel.language}, {nodes}", partial(self._host.post_message, message)
 
     def _files(self) -> Iterator[Command]:

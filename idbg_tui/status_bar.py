@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
@@ -167,7 +167,7 @@ def _standing(state: State, brevity: int) -> list[BarPart]:
     if run is None:
         return [("starting the worker", "$foreground 60%")]
     if run.ended is None:
-        return [(f"run {run.number}  {queries.elapsed(state):.1f} s", "$text-primary")]
+        return [(f"run {run.number}  {elapsed(queries.elapsed(state))}", "$text-primary")]
     return _of_rules(state, run, brevity)
 
 
@@ -192,7 +192,7 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         line = headline(failure)
         pieces: list[BarPart] = [(f"{sign} {line.what if run.failure else verdict_words(run)}", style)]
         if brevity == 0 and run.seconds >= _NOTICED and failure.kind != "input":
-            pieces.append((f" after {run.seconds:.1f} s", ""))
+            pieces.append((f" after {elapsed(run.seconds)}", ""))
         because = line.place if failure.kind == "constraints" else line.because
         if brevity < len(_STANDING) - 1 and because:
             pieces.append((f": {because}", ""))
@@ -207,7 +207,7 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         pieces.append((f"{dot}{counted(len(run.kernels), 'kernel')}", ""))
     elif run.graphs:
         pieces.append((f"{dot}{counted(len(stages.frames(run)), 'frame')}, no kernels", ""))
-    return pieces if brevity else [*pieces, (f"{dot}{run.target.backend} took {run.seconds:.1f} s", "")]
+    return pieces if brevity else [*pieces, (f"{dot}{run.target.backend} took {elapsed(run.seconds)}", "")]
 
 
 def _cells(pieces: list[BarPart]) -> int:
@@ -279,7 +279,7 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
         return []
     seconds = queries.typical_seconds(state)
     typical = f" {MARKS['separator']} last time {seconds:.0f} s" if seconds else ""
-    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {queries.elapsed(state):.1f} s{typical}", "")]
+    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {elapsed(queries.elapsed(state))}{typical}", "")]
 
 
 def _short(label: str) -> str:

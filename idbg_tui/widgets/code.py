@@ -15,6 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
+from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
 from idbg_tui.messages import CopyAsked
 from idbg_tui.widgets.finding import pattern
@@ -319,8 +320,7 @@ class CodeView(ScrollView, can_focus=True):
         anchor = self._cursor if self._anchor is None else self._anchor
         chosen = self._source[min(anchor, self._cursor) : max(anchor, self._cursor) + 1]
         if chosen:
-            what = "1 line" if len(chosen) == 1 else f"{len(chosen)} lines"
-            self.post_message(CopyAsked("\n".join(chosen), what))
+            self.post_message(CopyAsked("\n".join(chosen), counted(len(chosen), "line")))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """`n` and escape mean something here only while there is a search (or a selection) to go on with or to end."""

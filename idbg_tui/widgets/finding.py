@@ -6,6 +6,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from idbg.format.amounts import counted
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg_tui.widgets.lines import Lines, StyledRow, cut
 
@@ -99,4 +100,4 @@ def told(text: str, count: int) -> str:
     shown = cut(text, 40)
     if not count:
         return f"nothing here has {shown}"
-    return f"{count} line{'' if count == 1 else 's'} with {shown}: n and N go through them"
+    return f"{counted(count, 'line')} with {shown}: n and N go through them"

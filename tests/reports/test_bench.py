@@ -5,7 +5,6 @@ import io
 import json
 
 from idbg.bench.change import change
-from idbg.format import amounts
 from idbg.reports import bench
 from idbg.schema.bench import Latency, Machine, Row
 
@@ -71,12 +70,3 @@ def test_a_change_is_told_with_what_else_changed() -> None:
 
 def test_marks_stand_under_the_table() -> None:
     assert "  ⚠ inductor: noisy" in bench.report([row(caveats=("noisy",))]).splitlines()
-
-
-def test_a_latency_shows_three_digits_in_the_unit_that_has_them() -> None:
-    assert [amounts.duration(value) for value in (0.0123, 0.9, 12.345, 1234.5)] == [
-        "12.3 µs",
-        "900 µs",
-        "12.3 ms",
-        "1.23 s",
-    ]

@@ -51,7 +51,7 @@ def test_the_longest_kernel_stands_first_with_its_speed_beside_the_machines():
     table = rows(report(TIMES))
     assert list(table) == ["kernel", "extern_kernels.mm:1", "cpp_fused_sin_0:1", "cpp_fused_add_1:1"]
     assert table["extern_kernels.mm:1"] == ["1", "110 µs", "25 %", "1.82 (9.1 %)", "60 (60 %)", "compute-bound"]
-    assert table["cpp_fused_sin_0:1"] == ["2", "20 µs", "25 %", "15 (75 %)", "–", "memory-bound"]
+    assert table["cpp_fused_sin_0:1"] == ["2", "20 µs", "25 %", "15 (75 %)", "-", "memory-bound"]
     assert table["cpp_fused_add_1:1"][-1] == "launch-bound"
 
 
@@ -75,7 +75,7 @@ def test_what_was_not_measured_is_not_a_number():
     machine = Peaks(device="a machine", torch="2.15.0")
     times = KernelTimes(kernels=(bare,), samples_us=(10,), hooked_samples_us=(10,), peaks=machine, untimed=("mm:7",))
     text = report(replace(times, problem="a wrapper could not be read"))
-    assert rows(text)["cpp_fused_sort_0:1"][3:] == ["–", "–", "not known"]
+    assert rows(text)["cpp_fused_sort_0:1"][3:] == ["-", "-", "not known"]
     assert "peaks: not measured" in text
     assert "not launched, and not timed: mm:7" in text
     assert "⚠ some kernels are missing: a wrapper could not be read" in text
@@ -118,11 +118,11 @@ def test_json_has_the_figures_and_their_samples():
         (replace(PRODUCT, bytes=2_000_000), "memory-bound: 91 % of a copy's bandwidth"),
         (SINE, "memory-bound: 75 % of a copy's bandwidth"),
         (replace(SINE, bytes=900_000), "memory-bound: 225 % of a copy's bandwidth, from a cache or not all read"),
-        (replace(SINE, bytes=3_000), "not known: 1 % of a copy's bandwidth, and its arithmetic is not counted"),
+        (replace(SINE, bytes=3_000), "not known: 0.75 % of a copy's bandwidth, and its arithmetic is not counted"),
         (replace(SINE, bytes=None), "not known"),
         (
             replace(PRODUCT, bytes=20_000, flops=60_000),
-            "not known: far below both peaks, 1 % of a copy's bandwidth, 0.5 % of a matmul's FLOP/s",
+            "not known: far below both peaks, 0.91 % of a copy's bandwidth, 0.55 % of a matmul's FLOP/s",
         ),
         (SMALL, "launch-bound: 2.0 x an empty launch"),
         (replace(SMALL, empty_us=None, bytes=8_000), "memory-bound: 100 % of a copy's bandwidth"),

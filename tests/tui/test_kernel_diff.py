@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
+from idbg.format.amounts import column_figure, figure
 from idbg.format.glyphs import LEVELS
 from idbg.schema.diff import (
     LARGEST,
@@ -30,7 +31,7 @@ from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
 from idbg_tui.panes.kernel_diff import rows as diff_list
 from idbg_tui.panes.kernel_diff.columns import told_apart
-from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, figure, items, level
+from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, items, level
 from idbg_tui.panes.node import facts
 from idbg_tui.state import queries
 from idbg_tui.widgets.charts import Series, log_chart
@@ -190,7 +191,7 @@ async def test_figures_places_and_values_are_whole_at_every_size(tmp_path: Path,
         late = next(diff for diff in report().outputs if not diff.passed)
         assert late.worst is not None
         row = next(row for row in rows if row.startswith(' ✘ out["late"]'))
-        assert diff_list.spot(late.worst) in row and figure(late.max_abs) in row
+        assert diff_list.spot(late.worst) in row and column_figure(late.max_abs) in row
 
 
 async def test_no_figure_of_an_output_is_cut_on_a_small_screen(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_the_graph_and_the_node_tell_the_error_of_their_kernel() -> None:
 
     assert state.choose(NodeId(bad.graph, bad.node))
     told = [fact.text for fact in facts.facts(state) if fact.label == "error"]
-    assert any(text.startswith(figure(bad.error)) for text in told)
+    assert any(text.startswith(column_figure(bad.error)) for text in told)
 
 
 FAILURE = Failure(
@@ -395,7 +396,7 @@ def test_a_wide_map_is_made_to_fit() -> None:
     [(None, "-"), (0.0, "0"), (1e-7, "1.0e-07"), (0.12345, "0.123"), (LARGEST, "inf"), (float("nan"), "nan")],
 )
 def test_a_figure_is_short_and_none_is_no_number(value: float | None, text: str) -> None:
-    assert figure(value) == text
+    assert column_figure(value) == text
 
 
 def test_the_growth_bar_has_a_step_for_each_part_of_the_range() -> None:

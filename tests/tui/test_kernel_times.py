@@ -58,7 +58,7 @@ def test_the_longest_comes_first_with_what_bounds_it(state: State) -> None:
     told = " ".join(item.text for item in found if isinstance(item, rows.Told))
     assert "2 kernels of" in told and "14.5 µs of a forward's 40 µs" in told and "2.5 % more" in told
     row = "".join(text for text, _ in kernel_times.row(TIME, TIMES, 120))
-    for figure in ("12.5 µs", "31.0 %", "80 %", "memory-bound"):
+    for figure in ("12.5 µs", "31.0 %", "80.0 %", "memory-bound"):
         assert figure in row
 
 
@@ -75,7 +75,7 @@ def test_the_node_and_the_graph_tell_the_time(state: State) -> None:
     mine = replace(TIME, frame=kernel.frame, part=kernel.part, name=kernel.name, handle=call.handle)
     timed(state, times_of(SMALL, mine))
     assert queries.time_of(state, kernel, call) == mine
-    words = "12.5 µs, 31.0 % of a call; memory-bound: 80 % of a copy's bandwidth"
+    words = "12.5 µs, 31 % of a call; memory-bound: 80 % of a copy's bandwidth"
     assert [fact.text for fact in facts.facts(state) if fact.label == "time"] == [words]
     assert make("kernel", state).caption.startswith(words)
     assert [kernel_times.mark(of) for of in ([], [TIME], [TIME, TIME])] == ["", "12.5µs", "25µs"]

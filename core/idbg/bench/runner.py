@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.bench.process import measured
+from idbg.format.amounts import share
 from idbg.schema.bench import (
     EAGER,
     SECONDS,
@@ -159,11 +160,11 @@ def _caveats(answer: Measured) -> Iterator[str]:
     if not latency.settled:
         yield f"it had not settled after {latency.warmup} calls"
     if latency.noise > NOISY:
-        yield f"noisy: the middle half of the samples is {100 * latency.noise:.0f} % wide"
+        yield f"noisy: the middle half of the samples is {share(latency.noise)} wide"
     if min(latency.samples) * latency.block < STEPS * answer.resolution_ms:
         yield f"below {STEPS} steps of the timer"
     if (others := answer.machine.others) is not None and others > BUSY:
-        yield f"other processes used {100 * others:.0f} % of the processors"
+        yield f"other processes used {share(others)} of the processors"
 
 
 def reason(failed: Failed) -> str:

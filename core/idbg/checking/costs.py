@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idbg.analysis.flops import flops
 from idbg.analysis.partition import Partitions, best_merge, partition
 from idbg.constraints import Findings, Group, NodeSignature, TensorRule
-from idbg.format.amounts import percentage
+from idbg.format.amounts import counted, percentage
 from idbg.schema.graphs import Role, TensorMeta
 
 _CHANGES = 24  # findings that are tried as the best one to allow
@@ -83,7 +83,7 @@ class Better(Struct, frozen=True):
     def words(self) -> str:
         """ "allowing 'dtype is float32' (npu) leaves 1 partition", "without rule npu: nothing falls back"."""
         rule, found = self.change
-        left = f"{self.count:,} partition{'' if self.count == 1 else 's'}" if self.host else "nothing falls back"
+        left = counted(self.count, "partition") if self.host else "nothing falls back"
         return (
             f"allowing '{found}' ({rule}){' leaves' if self.host else ':'} {left}" if found else f"{self.label}: {left}"
         )

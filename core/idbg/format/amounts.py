@@ -1,4 +1,10 @@
-"""How are bytes, counts, times and shares said?"""
+"""How are bytes, counts, times, shares and errors said?"""
+
+import sys
+
+NOT_MEASURED = "not measured"
+NOTHING = "-"
+"""The same where a column has no room for words."""
 
 
 def size(count: int) -> str:
@@ -42,6 +48,32 @@ def percentage(value: float) -> str:
     return f"{value:.2g} %" if abs(value) < 10 else f"{value:,.0f} %"
 
 
+def share(part: float) -> str:
+    """The same of a fraction: "3.1 %" for 0.031."""
+    return percentage(100 * part)
+
+
+def column_share(part: float | None) -> str:
+    """The same for a column, where points stand below one another: "12.0 %"."""
+    return NOTHING if part is None else f"{100 * part:.1f} %"
+
+
+def figure(value: float | None) -> str:
+    """An error to three digits; the largest float stands for those that JSON has no number for: "inf"."""
+    if value is None:
+        return NOT_MEASURED
+    return "inf" if value >= sys.float_info.max else f"{value:.3g}"
+
+
+def column_figure(value: float | None) -> str:
+    """The same in at most 9 cells: "0", "3.1e-07", "0.0123"; "-" where it was not measured."""
+    if value is None:
+        return NOTHING
+    if value == 0 or value != value or 1e-3 <= abs(value) < 1e5:
+        return figure(value)
+    return "inf" if value >= sys.float_info.max else f"{value:.1e}"
+
+
 def duration(milliseconds: float) -> str:
     """Three digits, in the unit that shows them: "12.3 ms", "830 µs", "1.5 s"."""
     if milliseconds >= 1000:
@@ -50,5 +82,5 @@ def duration(milliseconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """How long something took of which nobody compares the digits: "3.2 s"."""
+    """How long something took, for whoever waits: "3.2 s"."""
     return f"{seconds:.1f} s"

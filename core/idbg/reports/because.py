@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from idbg.format.amounts import counted
-from idbg.schema.diff import LARGEST, Criterion, FailedBy, TensorDiff, Term
+from idbg.format.amounts import counted, figure
+from idbg.schema.diff import Criterion, FailedBy, TensorDiff, Term
 
 _OF: dict[FailedBy, str] = {
     "rmse": "RMSE",
@@ -37,11 +37,6 @@ def _one_sided(diff: TensorDiff) -> Iterator[str]:
             yield f"{what} on one side only in {counted(counts.disagree, 'place')}"
 
 
-def measured(value: float) -> str:
-    """A figure of an error, to three digits; what JSON could not say is an infinity again."""
-    return "inf" if value >= LARGEST else f"{value:.3g}"
-
-
 def _others(diff: TensorDiff) -> Iterator[str]:
     """What says otherwise than the verdict and does not decide, by the reason why it does not."""
     idle = [each for each in diff.criteria if each.why_not and each.exceeded == diff.passed]
@@ -56,13 +51,13 @@ def _told(each: Criterion, diff: TensorDiff) -> str:
         return f"{_short(each, diff)}, {_elements(each.allowed)} allowed{_sum(each.terms)}"
     if not each.allowed:
         return f"{_short(each, diff)} where no error is allowed"
-    above = f"is {measured(each.share)} × the" if each.exceeded else "is within the"
-    return f"{_short(each, diff)} {above} {measured(each.allowed)} allowed{_sum(each.terms)}"
+    above = f"is {figure(each.share)} × the" if each.exceeded else "is within the"
+    return f"{_short(each, diff)} {above} {figure(each.allowed)} allowed{_sum(each.terms)}"
 
 
 def _short(each: Criterion, diff: TensorDiff) -> str:
     if each.by not in _BEYOND:
-        return f"{_OF.get(each.by, each.by)} {measured(each.measured)}"
+        return f"{_OF.get(each.by, each.by)} {figure(each.measured)}"
     at = f" (atol {diff.atol:g}, rtol {diff.rtol or 0:g})" if each.by == "tolerance" and diff.atol is not None else ""
     return f"{_elements(each.measured)} of {counted(diff.elements, 'element')} {_BEYOND[each.by]}{at}"
 
@@ -79,5 +74,5 @@ def _sum(terms: tuple[Term, ...]) -> str:
 def _term(term: Term) -> str:
     if term.factor:
         of = "eager's" if term.what == "eager" else "the values'"
-        return f"{measured(term.factor)} × {of} {measured(term.amount / term.factor)}"
-    return f"{measured(term.amount)} {_SAID[term.what]}"
+        return f"{figure(term.factor)} × {of} {figure(term.amount / term.factor)}"
+    return f"{figure(term.amount)} {_SAID[term.what]}"

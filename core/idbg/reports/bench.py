@@ -6,11 +6,10 @@ from itertools import groupby
 
 import msgspec
 
-from idbg.format.amounts import counted, duration, size
+from idbg.format.amounts import NOTHING, counted, duration, elapsed, size
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 
 SCHEMA = "idbg.bench/1"
-NOTHING = "–"
 HEADS = ("backend", "cold", "warm", "median", "p95", "speed-up", "peak", "graphs", "breaks", "violations", "numbers")
 NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empty": "not compiled"}
 
@@ -133,7 +132,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _seconds(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1f} s"
+    return NOTHING if value is None else elapsed(value)
 
 
 def spread(latency: Latency) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from idbg.format.amounts import duration
+from idbg.format.amounts import NOT_MEASURED, duration
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import KernelsTimed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA = "idbg.bench-chart/1"
-NOT_MEASURED = "not measured"
 _MOST = 3.0  # times the largest value
 _NAMED = 4
 _DAY = 86400.0  # seconds: matplotlib counts days

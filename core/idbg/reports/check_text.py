@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.checking.costs import growth
 from idbg.constraints import Group
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, elapsed, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.reports.cost_text import cost_lines
@@ -67,7 +67,7 @@ def _head(check: Check) -> Iterator[str]:
         yield f"✘ {failure.message}"
         yield f"  {failure.hint}"
         return
-    yield f"{_headline(check)}   {run.program.label}   {check.level} graphs   {run.seconds:.1f} s"
+    yield f"{_headline(check)}   {run.program.label}   {check.level} graphs   {elapsed(run.seconds)}"
     frames = len({graph.id.frame for graph in check.graphs})
     nodes = sum(len(graph.nodes) for graph in check.graphs)
     unsized = f" and {counted(check.unsized, 'tensor')} of unknown size" if check.unsized else ""

@@ -11,9 +11,9 @@ from math import isfinite
 import msgspec
 from msgspec.structs import asdict
 
-from idbg.format.amounts import counted
+from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.file_names import near_place
-from idbg.reports.because import because, measured
+from idbg.reports.because import because
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -203,8 +203,8 @@ def _diff(diff: TensorDiff) -> Iterator[str]:
     if diff.baseline:
         base = diff.baseline
         yield (
-            f"      against float64: RMSE {measured(base.rmse)} (the reference's {measured(base.reference_rmse)}), "
-            f"largest error {measured(base.max_abs)} (the reference's {measured(base.reference_max_abs)})"
+            f"      against float64: RMSE {figure(base.rmse)} (the reference's {figure(base.reference_rmse)}), "
+            f"largest error {figure(base.max_abs)} (the reference's {figure(base.reference_max_abs)})"
         )
     if diff.worst:
         index = ", ".join(map(str, diff.worst.index))
@@ -212,7 +212,7 @@ def _diff(diff: TensorDiff) -> Iterator[str]:
     for block in diff.blocks:
         if block.kind in diff.failed_by:
             rows, columns = (f"{first}:{end}" for first, end in (block.rows, block.columns))
-            yield f"      worst {block.kind}: [{rows}, {columns}], RMSE {measured(block.rmse)}"
+            yield f"      worst {block.kind}: [{rows}, {columns}], RMSE {figure(block.rmse)}"
 
 
 def _kind(diff: TensorDiff) -> str:
@@ -221,7 +221,7 @@ def _kind(diff: TensorDiff) -> str:
 
 def _figures(diff: TensorDiff) -> str:
     told = [
-        f"max |d| {measured(diff.max_abs)}" if diff.max_abs is not None else "",
+        f"max |d| {figure(diff.max_abs)}" if diff.max_abs is not None else "",
         f"{counted(diff.mismatches, 'mismatch')}" if diff.mismatches and not diff.passed else "",
     ]
     return "".join(f"   {each}" for each in told if each)
@@ -255,8 +255,8 @@ def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
     what = "node (bisected)" if kernel.bisected else "kernel"
     name = launch_name(kernel, launches)
     yield f"  {SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
-    error = "not measured" if kernel.error is None else measured(kernel.error)
-    given = "not measured" if kernel.input_error is None else measured(kernel.input_error)
+    error = NOT_MEASURED if kernel.error is None else figure(kernel.error)
+    given = NOT_MEASURED if kernel.input_error is None else figure(kernel.input_error)
     computes = "" if kernel.bisected else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
     yield f"      relative error {error}, of its inputs {given}{computes}"
     if kernel.reason and not kernel.bisected:
@@ -310,4 +310,4 @@ def _variance(found: tuple[Variance, ...]) -> Iterator[str]:
         yield f"  the same in all of {counted(found[0].runs, 'run')}"
     for each in unlike:
         elements = counted(each.differing, "element")
-        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {measured(each.max_abs)}"
+        yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {figure(each.max_abs)}"

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from idbg.format.amounts import counted, duration
-from idbg.reports.bench import NOTHING
+from idbg.format.amounts import NOTHING, counted, duration, share
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 
 SCHEMA = "idbg.kernels/1"
@@ -71,7 +70,7 @@ def _cells(kernel: KernelTime) -> tuple[str, ...]:
         _short(kernel.handle or kernel.name),
         f"{kernel.launches:,.4g}",
         duration(kernel.median_us / 1e3),
-        _percent(kernel.share),
+        share(kernel.share),
         _speed(kernel.bytes_per_s, kernel.of_memory),
         _speed(kernel.flops_per_s, kernel.of_compute),
         BOUNDS[kernel.bound],
@@ -86,11 +85,7 @@ def _short(name: str) -> str:
 def _speed(per_s: float | None, of_peak: float | None) -> str:
     if per_s is None:
         return NOTHING
-    return f"{per_s / 1e9:,.3g}" + (f" ({_percent(of_peak)})" if of_peak is not None else "")
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.1f} %" if abs(part) < 0.1 else f"{100 * part:,.0f} %"
+    return f"{per_s / 1e9:,.3g}" + (f" ({share(of_peak)})" if of_peak is not None else "")
 
 
 def _rest(rest: Sequence[KernelTime], times: KernelTimes) -> Iterator[str]:
@@ -106,7 +101,7 @@ def _whole(times: KernelTimes) -> Iterator[str]:
     else:
         yield f"  which is {duration(-times.missed_us / 1e3)} more than a call: timing each of them takes as long"
     sign = "+" if times.perturbation >= 0 else "−"
-    hooked = f"{duration(times.hooked_total_us / 1e3)} ({sign}{_percent(abs(times.perturbation))})"
+    hooked = f"{duration(times.hooked_total_us / 1e3)} ({sign}{share(abs(times.perturbation))})"
     yield f"  a call: {duration(times.total_us / 1e3)}; while its kernels are timed {hooked}"
     if times.untimed:
         yield f"  not launched, and not timed: {', '.join(map(_short, times.untimed))}"
@@ -115,7 +110,7 @@ def _whole(times: KernelTimes) -> Iterator[str]:
 
 
 def _figure(microseconds: float, times: KernelTimes) -> str:
-    return f"{duration(microseconds / 1e3)}, {_percent(microseconds / times.total_us)} of a call"
+    return f"{duration(microseconds / 1e3)}, {share(microseconds / times.total_us)} of a call"
 
 
 def _peaks(peaks: Peaks) -> Iterator[str]:
@@ -124,4 +119,4 @@ def _peaks(peaks: Peaks) -> Iterator[str]:
     told += [f"empty {kind} launch {duration(took / 1e3)}" for kind, took in peaks.launch_us.items()]
     yield f"  peaks: {', '.join(told) or 'not measured'}"
     if peaks.others and peaks.others > TRUSTED:
-        yield f"  ⚠ other processes used {100 * peaks.others:.0f} % of the processors while the peaks were measured"
+        yield f"  ⚠ other processes used {share(peaks.others)} of the processors while the peaks were measured"

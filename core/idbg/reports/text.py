@@ -6,7 +6,7 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 from collections.abc import Iterator
 
 from idbg.checking.check import of_run
-from idbg.format.amounts import counted
+from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
@@ -39,7 +39,7 @@ def _headline(run: Run) -> str:
     sign = VERDICT_SIGNS[run.looks]
     if run.ended is None:
         return f"{sign} {run.program.label}   {where}   {run.phase or 'starting'}"
-    return f"{sign} {verdict_words(run)}   {run.program.label}   {where}   {run.seconds:.1f} s"
+    return f"{sign} {verdict_words(run)}   {run.program.label}   {where}   {elapsed(run.seconds)}"
 
 
 def _devices(run: Run) -> str:

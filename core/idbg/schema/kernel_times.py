@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.format.amounts import share
 from idbg.schema.graphs import Part
 
 Pass = Literal["forward", "training"]
@@ -111,7 +112,7 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """ "memory-bound: 82 % of a copy's bandwidth"."""
-        memory = f"{100 * (self.of_memory or 0):.0f} % of a copy's bandwidth"
+        memory = f"{share(self.of_memory or 0)} of a copy's bandwidth"
         match self.bound:
             case "launch":
                 return f"launch-bound: {self.of_empty:.1f} x an empty launch"
@@ -119,9 +120,9 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
                 beyond = ", from a cache or not all read" if (self.of_memory or 0) > BEYOND else ""
                 return f"memory-bound: {memory}{beyond}"
             case "compute":
-                return f"compute-bound: {100 * (self.of_compute or 0):.0f} % of a matmul's FLOP/s"
+                return f"compute-bound: {share(self.of_compute or 0)} of a matmul's FLOP/s"
             case "unknown" if self.of_memory and self.of_compute:
-                return f"not known: far below both peaks, {memory}, {100 * self.of_compute:.1f} % of a matmul's FLOP/s"
+                return f"not known: far below both peaks, {memory}, {share(self.of_compute)} of a matmul's FLOP/s"
             case "unknown":
                 return f"not known: {memory}, and its arithmetic is not counted" if self.of_memory else "not known"
 

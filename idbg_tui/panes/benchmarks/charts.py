@@ -6,9 +6,10 @@ from itertools import groupby
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
+from idbg.format.amounts import NOT_MEASURED
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.reports import bench_plots
-from idbg.reports.bench_plots import NOT_MEASURED, Axis, Chart, Figure, Unit, said
+from idbg.reports.bench_plots import Axis, Chart, Figure, Unit, said
 from idbg_tui.panes.benchmarks.rows import plain
 from idbg_tui.state import benching
 from idbg_tui.state.state import State

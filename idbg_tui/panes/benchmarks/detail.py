@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from idbg.format.amounts import counted, duration, size
-from idbg.reports.bench_plots import NOT_MEASURED, said
+from idbg.format.amounts import NOT_MEASURED, counted, duration, share, size
+from idbg.reports.bench_plots import said
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import charts, rows
 from idbg_tui.panes.benchmarks.rows import BAD, DOUBT
@@ -105,6 +105,6 @@ def _machine(row: Row) -> Iterator[tuple[str, str]]:
     yield "machine", ", ".join(part for part in (machine.host, machine.device or row.device) if part)
     yield "threads", f"{machine.threads} of {machine.processors} processors"
     busy = machine.others
-    yield "others", NOT_MEASURED if busy is None else f"other processes used {100 * busy:.0f} % of the processors"
+    yield "others", NOT_MEASURED if busy is None else f"other processes used {share(busy)} of the processors"
     yield "versions", f"torch {machine.torch}, Python {machine.python}, idbg {machine.idbg}"
     yield "commit", machine.commit or "none: the program is in no git checkout"

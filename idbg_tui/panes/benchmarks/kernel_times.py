@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from idbg.format.amounts import counted, duration
+from idbg.format.amounts import column_share, counted, duration, share
 from idbg.format.glyphs import MARKS
 from idbg.reports.kernels import BOUNDS
 from idbg.schema.events import KernelsTimed
@@ -50,7 +50,7 @@ def said(timed: KernelsTimed) -> Iterator[tuple[str, str]]:
 
 
 def _part(times: KernelTimes) -> str:
-    return f"{100 * max(times.perturbation, 0):.1f} % more"
+    return f"{share(max(times.perturbation, 0))} more"
 
 
 def heads(times: KernelTimes, width: int) -> lines.StyledRow:
@@ -86,16 +86,12 @@ def _columns(times: KernelTimes, width: int) -> tuple[int, list[tuple[str, int]]
 def _figures(one: KernelTime) -> dict[str, str]:
     return {
         "median": _us(one.median_us),
-        "share": f"{100 * one.share:.1f} %",
+        "share": column_share(one.share),
         "launches": f"{one.launches:,.4g}",
-        "of copy": _percent(one.of_memory),
-        "of matmul": _percent(one.of_compute),
+        "of copy": column_share(one.of_memory),
+        "of matmul": column_share(one.of_compute),
         "bound": BOUNDS[one.bound],
     }
-
-
-def _percent(part: float | None) -> str:
-    return "-" if part is None else f"{100 * part:.0f} %"
 
 
 def _us(microseconds: float) -> str:
@@ -110,4 +106,4 @@ def mark(times: list[KernelTime]) -> str:
 
 def words(one: KernelTime) -> str:
     """Beside the node and the source: "12.3 µs, 31 % of a call; memory-bound: 82 % of a copy's bandwidth"."""
-    return f"{_us(one.median_us)}, {100 * one.share:.1f} % of a call; {one.words}"
+    return f"{_us(one.median_us)}, {share(one.share)} of a call; {one.words}"

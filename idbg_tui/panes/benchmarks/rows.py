@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from idbg.format.amounts import counted, duration, size
+from idbg.format.amounts import NOTHING, counted, duration, size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.bench import passed
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
@@ -18,12 +18,11 @@ from idbg_tui.widgets import lines
 from idbg_tui.widgets.lines import clip, fit
 
 OK, DOUBT, BAD = "clean", "fallback", "reject"
-NOTHING = "-"
 _NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empty": "not compiled"}
 _NAME = 32  # cells of a backend's name at most
 _LEAST_NAME = 8
 _LEAST_P = 1e-12  # below that the normal approximation says nothing
-_PLAIN = str.maketrans({"µ": "u", "±": "~", "–": "-", "→": ">"})
+_PLAIN = str.maketrans({"µ": "u", "±": "~", "→": ">"})
 
 
 @dataclass(frozen=True)

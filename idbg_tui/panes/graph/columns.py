@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from idbg.analysis.ops import is_overload, short_name
 from idbg.analysis.partition import HOST
+from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
@@ -246,7 +247,7 @@ def heading_row(
     kind = f"same as {heading.twin}" if heading.twin else heading.kind
     kind = cut(kind, max(0, room - len(title) - 2), dots)
     count = heading.last - heading.first
-    nodes = f"{count:,} node" + ("" if count == 1 else "s")
+    nodes = counted(count, "node")
     worst = next(iter(broken), None)
     verdict = f"{SEVERITY_SIGNS[worst]} {sum(broken.values()):,}" if worst else ""
     return [

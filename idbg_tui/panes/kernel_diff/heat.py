@@ -5,9 +5,9 @@ from math import ceil, log10
 
 from msgspec.structs import replace
 
+from idbg.format.amounts import figure
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.schema.diff import LARGEST, ErrorMap
-from idbg_tui.panes.kernel_diff.rows import figure
 from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
 

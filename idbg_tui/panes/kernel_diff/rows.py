@@ -7,10 +7,10 @@ from math import inf, log10
 from typing import Literal
 
 from idbg.format import file_names
-from idbg.format.amounts import counted
+from idbg.format.amounts import column_figure, counted, elapsed, figure
 from idbg.format.glyphs import LEVELS, MARKS, VERDICT_SIGNS
 from idbg.reports.because import decider
-from idbg.schema.diff import LARGEST, DiffReport, KernelError, Outcome, TensorDiff, Worst, launch_name
+from idbg.schema.diff import DiffReport, KernelError, Outcome, TensorDiff, Worst, launch_name
 from idbg.schema.programs import Failure, Verdict
 from idbg_tui.panes.graph.columns import cut_shape
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
@@ -133,7 +133,7 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
         "empty": f"nothing was compiled: {report.test} is {report.reference} as it is",
         "waiting": f"{report.test} and {report.reference}: {_waiting(report)}",
     }[report.verdict]
-    took = [f"{side.name} {side.seconds:.1f} s" for side in report.sides if side.seconds is not None]
+    took = [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)
     failed = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure is not None]
     if report.failure is not None and not failed and report.verdict != "waiting":
@@ -180,7 +180,7 @@ def kernels_said(report: DiffReport) -> str:
     if is_bisected(report):
         return f"the first bad node (bisected): {bad.name if bad else 'none'}"
     seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
-    launches = "1 kernel launch" if every == 1 else f"{every:,} kernel launches"
+    launches = counted(every, "kernel launch")
     if bad is not None:
         return f"{launches}, {seen:,} observed; the first bad one is {launch_name(bad, report.kernels)}"
     if not seen:
@@ -190,17 +190,6 @@ def kernels_said(report: DiffReport) -> str:
     if seen == every:
         return f"{launches}, {seen:,} observed; none is worse than its inputs"
     return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
-
-
-def figure(value: float | None) -> str:
-    """A measured figure in at most 9 cells: "0", "3.1e-07", "inf"; MARKS' gap where it was not measured."""
-    if value is None:
-        return "-"
-    if value >= LARGEST:
-        return "inf"
-    if value == 0 or value != value:
-        return f"{value:g}"
-    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.1e}"
 
 
 def tensor_columns(found: Sequence[Item], width: int) -> DiffColumns:
@@ -242,7 +231,7 @@ def tensor_row(diff: TensorDiff, columns: DiffColumns) -> StyledRow:
     sign, style = VERDICT_SIGNS[LOOKS[stands]], STYLES[stands]
     meta = diff.test or diff.reference
     rmse = None if one_sided(diff) and not diff.rmse else diff.rmse
-    figures = [figure(value) for value in (diff.max_abs, rmse, _against(diff))]
+    figures = [column_figure(value) for value in (diff.max_abs, rmse, _against(diff))]
     start: StyledRow = [
         (f" {sign} ", style),
         (columns.named(diff.name) + " ", "strong" if diff.failed else ""),
@@ -313,7 +302,7 @@ def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool) -> StyledR
         (fit(cut(_nodes(one), columns.middle), columns.middle), "dim"),
     ]
     if one.observed:
-        figures = [figure(value) for value in (one.error, one.input_error, one.eager_error)]
+        figures = [column_figure(value) for value in (one.error, one.input_error, one.eager_error)]
         start += [(columns.figured(figures), style), (f" {level(one.error)} ", style)]
         said = "  ".join(filter(None, (_place(one), one.reason)))
     else:

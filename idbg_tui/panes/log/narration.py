@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from idbg.format import file_names
+from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
@@ -53,7 +54,7 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             yield Told(f"session {event.folder}", "dim")
         case events.WorkerStarted():
             versions = ", ".join((f"torch {event.torch}", f"Python {event.python}", *event.devices))
-            yield Told(f"worker ready in {event.seconds:.1f} s: {versions}", "dim")
+            yield Told(f"worker ready in {elapsed(event.seconds)}: {versions}", "dim")
         case events.WorkerDied():
             yield Told(f"{SEVERITY_SIGNS['reject']} the worker died: {event.cause}", "reject")
             yield Told("  r starts another and runs again", "")
@@ -107,10 +108,10 @@ def _progress(event: SessionEvent) -> Iterator[Told]:
         case events.FrameStarted(frame=frame):
             yield Told(f"frame {frame.id}  {frame.function}{_at(frame.file, frame.line)}", "", frame.file, frame.line)
         case events.GraphCaptured(graph=graph):
-            yield Told(f"graph {graph.id}: {_count(len(graph.nodes), 'node')}", "dim")
+            yield Told(f"graph {graph.id}: {counted(len(graph.nodes), 'node')}", "dim")
         case events.CodeCaptured(code=code):
             part = f" ({code.part})" if code.part else ""
-            yield Told(f"code {code.frame}{part}: {_count(len(code.kernels), 'kernel')}", "dim")
+            yield Told(f"code {code.frame}{part}: {counted(len(code.kernels), 'kernel')}", "dim")
 
 
 _STYLES: dict[Verdict, str] = {
@@ -126,7 +127,7 @@ _STYLES: dict[Verdict, str] = {
 def _run_ended(event: events.RunEnded, run: Run | None) -> Iterator[Told]:
     word = run.looks if run else event.verdict
     words = verdict_words(run) if run else word
-    yield Told(f"{VERDICT_SIGNS[word]} run {event.run}: {words} after {event.seconds:.1f} s", _STYLES[word])
+    yield Told(f"{VERDICT_SIGNS[word]} run {event.run}: {words} after {elapsed(event.seconds)}", _STYLES[word])
     if event.failure is not None:
         yield from failure(event.failure)
 
@@ -170,7 +171,7 @@ def _repro_ended(event: events.ReproEnded) -> Iterator[Told]:
         None: ("", MARKS["separator"], "was not run"),
     }
     style, sign, words = verdicts[event.reproduced]
-    status = "" if event.status is None else f" (exit status {event.status}, {event.seconds:.1f} s)"
+    status = "" if event.status is None else f" (exit status {event.status}, {elapsed(event.seconds)})"
     yield Told(f"{sign} {event.path} {words}{status}", style)
     yield from _block(event.output, "dim")
 
@@ -194,13 +195,13 @@ def step(event: events.BenchStepStarted) -> str:
 def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowMeasured | events.KernelsTimed) -> Told:
     match event:
         case events.BenchStarted(cases=count):
-            return Told(f"{MARKS['rule']} measuring {count} {'row' if count == 1 else 'rows'}", "strong")
+            return Told(f"{MARKS['rule']} measuring {counted(count, 'row')}", "strong")
         case events.BenchTaskStarted():
             return Told(f"measuring {event.backend}: {event.task}", "dim")
         case events.RowMeasured(row=row):
             if row.status == "failed":
                 return Told(f"{SEVERITY_SIGNS['reject']} {row.backend} failed: {clean(row.reason)}", "reject")
-            took = f"{row.latency_ms.median:.3g} ms" if row.latency_ms else "not measured"
+            took = duration(row.latency_ms.median) if row.latency_ms else NOT_MEASURED
             return Told(f"{VERDICT_SIGNS['clean']} {row.backend}: {took}")
         case events.KernelsTimed(times=None, failure=failure):
             return Told(
@@ -208,7 +209,7 @@ def _measured(event: events.BenchStarted | events.BenchTaskStarted | events.RowM
             )
         case events.KernelsTimed(times=times):
             assert times is not None
-            return Told(f"{VERDICT_SIGNS['clean']} {len(times.kernels)} kernels of {event.backend} timed")
+            return Told(f"{VERDICT_SIGNS['clean']} {counted(len(times.kernels), 'kernel')} of {event.backend} timed")
 
 
 def _block(text: str, style: str = "") -> Iterator[Told]:
@@ -219,7 +220,3 @@ def _block(text: str, style: str = "") -> Iterator[Told]:
 
 def _at(file: str, line: int) -> str:
     return f"  {file_names.place(file, line)}" if file else ""
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -6,6 +6,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg_tui.messages import CopyAsked, EditorAsked, LineChosen
 from idbg_tui.panes.log.narration import Told
@@ -161,13 +162,9 @@ class _Rows(FindableLines):
     def action_copy(self) -> None:
         if self.text.lines:
             block = self.text.block(self._line)
-            self.post_message(CopyAsked("\n".join(block), _lines(len(block))))
+            self.post_message(CopyAsked("\n".join(block), counted(len(block), "line")))
 
     def action_copy_all(self) -> None:
         texts = [line.told.text for line in self.text.lines]
         if texts:
-            self.post_message(CopyAsked("\n".join(texts), _lines(len(texts))))
-
-
-def _lines(count: int) -> str:
-    return f"{count} line{'' if count == 1 else 's'}"
+            self.post_message(CopyAsked("\n".join(texts), counted(len(texts), "line")))

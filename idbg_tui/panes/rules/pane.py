@@ -12,6 +12,7 @@ from idbg.accelerators import registry
 from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.checking.relax import relaxations
 from idbg.constraints import kinds
+from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.violations import SEVERITIES
@@ -173,7 +174,7 @@ class RulesPane(RuleText, FindingPane):
             f" (+{total.came} -{total.went})" if total.came or total.went else " (no change)" if self.edited else ""
         )
         where = f" in {stages.names_of(queries.level(self._state))}" if self._state and not total.found else ""
-        words = f"{total.found} violation{'' if total.found == 1 else 's'}{changed}{where}"
+        words = f"{counted(total.found, 'violation')}{changed}{where}"
         return f"edited: {words}" if self.edited else words
 
     def text_changed(self) -> None:

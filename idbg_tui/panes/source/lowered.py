@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, share, size
 from idbg.schema.code import Kernel, Lowered, Resources
 from idbg_tui.panes.source.sheets import Sheet, kernel_key
 from idbg_tui.state.state import State
@@ -34,4 +34,4 @@ def _said(resources: Resources | None) -> Iterator[str]:
     if resources.warps is not None:
         yield counted(resources.warps, "warp")
     if resources.occupancy is not None:
-        yield f"occupancy {100 * resources.occupancy:.0f} %"
+        yield f"occupancy {share(resources.occupancy)}"

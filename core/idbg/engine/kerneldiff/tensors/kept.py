@@ -15,6 +15,7 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.tensors.pair import dense
 from idbg.engine.kerneldiff.tensors.wrapped import no_memory, parts
+from idbg.format.amounts import size
 from idbg.schema.errors import OutputError
 
 MOST_BYTES = 2 << 30  # of one run's outputs; more are not kept
@@ -48,9 +49,9 @@ def keep(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, 
     """Write them for later sessions; what is to be said where that was not done, else ""."""
     if not tensors:
         return ""
-    size = sum(tensor.nbytes for tensor in tensors.values())
-    if size > MOST_BYTES:
-        return f"the outputs ({size / 2**30:.1f} GiB) are not kept: later sessions cannot be compared with this one"
+    nbytes = sum(tensor.nbytes for tensor in tensors.values())
+    if nbytes > MOST_BYTES:
+        return f"the outputs ({size(nbytes)}) are not kept: later sessions cannot be compared with this one"
     path = folder / f"outputs-{run}.safetensors"
     try:
         whole = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}

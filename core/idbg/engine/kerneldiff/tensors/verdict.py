@@ -39,6 +39,7 @@ from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.tensors import figures as at
 from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Vector
+from idbg.format.amounts import share
 from idbg.schema.diff import Baseline, Block, Criterion, FailedBy, Term
 
 MAXIMUM_FACTOR = 4.0
@@ -149,7 +150,7 @@ def judge(figures: Figures, allowance: Allowance, count: int, left_out: Vector |
 def _far(test: float, eager: float, magnitude: float) -> str:
     if min(test, eager) <= FAR * magnitude or 0 < magnitude < CANCELLED * eager:
         return ""
-    apart = f"{100 * eager / magnitude:.0f} % from float64" if magnitude else "not 0, as float64 is"
+    apart = f"{share(eager / magnitude)} from float64" if magnitude else "not 0, as float64 is"
     return f"eager itself is {apart}: judged by tolerance"
 
 
