@@ -10,11 +10,11 @@ from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import RulesEdited, RulesRefused, SessionEvent
 from idbg_tui.messages import Flash, RulesChanged
+from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.panes.rules.pane import RulesPane
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.prompt import Prompt
-from idbg_tui.widgets.toml_editor import TomlEditor
 from tests.harness.pane_host import RULES, Host, make_state, write_model
 
 SIZE = (60, 20)

@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from idbg.accelerators import registry
+from idbg.accelerators import edit, registry
 from idbg.accelerators.parse import parse
-from idbg.checking.relax import relaxations
+from idbg.accelerators.toml_text import difference
+from idbg.accelerators.values import spelled, stepped
+from idbg.checking.relax import relaxations, relaxed_text
 from idbg.constraints import Constraint, Findings, kinds
 from idbg.schema.errors import AcceleratorError, OutputError
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
-from idbg_tui.panes.rules.files import home_of, home_of_target, named, write_whole
+from idbg_tui.panes.rules.files import home_of, home_of_target, write_whole
 from idbg_tui.panes.rules.form import Count, Form, FormRow
-from idbg_tui.panes.rules.steps import difference, stepped, without_key, without_rule
 from idbg_tui.state import queries
 from idbg_tui.state.rule_checks import RuleChecks
 from tests.harness.pane_host import RULES
@@ -124,7 +125,7 @@ def test_a_rule_that_is_taken_out_leaves_all_the_others(name: str) -> None:
     text = PRESETS[name]
     written = [table.get("name", table["kind"]) for table in tomllib.loads(text)["rules"]]
     for number in range(len(written)):
-        left = tomllib.loads(without_rule(text, number))
+        left = tomllib.loads(edit.remove_rule(text, number))
         assert left.get("rules", []) == [table for at, table in enumerate(tomllib.loads(text)["rules"]) if at != number]
         assert left.get("numerics") == tomllib.loads(text).get("numerics")
 
@@ -261,7 +262,7 @@ def test_a_step_on_a_rule_is_one_of_its_first_value() -> None:
 
 @pytest.mark.parametrize("kind", kinds())
 def test_a_rule_of_every_kind_can_be_added_and_taken_out_again(kind: str) -> None:
-    text = rule_form.added(PRESETS["mock"], kind)
+    text = edit.add_new(PRESETS["mock"], kind)
     assert text.startswith(PRESETS["mock"].rstrip())
     number = len(tomllib.loads(text)["rules"]) - 1
     assert parse(text).rules[number].kind == kind
@@ -270,22 +271,22 @@ def test_a_rule_of_every_kind_can_be_added_and_taken_out_again(kind: str) -> Non
 
 
 def test_a_kind_of_another_package_begins_with_the_least_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_form, "_STARTS", {})
-    assert parse(rule_form.added("", "rank")).rules[0].max == 1  # type: ignore[attr-defined]
+    monkeypatch.setattr(edit, "_STARTS", {})
+    assert parse(edit.add_new("", "rank")).rules[0].max == 1  # type: ignore[attr-defined]
     with pytest.raises(AcceleratorError, match="max_height or max_area"):
-        rule_form.added("", "window")
+        edit.add_new("", "window")
 
 
 def test_a_rule_goes_with_the_comment_above_it_and_the_files_own_comment_stays() -> None:
     text = "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# why\n[[rules]]\nkind = 'same_dtype'\n\n# [numerics]\n"
-    assert without_rule(text, 1) == "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# [numerics]\n"
-    assert without_rule(text, 0).startswith("# of the file\n# why\n[[rules]]")
+    assert edit.remove_rule(text, 1) == "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# [numerics]\n"
+    assert edit.remove_rule(text, 0).startswith("# of the file\n# why\n[[rules]]")
 
 
 def test_a_key_goes_with_all_its_lines() -> None:
     text = '[[rules]]\nkind = "dtype"\nallowed = [\n  "i8", # a\n  "u8",\n]  # b\nseverity = "pad"\n'
-    assert without_key(text, 0, "allowed") == '[[rules]]\nkind = "dtype"\nseverity = "pad"\n'
-    assert without_key(text, 0, "roles") == text
+    assert edit.remove_key(text, 0, "allowed") == '[[rules]]\nkind = "dtype"\nseverity = "pad"\n'
+    assert edit.remove_key(text, 0, "roles") == text
 
 
 def test_rules_on_one_line_are_refused_with_what_to_do() -> None:
@@ -322,7 +323,7 @@ def test_what_it_would_take_is_enough_when_it_is_done(recording: str, name: str)
     state = state_of(recording)
     text = PRESETS[name]
     found = relaxations(findings(queries.level(state), parse(text).rules), ("reject", "fallback", "pad"))
-    new = rule_form.relaxed(text, found)
+    new = relaxed_text(text, found)
     left = relaxations(findings(queries.level(state), parse(new).rules), ("reject", "fallback", "pad"))
     assert [one.rule.name for one in left] == []
     assert comments(new) == comments(text)
@@ -339,9 +340,9 @@ def findings(graphs: list[Graph], rules: tuple[Constraint, ...]) -> list[Finding
 
 
 def test_the_name_in_the_file_is_changed_where_it_stands_and_put_first_where_it_is_not() -> None:
-    assert named('# a\nname = "old"  # b\n', "new") == '# a\nname = "new"  # b\n'
-    assert named("[[rules]]\n", 'a "b"') == 'name = "a \\"b\\""\n[[rules]]\n'
-    assert named("name = 'same'\n", "same") == "name = 'same'\n"
+    assert edit.rename('# a\nname = "old"  # b\n', "new") == '# a\nname = "new"  # b\n'
+    assert edit.rename("[[rules]]\n", 'a "b"') == 'name = "a \\"b\\""\n[[rules]]\n'
+    assert edit.rename("name = 'same'\n", "same") == "name = 'same'\n"
 
 
 def test_a_file_is_written_whole_with_its_permissions_and_through_a_link(tmp_path: Path) -> None:
@@ -392,7 +393,7 @@ def test_rules_that_were_edited_before_we_looked_come_from_the_targets_accelerat
 def test_a_list_of_names_is_typed_with_commas_between(typed: str, expected: tuple[str, ...]) -> None:
     text = '[[rules]]\nkind = "unsupported_ops"\ndeny = ["mm", "add", "relu"]  # a\n'
     form, row = row_of(text, 0, "deny")
-    assert rule_form.spelled(row) == "mm, add, relu"
+    assert spelled(row.rule, row.key) == "mm, add, relu"
     assert rule_form.given(form, row, "mm, add, relu") is None
     new = rule_form.given(form, row, typed)
     assert new is not None and parse(new).rules[0].deny == expected  # type: ignore[attr-defined]

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from idbg.accelerators.line_edits import step, toggle
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import PRESETS
+from idbg.accelerators.toml_text import TextEdit
 from idbg.schema.events import RulesEdited, RulesRefused
 from idbg_tui.messages import EditorAsked, Flash
-from idbg_tui.panes.rules.steps import TextEdit, step, toggle
+from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.state import queries
-from idbg_tui.widgets.toml_editor import TomlEditor
 from tests.harness.pane_host import RULES
 from tests.harness.rule_bench import Bench
 

@@ -1,7 +1,8 @@
-"""How is one rule of an accelerator's text changed, so that all else in it stays as it is, comments too?
+"""How are the rules of an accelerator's text changed, so that all else in it stays as it is, comments too?
 
-Rules are named by their number: 0 is the first `[[rules]]` table. The text must be valid TOML. Every edit is read back:
-where it would say anything but what was asked for, AcceleratorError is raised.
+Rules are named by their number: 0 is the first `[[rules]]` table. The text must be valid TOML. Every edit of a key is
+read back: where it would say anything but what was asked for, AcceleratorError is raised. The form, the editor, the
+commands, the environment's variables and the repros all edit by these.
 """
 
 import tomllib
@@ -10,11 +11,31 @@ from collections.abc import Callable
 import msgspec
 
 from idbg.accelerators import toml_text
+from idbg.accelerators.parse import parse
+from idbg.accelerators.toml_lists import with_items
 from idbg.accelerators.toml_text import TomlPlace
-from idbg.constraints import Constraint
+from idbg.constraints import Constraint, kinds
 from idbg.schema.errors import AcceleratorError
+from idbg.schema.graphs import DTYPES
 
 _Edit = Callable[[str, TomlPlace, object], str]
+
+# what a new rule of a kind begins with: it accepts nearly everything, and + and - go from there
+_STARTS: dict[str, dict[str, object]] = {
+    "alignment": {"multiple": 1},
+    "constant_operand": {"position": 1, "ops": ["convolution"]},
+    "dtype": {"allowed": [*DTYPES]},
+    "layout": {"formats": ["contiguous"]},
+    "leading_dims": {"free": 8},
+    "matmul_tile": {"k": 1024},
+    "max_dim": {"max": 65536},
+    "memory": {"max_bytes": 1 << 34},
+    "peak_memory": {"max_bytes": 1 << 34},
+    "rank": {"max": 8},
+    "unsupported_ops": {"deny": []},
+    "weights_memory": {"max_bytes": 1 << 34},
+    "window": {"max_height": 64},
+}
 
 
 def count(text: str) -> int:
@@ -54,6 +75,23 @@ def add_rule(text: str, kind: str, key: str, value: object) -> str:
     return edited
 
 
+def add_new(text: str, kind: str) -> str:
+    """The text with a rule of a kind more, which begins with values that refuse as little as can be.
+
+    Raises AcceleratorError for a kind of another package whose first values are not known.
+    """
+    start = _STARTS.get(kind) or {
+        field.name: _first(field) for field in msgspec.structs.fields(kinds()[kind]) if field.required
+    }
+    default = next(field.default for field in msgspec.structs.fields(kinds()[kind]) if field.name == "severity")
+    pairs = [*start.items()] or [("severity", default)]
+    number = count(text)
+    text = add_rule(text, kind, *pairs[0])
+    for key, value in reversed(pairs[1:]):
+        text = set_key(text, number, key, value)
+    return checked(text)
+
+
 def set_first(text: str, kind: str, key: str, value: object) -> str:
     """The text with one key of the first rule of this kind set; all else, comments too, stays as it is.
 
@@ -73,6 +111,70 @@ def apply(text: str, number: int, before: Constraint, after: Constraint) -> str:
         value = getattr(after, field.name)
         if value != getattr(before, field.name) and value is not None:
             text = set_key(text, number, field.name, value)
+    return text
+
+
+def write(text: str, number: int, rule: Constraint, key: str, value: object) -> str | None:
+    """The text with one key of a rule set, or taken out with None; None where nothing changes. A rule that is there
+    without being written (`unknown`) is written. Raises AcceleratorError if the text is not valid then."""
+    if number >= count(text):
+        if value is None:
+            return None
+        edited = add_rule(text, rule.kind, key, value)
+    elif value is None:
+        edited = remove_key(text, number, key)
+    else:
+        try:
+            edited = set_key(text, number, key, value)
+        except TypeError:
+            raise AcceleratorError(f"{key} cannot be that", hint="give a number, a word, or a list of them") from None
+    return checked(edited) if edited != text else None
+
+
+def remove_rule(text: str, number: int) -> str:
+    """The text without one rule, and without the comment that stands right above it."""
+    rule = _places(text, number)
+    lines = text.split("\n")
+    header = first = rule[0].line - 1
+    while first and lines[first - 1].lstrip().startswith("#"):
+        first -= 1
+    if first == 0:
+        first = header  # what a file begins with is about the file
+    end = text.count("\n", 0, rule[-1].end) + 1
+    if end < len(lines) and not lines[end].strip():
+        end += 1
+    return "\n".join(lines[:first] + lines[end:])
+
+
+def remove_key(text: str, number: int, key: str) -> str:
+    """The text without the lines of one key of a rule; as it is if the rule has no such key."""
+    place = next((place for place in _places(text, number) if place.key == key), None)
+    if place is None:
+        return text
+    lines = text.split("\n")
+    return "\n".join(lines[: place.line - 1] + lines[text.count("\n", 0, place.end) + 1 :])
+
+
+def rule_text(text: str, number: int) -> str:
+    """One rule as it stands in the text."""
+    rule = _places(text, number)
+    start = text.rfind("\n", 0, rule[0].end) + 1
+    return text[start : rule[-1].end]
+
+
+def rename(text: str, name: str) -> str:
+    """The text with another name of the accelerator."""
+    place = next((place for place in toml_text.places(text) if (place.table, place.key) == ("", "name")), None)
+    if place is None:
+        return f"name = {toml_text.spelled(name)}\n{text}"
+    if tomllib.loads(f"v = {text[place.start : place.end]}")["v"] == name:
+        return text
+    return toml_text.replaced(text, place, toml_text.spelled(name))
+
+
+def checked(text: str) -> str:
+    """The text, if it is valid. Raises AcceleratorError otherwise."""
+    parse(text)
     return text
 
 
@@ -120,59 +222,15 @@ def _with_value(text: str, place: TomlPlace, value: object) -> str:
 
 def _with_items(text: str, place: TomlPlace, value: object) -> str:
     """The text with the value in place of the old one; of a list of strings, only what comes and goes is touched."""
-    tokens = toml_text.tokens(text[place.start : place.end])
-    strings = [at for at, token in enumerate(tokens) if token[0] in "\"'"]
-    only_strings = tokens[0] == "[" and "[" not in tokens[1:] and all(token[0] in "\"'#[], \t\n" for token in tokens)
-    if not isinstance(value, list | tuple) or not only_strings or not all(isinstance(item, str) for item in value):
-        return _with_value(text, place, value)
-    more = list(value)
-    gone = []
-    for at in strings:
-        if more and tomllib.loads(f"item = {tokens[at]}")["item"] == more[0]:
-            del more[0]
-        else:
-            gone.append(at)
-    for at in reversed(gone):
-        _cut(tokens, at)
-    if more:
-        _append(tokens, toml_text.spelled(more)[1:-1])
-    return text[: place.start] + "".join(tokens) + text[place.end :]
+    strings = [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else None
+    if strings is not None and len(strings) == len(value):  # type: ignore[arg-type]
+        listed = with_items(text[place.start : place.end], strings)
+        if listed is not None:
+            return text[: place.start] + listed + text[place.end :]
+    return _with_value(text, place, value)
 
 
-def _cut(tokens: list[str], at: int) -> None:
-    """Take an item out of a list, with the comma that is its own, and its line if nothing else stands there."""
-    before, after = _next(tokens, at, -1), _next(tokens, at, 1)
-    start, end = at, at + 1
-    if tokens[after] == ",":
-        end = _next(tokens, after, 1)
-    elif tokens[before] == ",":
-        start = _next(tokens, before, -1) + 1
-    else:  # its comma, if it has one, stands on a line below
-        comma = next((place for place in range(after, len(tokens)) if tokens[place][0] in "\"',"), at)
-        if tokens[comma] == ",":
-            del tokens[comma]
-    before = _next(tokens, start, -1)
-    after = _next(tokens, end - 1, 1)
-    if tokens[before] == tokens[after] == "\n":
-        start, end = before, after
-    del tokens[start:end]
-
-
-def _next(tokens: list[str], at: int, step: int) -> int:
-    """The nearest token before (step -1) or after (1) one that is not blank; the list's brackets end the search."""
-    at += step
-    while not tokens[at].strip(" \t"):
-        at += step
-    return at
-
-
-def _append(tokens: list[str], more: str) -> None:
-    """Add items at the end of a list: on a line of their own if its bracket stands on one."""
-    last = max((at for at, token in enumerate(tokens) if token[0] in "\"'"), default=0)
-    if last and "," not in tokens[last:]:
-        tokens.insert(last + 1, ",")
-    end = len(tokens) - 1
-    while not tokens[end - 1].strip():
-        end -= 1
-    own_line = "\n" in tokens[end:]
-    tokens[end:] = ["\n    ", more, ",\n]"] if own_line else [" " if last else "", more, "]"]
+def _first(field: msgspec.structs.FieldInfo) -> object:
+    """A value to begin with for a key of another package's rule."""
+    of_type: dict[object, object] = {int: 1, float: 1.0, str: "", bool: False}
+    return of_type.get(field.type, [])

@@ -34,6 +34,18 @@ class TomlPlace(NamedTuple):
     end: int
 
 
+class TextEdit(NamedTuple):
+    """Replace the characters `start` to `end` (exclusive) of the text."""
+
+    start: int
+    end: int
+    text: str
+
+    def of(self, text: str) -> str:
+        """The text with the edit made."""
+        return text[: self.start] + self.text + text[self.end :]
+
+
 class SyntaxErrorAt(NamedTuple):
     message: str
     line: int
@@ -101,6 +113,14 @@ def replaced(text: str, place: TomlPlace, value: str) -> str:
     if gap and tail[gap : gap + 1] == "#" and "\n" not in text[place.start : place.end]:
         gap = max(gap + place.end - place.start - len(value), 1)
     return head + " " * gap + tail.lstrip(" ")
+
+
+def difference(before: str, after: str) -> TextEdit:
+    """The smallest single edit that makes one text of the other."""
+    shorter = min(len(before), len(after))
+    start = next((place for place in range(shorter) if before[place] != after[place]), shorter)
+    same = next((back for back in range(shorter - start) if before[-1 - back] != after[-1 - back]), shorter - start)
+    return TextEdit(start, len(before) - same, after[start : len(after) - same])
 
 
 def tokens(spelled: str) -> list[str]:

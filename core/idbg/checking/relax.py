@@ -1,10 +1,12 @@
 """What would it take for these graphs to be accepted?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
+from idbg.accelerators import edit
+from idbg.accelerators.parse import parse
 from idbg.constraints import Constraint, Findings
 from idbg.format.amounts import size
 from idbg.schema.violations import Severity
@@ -32,6 +34,20 @@ def relaxations(findings: Sequence[Findings], severities: Sequence[Severity] = (
         for rule in rules
         if counts[rule.name] and rule.severity in severities
     ]
+
+
+def relaxed_text(text: str, relaxations: Iterable[Relaxation]) -> str:
+    """The accelerator's text with these changes made. Raises AcceleratorError if it is not valid."""
+    for relaxation in relaxations:
+        rules = parse(text).rules
+        number = next((at for at, rule in enumerate(rules) if rule.name == relaxation.rule.name), None)
+        if number is None:
+            continue
+        if relaxation.relaxed is None:
+            text = edit.write(text, number, rules[number], "enabled", False) or text
+        else:
+            text = edit.checked(edit.apply(text, number, relaxation.rule, relaxation.relaxed))
+    return text
 
 
 def _relaxation(rule: Constraint, findings: Sequence[Findings], count: int) -> Relaxation:

@@ -2,13 +2,12 @@
 
 import os
 import tempfile
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg.accelerators import registry, toml_text
+from idbg.accelerators import registry
 from idbg.accelerators.registry import rules_for
 from idbg.schema.errors import IdbgError, OutputError
 from idbg.schema.programs import Target
@@ -57,16 +56,6 @@ def home_of_target(target: Target) -> RulesHome:
     except IdbgError:
         return RulesHome(target.accelerator)
     return home_of(str(path or target.accelerator), text)
-
-
-def named(text: str, name: str) -> str:
-    """The text with another name of the accelerator."""
-    place = next((place for place in toml_text.places(text) if (place.table, place.key) == ("", "name")), None)
-    if place is None:
-        return f"name = {toml_text.spelled(name)}\n{text}"
-    if tomllib.loads(f"v = {text[place.start : place.end]}")["v"] == name:
-        return text
-    return toml_text.replaced(text, place, toml_text.spelled(name))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -8,11 +8,12 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from idbg.accelerators import edit
+from idbg.accelerators.values import has_globs, options, spelled
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules import form as rule_form
-from idbg_tui.panes.rules import steps
 from idbg_tui.panes.rules import words as rule_words
 from idbg_tui.panes.rules.form import Count, Form, FormRow
 from idbg_tui.widgets.finding import FindableLines
@@ -167,7 +168,7 @@ class RuleRows(FindableLines):
         return [(found, row.rule.severity if count.found else "dim"), (_change(count).ljust(changes), "accent")]
 
     def _key(self, row: FormRow, width: int) -> Pieces:
-        listed = bool(rule_form.options(row))
+        listed = bool(options(row.rule, row.key))
         fold = MARKS["open" if (row.rule.name, row.key) in self._opened else "closed"] if listed else " "
         mark = "!" if (row.number, row.key) in self._warned else " "
         start = f"   {fold} "
@@ -222,9 +223,9 @@ class RuleRows(FindableLines):
             return
         if row.choice:
             self.action_switch()
-        elif not row.key or rule_form.options(row):
+        elif not row.key or options(row.rule, row.key):
             self._fold(row, unfold=(row.rule.name, row.key) not in self._opened)
-        elif rule_form.has_globs(row) and len(rule_form.spelled(row)) > _TYPED:
+        elif has_globs(row.rule, row.key) and len(spelled(row.rule, row.key)) > _TYPED:
             self.post_message(self.LineAsked(max(self.form.line(row), 1)))
         elif isinstance(getattr(row.rule, row.key), bool):
             self.action_switch()
@@ -237,7 +238,7 @@ class RuleRows(FindableLines):
         row = self.selected
         if row is None or row.choice:
             return
-        if row.key and not rule_form.options(row):
+        if row.key and not options(row.rule, row.key):
             self.action_step(True)
         elif (row.rule.name, row.key) in self._opened:
             self.action_move(1)
@@ -246,7 +247,7 @@ class RuleRows(FindableLines):
 
     def action_outward(self) -> None:
         row = self.selected
-        if row is not None and row.key and not rule_form.options(row):
+        if row is not None and row.key and not options(row.rule, row.key):
             self.action_step(False)
         else:
             self.action_close()
@@ -277,7 +278,7 @@ class RuleRows(FindableLines):
     def action_copy(self) -> None:
         row = self.selected
         if row is not None and (row.number, "") in self.form.lines:
-            self.post_message(CopyAsked(steps.rule_text(self.form.text, row.number), "the rule"))
+            self.post_message(CopyAsked(edit.rule_text(self.form.text, row.number), "the rule"))
 
 
 def _change(count: Count) -> str:

@@ -8,9 +8,9 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from idbg.accelerators import registry
+from idbg.accelerators import edit, registry, values
 from idbg.accelerators.lint import RuleWarning, warnings
-from idbg.checking.relax import relaxations
+from idbg.checking.relax import relaxations, relaxed_text
 from idbg.constraints import kinds
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
@@ -18,8 +18,8 @@ from idbg.schema.errors import AcceleratorError
 from idbg.schema.violations import SEVERITIES
 from idbg_tui.messages import Flash
 from idbg_tui.panes.rules import form as rule_form
-from idbg_tui.panes.rules import steps
 from idbg_tui.panes.rules import words as rule_words
+from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.panes.rules.form import Count
 from idbg_tui.panes.rules.form_rows import RuleRows
 from idbg_tui.panes.rules.text import RuleText
@@ -31,7 +31,6 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, clip
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
-from idbg_tui.widgets.toml_editor import TomlEditor
 
 RulesView = Literal["form", "text", "relax", "diff"]
 Hints = tuple[tuple[str, str], ...]
@@ -315,10 +314,10 @@ class RulesPane(RuleText, FindingPane):
                 raise AcceleratorError("the rules have changed since", hint="esc, and ask again")
             self.editor.become(rule_form.given(form, row, typed) or form.text)
 
-        known = ", ".join(steps.choices(row.rule.kind, row.key)) if row.key != "dims" else ""
-        listed = "names or globs, with commas between" if rule_form.has_globs(row) else ""
+        known = ", ".join(values.choices(row.rule.kind, row.key)) if row.key != "dims" else ""
+        listed = "names or globs, with commas between" if values.has_globs(row.rule, row.key) else ""
         question = f"{row.rule.name}: {row.key} ({known or listed or 'enter takes it, esc leaves it as it is'})"
-        self.ask(question, rule_form.spelled(row), take)
+        self.ask(question, values.spelled(row.rule, row.key), take)
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
@@ -330,7 +329,7 @@ class RulesPane(RuleText, FindingPane):
 
     def on_relax_rows_wanted(self, event: RelaxRows.Wanted) -> None:
         event.stop()
-        self.attempt(lambda: self.editor.become(rule_form.relaxed(self.editor.text, event.relaxations)))
+        self.attempt(lambda: self.editor.become(relaxed_text(self.editor.text, event.relaxations)))
 
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
         """Not stopped: the footer, which says what the keys do, is the app's."""
@@ -349,8 +348,8 @@ class RulesPane(RuleText, FindingPane):
         self.app.push_screen(Picker("Kind of the new rule", listed, ""), add)
 
     def _add(self, kind: str) -> None:
-        rule_form.checked(self.editor.text)
-        self.editor.become(rule_form.added(self.editor.text, kind))
+        edit.checked(self.editor.text)
+        self.editor.become(edit.add_new(self.editor.text, kind))
         form = rule_form.read(self.editor.text)
         number = max(number for number, key in form.lines if not key)
         self.form.show_text(self.editor.text)

@@ -8,13 +8,14 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import TextArea
 
+from idbg.accelerators import edit
 from idbg.accelerators.parse import parse
 from idbg.schema.errors import BadInput
 from idbg_tui.messages import EditorAsked, Flash, RulesChanged
 from idbg_tui.panes.prompting import AskingPane
-from idbg_tui.panes.rules.files import RulesHome, home_of, home_of_target, named, write_whole
+from idbg_tui.panes.rules.editor import TomlEditor
+from idbg_tui.panes.rules.files import RulesHome, home_of, home_of_target, write_whole
 from idbg_tui.state.state import State
-from idbg_tui.widgets.toml_editor import TomlEditor
 
 _DEBOUNCE = 0.15  # seconds after the last key
 _LOOK = 1.0  # seconds between looks whether the file is still there
@@ -223,7 +224,7 @@ class RuleText(AskingPane):
             self._confirmed = path
             raise BadInput(f"{path} is there already", hint="enter again writes over it")
         self._confirmed = None
-        text = named(self.editor.text, path.stem)
+        text = edit.rename(self.editor.text, path.stem)
         write_whole(path, text)
         self.editor.become(text)
         self._saved(path)

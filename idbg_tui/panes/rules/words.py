@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from idbg.accelerators.values import choices
 from idbg.constraints import Constraint, kinds
 from idbg.format import amounts
 from idbg.format.glyphs import MARKS
-from idbg_tui.panes.rules.steps import choices
 
 _SHARED = ("severity", "ops", "roles", "stages", "name", "source", "version", "fix")
 _SCOPES = ("ops", "roles", "stages")

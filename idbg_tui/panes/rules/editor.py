@@ -10,9 +10,9 @@ from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
+from idbg.accelerators import line_edits
+from idbg.accelerators.toml_text import TextEdit, difference
 from idbg_tui.messages import CopyAsked, Flash
-from idbg_tui.panes.rules import steps
-from idbg_tui.panes.rules.steps import TextEdit
 from idbg_tui.widgets.lexing import Lexing
 
 _READING = {"edit", "walk", "edge", "switch", "take", "external"}
@@ -125,7 +125,7 @@ class TomlEditor(TextArea):
     def become(self, text: str) -> None:
         """Change what is different, as one step of the undo history."""
         if text != self.text:
-            self._apply(steps.difference(self.text, text))
+            self._apply(difference(self.text, text))
 
     def go_to(self, line: int) -> None:
         """Put the cursor on this 1-based line."""
@@ -228,7 +228,7 @@ class TomlEditor(TextArea):
         self._apply(self._step(up))
 
     def action_switch(self) -> None:
-        self._apply(steps.toggle(self.text, self.cursor_location[0] + 1))
+        self._apply(line_edits.toggle(self.text, self.cursor_location[0] + 1))
 
     def action_take(self) -> None:
         self.post_message(self.TakeAsked())
@@ -243,7 +243,7 @@ class TomlEditor(TextArea):
         self.post_message(CopyAsked(self.document.get_line(self.cursor_location[0]), "1 line"))
 
     def _step(self, up: object) -> TextEdit | None:
-        return steps.step(self.text, self.cursor_location[0] + 1, up=bool(up))
+        return line_edits.step(self.text, self.cursor_location[0] + 1, up=bool(up))
 
     def _apply(self, change: TextEdit | None) -> None:
         """Make the change as one step of the undo history, with the cursor where it was."""
