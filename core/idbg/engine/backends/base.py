@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from torch.fx import GraphModule
 
@@ -13,7 +13,7 @@ from idbg.accelerators.model import Accelerator
 from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
 from idbg.engine.capture.run import Compiling, RunCapture, capturing, current
 from idbg.engine.compat import exceptions, fx, lowering, tracing
-from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.repro import violation_repro
 from idbg.schema import events
 from idbg.schema.errors import ConstraintViolation, OutputError
@@ -81,9 +81,9 @@ class Job:
     def through_aot(self, lower: Callable[[Part, GraphModule, Sequence[object]], Compiled]) -> Compiled:
         """What runs the frame, with each of its ATen graphs lowered by `lower`, and with no decompositions."""
         lowerings = [self.lowering(part, partial(lower, part)) for part in PARTS]
-        return cast("Compiled", lowering.aot_autograd(*lowerings)(self.gm, self.inputs))
+        return lowering.aot_autograd(*lowerings)(self.gm, self.inputs)
 
-    def lowering(self, part: Part, lower: Compiled) -> Compiled:
+    def lowering(self, part: Part, lower: Compiler) -> Compiler:
         """`lower`, an ATen compiler, with the graph captured and checked first."""
 
         def compiler(gm: GraphModule, inputs: Sequence[object], **kwargs: object) -> Compiled:
@@ -92,7 +92,7 @@ class Job:
             if self.checks:
                 self._check(graph)
             try:
-                lowered = cast("Compiled", lower(gm, inputs, **kwargs)) if self.lowers else lowering.boxed(gm.forward)
+                lowered = lower(gm, inputs, **kwargs) if self.lowers else lowering.boxed(gm.forward)
             except Exception as error:  # a backward may be compiled long after its frame
                 self.capture.compiles[self.frame.frame].fail(error)
                 raise

@@ -1,7 +1,5 @@
 """The backend `inductor`: TorchInductor as it is, with every graph and kernel captured and no rules checked."""
 
-from typing import cast
-
 from torch.fx import GraphModule
 
 from idbg.engine.backends.base import Job
@@ -25,6 +23,6 @@ def lowered_by_inductor(job: Job) -> Compiled:
         part: Part = (
             "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
         )
-        return cast("Compiled", job.lowering(part, lowering.compile_fx_inner)(gm, inputs, **kwargs))
+        return job.lowering(part, lowering.compile_fx_inner)(gm, inputs, **kwargs)
 
     return lowering.compile_fx(job.gm, job.inputs, inner, job.options)

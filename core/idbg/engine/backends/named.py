@@ -1,12 +1,10 @@
 """Any backend that torch knows by name, with Dynamo's graph handed over and the others read from what torch prints."""
 
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any, cast
 
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import dynamo
-from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.schema.errors import BadInput
 
 
@@ -17,7 +15,7 @@ class NamedBackend:
         self.name = name
 
     @cached_property
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Compiler:
         """Looked up when it is first needed: the program itself may register it. Raises BadInput if nobody has."""
         if self.name not in dynamo.backend_names():
             raise BadInput(
@@ -28,4 +26,4 @@ class NamedBackend:
 
     def compile(self, job: Job) -> Compiled:
         given = {"options": job.options} if job.options and dynamo.takes_options(self.function) else {}
-        return cast("Compiled", self.function(job.gm, job.inputs, **given))
+        return self.function(job.gm, job.inputs, **given)

@@ -23,7 +23,7 @@ before that rounding. The limits of the model:
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -89,8 +89,9 @@ _MOVES = re.compile(
     r"|max_pool[23]d_with_indices|amax|amin|max|min|sort|topk"
 )
 
+_Arguments = tuple[tuple[object, ...], Mapping[str, object]]
 # torch's own declaration is of what a graph holds before it runs, not of tensors
-_map = cast("Callable[[object, Callable[[Any], object]], Any]", map_aggregate)
+_map = cast("Callable[[object, Callable[[object], object]], object]", map_aggregate)
 
 
 def lowered(gm: GraphModule, numerics: Numerics, part: Part) -> Compiled:
@@ -124,7 +125,7 @@ class _Hardware(Interpreter):
         return self._entered(value) if n.op == "get_attr" else value
 
     def _entered(self, value: object) -> object:
-        return self.rounding.value(cast("Tensor", value)) if is_float(value) else value
+        return self.rounding.value(value) if is_float(value) else value
 
     def _unrounded(self, n: Node, args: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments, with those that the op writes to as the caller gave them: its own memory, not a copy."""
@@ -156,7 +157,7 @@ class _Hardware(Interpreter):
         return (self.rounding.operand(left) @ self.rounding.operand(right).mT).clamp_min(0).sqrt()
 
     def _operand(self, value: object) -> object:
-        return self.rounding.operand(cast("Tensor", value)) if is_float(value) else value
+        return self.rounding.operand(value) if is_float(value) else value
 
     def _added_up(
         self, function: Callable[..., object], name: str, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -166,7 +167,7 @@ class _Hardware(Interpreter):
         tensors: list[Tensor] = []
         _map((args, kwargs), lambda leaf: tensors.append(leaf) if is_float(leaf) else None)
         if any(tensor.dtype != wide for tensor in tensors):
-            args, kwargs = _map((args, kwargs), lambda leaf: _in(leaf, wide))
+            args, kwargs = cast("_Arguments", _map((args, kwargs), lambda leaf: _in(leaf, wide)))
             if name in ("_softmax", "_log_softmax"):
                 args = (*args[:2], False)  # half_to_float: torch takes it for float16 only
         narrow = self._accumulator
@@ -189,7 +190,7 @@ class _Hardware(Interpreter):
     def _result(self, value: object, adds_up: bool, kept: bool, traced: object) -> object:
         if not is_float(value):
             return value
-        tensor = cast("Tensor", value)
+        tensor = value
         if adds_up and self._accumulator is not None:
             tensor = narrowed(tensor, self._accumulator)
         tensor = tensor if kept else self.rounding.value(tensor)
@@ -216,7 +217,7 @@ def _wide(accumulate: str) -> torch.dtype:
     return torch.float64 if accumulate in ("float64", "int32") else torch.float32
 
 
-def _in(leaf: Any, dtype: torch.dtype) -> Any:
+def _in(leaf: object, dtype: torch.dtype) -> object:
     if is_float(leaf):
         return leaf.to(dtype)
     return dtype if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
@@ -236,7 +237,7 @@ def _product_added(
     return product if beta == 0 else product + beta * bias
 
 
-def _convolved(accumulator: torch.dtype, x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+def _convolved(accumulator: torch.dtype, x: Tensor, weight: Tensor, bias: Tensor | None, *how: object) -> Tensor:
     *_, transposed, _, groups = how  # stride, padding, dilation, transposed, output_padding, groups
     convolution = torch.ops.aten.convolution.default
     if transposed or groups != 1:

@@ -15,6 +15,7 @@ in the format. Denormals are flushed after rounding: what rounds up to the small
 """
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ _TF32_DROPPED = 13  # of float32's 23 mantissa bits
 _TF32_EPS = 2.0**-10
 
 
-def is_float(value: object) -> bool:
+def is_float(value: object) -> TypeGuard[Tensor]:
     """Whether it is a plain tensor of real floating numbers; only these are rounded.
 
     One of 8 bits or fewer is not: the program itself has brought it into a hardware's format.

@@ -31,11 +31,11 @@ def call_of(workload: Workload, compiled: Model) -> Call:
     leaves = [leaf for leaf in tensors_of(workload) if leaf.is_leaf and leaf.requires_grad]
 
     def step() -> object:
-        found = loss(compiled(*args, **kwargs))
-        found.backward()
+        value = loss(compiled(*args, **kwargs))
+        value.backward()  # type: ignore[no-untyped-call]
         for leaf in leaves:  # or the second step would add to the first's
             leaf.grad = None
-        return found
+        return value
 
     return step
 

@@ -14,7 +14,7 @@ from idbg.engine.bench.launches import Clock, Launches, launches
 from idbg.engine.bench.peaks import peaks
 from idbg.engine.bench.work import Work, WorkProbe
 from idbg.engine.compat import gpu
-from idbg.engine.program.load import Model, Workload
+from idbg.engine.program.load import Loss, Model, Workload
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
 from idbg.schema.bench_steps import COMPILE, KERNELS, PEAKS, WARM_UP, TellStep, untold
@@ -32,7 +32,7 @@ def time_kernels(
     args: tuple[object, ...] = (),
     kwargs: Mapping[str, object] | None = None,
     *,
-    loss: Model | None = None,
+    loss: Loss | None = None,
     grad: bool = False,
     compile: Callable[[Model], Model] | None = None,
     runs: int = RUNS,

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from idbg.engine.compat import tracing
 from idbg.schema.graphs import Frame, GraphBreak
@@ -96,7 +96,7 @@ class _Tap(logging.Handler):
             case "inductor_post_grad_graph":
                 self.listener.graph_printed(frame, name, text)
             case "inductor_provenance_tracking_node_mappings":
-                self.listener.nodes_mapped(frame, _read(text))
+                self.listener.nodes_mapped(frame, cast("Mapping[str, Mapping[str, list[str]]]", _read(text)))
             case "dynamo_graph_break_reason":
                 self.listener.graph_broke(_graph_break(frame, text))
             case "recompile_reasons":
@@ -106,9 +106,9 @@ class _Tap(logging.Handler):
 
     def _phase(self, frame: str, text: str) -> None:
         event = _read(text)
-        phase = PHASES.get(event.get("name", ""))
+        phase = PHASES.get(str(event.get("name")))
         if phase and event.get("ph") in ("B", "E"):
-            self.listener.phase_changed(frame, phase, event["ts"] / 1e6, event["ph"] == "B")
+            self.listener.phase_changed(frame, phase, cast("float", event["ts"]) / 1e6, event["ph"] == "B")
 
 
 @contextmanager
@@ -123,13 +123,13 @@ def listening(listener: TraceListener) -> Iterator[None]:
         logger.removeHandler(tap)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: str) -> dict[str, object]:
     """A JSON payload; {} for an empty one, which a cache entry made without provenance has."""
     try:
-        found = json.loads(text)
+        payload = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return payload if isinstance(payload, dict) else {}
 
 
 def _compile_id(metadata: Mapping[str, object]) -> str:

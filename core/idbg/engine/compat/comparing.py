@@ -4,11 +4,11 @@ Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU).
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import torch
 import torch._dynamo
@@ -16,10 +16,15 @@ import torch._inductor.config
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+if TYPE_CHECKING:
+    from torch._inductor.graph import GraphLowering
+
 from idbg.engine.compat.fx import op_name, written
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.compat.tracing import observed
 from idbg.schema.graphs import Part
+
+_Model = TypeVar("_Model")
 
 
 def dense_kernel(op: object) -> Compiled | None:
@@ -51,6 +56,13 @@ class Buffer:
     origins: tuple[str, ...]
 
 
+class WrapperModule(Protocol):
+    """A module of Inductor's output code, as it is in this process."""
+
+    __file__: str
+    call: Callable[..., object]
+
+
 @dataclass(frozen=True)
 class InductorGraph:
     """`gm` is the post-grad graph, `inputs` its arguments' names in the wrapper, `handles` the nodes of each launch."""
@@ -60,7 +72,7 @@ class InductorGraph:
     inputs: tuple[str, ...]
     buffers: tuple[Buffer, ...]
     handles: Mapping[str, list[str]]
-    module: Any
+    module: WrapperModule
     is_cpp_wrapper: bool
 
 
@@ -72,10 +84,9 @@ def inductor_graphs(told: Callable[[InductorGraph], None]) -> Iterator[None]:
     """
     from torch._inductor import graph as inductor
 
-    lowering: Any = inductor.GraphLowering
-    original = lowering.compile_to_module
+    original = cast("Callable[[GraphLowering], WrapperModule]", inductor.GraphLowering.compile_to_module)
 
-    def compile_to_module(graph: Any) -> Any:
+    def compile_to_module(graph: "GraphLowering") -> WrapperModule:
         module = original(graph)
         told(_inductor_graph(graph, module))
         return module
@@ -90,39 +101,49 @@ def inductor_graphs(told: Callable[[InductorGraph], None]) -> Iterator[None]:
     known = torch._inductor.config.get_config_copy()
     settings = {name: value for name, value in settings.items() if name in known}
     with observed(), torch._inductor.config.patch(settings):
-        lowering.compile_to_module = compile_to_module
+        inductor.GraphLowering.compile_to_module = compile_to_module  # type: ignore[assignment, method-assign]
         try:
             yield
         finally:
-            lowering.compile_to_module = original
+            inductor.GraphLowering.compile_to_module = original  # type: ignore[assignment, method-assign]
 
 
-def _inductor_graph(graph: Any, module: Any) -> InductorGraph:
+def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGraph:
     from torch._inductor import debug
 
     part: Part = "backward" if graph.is_backward else "inference" if graph.is_inference else "forward"
+    removed = graph.removed_buffers | graph.inplaced_to_remove
     return InductorGraph(
         graph.orig_gm,
         part,
         tuple(graph.graph_input_names),
-        tuple(_buffer(buffer, graph.removed_buffers | graph.inplaced_to_remove) for buffer in graph.buffers),
+        tuple(_buffer(buffer, removed) for buffer in cast("Iterable[_InductorBuffer]", graph.buffers)),
         dict(debug._inductor_triton_kernel_to_post_grad_node_info),
         module,
         bool(graph.cpp_wrapper),
     )
 
 
-def _buffer(buffer: Any, removed: AbstractSet[str]) -> Buffer:
+class _InductorBuffer(Protocol):
+    """What we ask of a buffer of Inductor's."""
+
+    def get_name(self) -> str: ...
+    def get_origin_node(self) -> Node | None: ...
+    def get_mutation_names(self) -> Sequence[str]: ...
+    def get_origins(self) -> Iterable[Node]: ...
+
+
+def _buffer(buffer: _InductorBuffer, removed: AbstractSet[str]) -> Buffer:
     """`removed`: buffers that live and die in one kernel. Their memory may have a name in the wrapper all the same."""
     name, node = buffer.get_name(), buffer.get_origin_node()
     held = node.name if node and name not in removed else ""
     return Buffer(name, held, tuple(buffer.get_mutation_names()), tuple(n.name for n in buffer.get_origins()))
 
 
-def uncompiled(model: Any) -> Any:
+def uncompiled(model: _Model) -> _Model:
     """What torch.compile was given to make it; the model itself where it made none."""
     if isinstance(model, torch._dynamo.OptimizedModule):
-        return model._orig_mod
+        return cast("_Model", model._orig_mod)
     if getattr(model, "_torchdynamo_disable", False):  # torch.compiler.disable wraps in the same way
         return model
     return getattr(model, "_torchdynamo_orig_callable", None) or model

@@ -6,21 +6,21 @@ from typing import cast
 import torch
 import torch._dynamo
 
-from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.lowering import Compiler
 
 
-def lookup_backend(name: str) -> Compiled:
+def lookup_backend(name: str) -> Compiler:
     """The backend that torch knows by this name. Raises torch._dynamo.exc.InvalidBackend."""
     from torch._dynamo.backends.registry import lookup_backend as lookup
 
-    return cast("Compiled", lookup(name))
+    return cast("Compiler", lookup(name))
 
 
 def backend_names() -> list[str]:
     return sorted(torch._dynamo.list_backends(None))
 
 
-def takes_options(backend: Compiled) -> bool:
+def takes_options(backend: Compiler) -> bool:
     """Whether what torch.compile(options=...) is given reaches this backend, and is not dropped."""
     from torch._dynamo.backends.common import AotAutograd
 

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any
 
 import torch
 import torch._dynamo.exc
@@ -51,8 +50,8 @@ class TracedCall:
 
     op: str
     target: object
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
+    args: Sequence[object]
+    kwargs: Mapping[str, object]
 
 
 def traced_call(error: BaseException) -> TracedCall | None:
@@ -144,10 +143,10 @@ def module_of_backend(name: str) -> str:
     """The module of the function that torch calls for this backend, or of the compilers that this calls."""
     for entry in entry_points(group="torch_dynamo_backends", name=name):
         return entry.module
-    found: Any = lookup_backend(name)
-    found = getattr(found, "kwargs", {}).get("fw_compiler") or found  # AOTAutograd around the backend's own
-    found = getattr(found, "func", found)  # a partial
-    return str(getattr(found, "__module__", None) or type(found).__module__)
+    compiler: object = lookup_backend(name)
+    compiler = getattr(compiler, "kwargs", {}).get("fw_compiler") or compiler  # AOTAutograd around the backend's own
+    compiler = getattr(compiler, "func", compiler)  # a partial
+    return str(getattr(compiler, "__module__", None) or type(compiler).__module__)
 
 
 def generated_code() -> str:

@@ -1,11 +1,14 @@
 """What do the graphs of torch hold: what does each node call, what came from what, what is a tensor as a record?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch.fx import GraphModule, Node
+
+if TYPE_CHECKING:
+    from torch.fx.traceback import NodeSource
 
 from idbg.schema.graphs import Dim, Sym, TensorMeta, hint_of
 
@@ -79,7 +82,7 @@ def concrete(value: object) -> object:
 def origins(node: Node) -> set[str]:
     """Names of the Dynamo nodes that this ATen node was traced from; empty where torch kept no trail."""
 
-    def roots(sources: list[Any]) -> Iterator[str]:
+    def roots(sources: "Iterable[NodeSource]") -> Iterator[str]:
         for source in sources:
             deeper = list(source.from_node or ())
             if deeper:

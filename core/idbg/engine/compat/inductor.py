@@ -1,7 +1,5 @@
 """Which options has Inductor, and what are their values?"""
 
-from typing import Any
-
 import torch
 import torch._inductor
 import torch._inductor.config
@@ -16,7 +14,7 @@ def option_type(name: str) -> object:
     return torch._inductor.config.get_type(name)  # type: ignore[attr-defined]
 
 
-def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
+def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, object]:
     """The Inductor options that a torch.compile mode stands for."""
     if mode in (None, "default"):
         return {}

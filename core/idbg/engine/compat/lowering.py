@@ -1,32 +1,36 @@
 """How is a graph lowered: through AOTAutograd, through Inductor?"""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 from torch.fx import GraphModule
 
-Compiled = Callable[..., Any]
+Compiled = Callable[..., object]
 """What runs a graph."""
 
+Compiler = Callable[..., Compiled]
+"""What makes it of a graph module and its inputs, as Dynamo and AOTAutograd call a backend."""
 
-def compile_fx(gm: GraphModule, inputs: list[Any], inner: Compiled, options: Mapping[str, object]) -> Compiled:
+
+def compile_fx(gm: GraphModule, inputs: list[object], inner: Compiler, options: Mapping[str, object]) -> Compiled:
     """Inductor's whole pipeline, with `inner` called on each ATen graph in place of `compile_fx_inner`."""
     from torch._inductor.compile_fx import compile_fx as inductor
 
-    return cast("Compiled", inductor(gm, inputs, inner_compile=inner, config_patches=dict(options) or None))
+    return cast("Compiler", inductor)(gm, inputs, inner_compile=inner, config_patches=dict(options) or None)
 
 
-def compile_fx_inner(gm: GraphModule, inputs: list[Any], **kwargs: Any) -> Compiled:
+def compile_fx_inner(gm: GraphModule, inputs: list[object], **kwargs: object) -> Compiled:
+    """Inductor's own compile of one ATen graph; `kwargs` are as it hands them to an `inner`."""
     from torch._inductor.compile_fx import compile_fx_inner as inductor
 
-    return cast("Compiled", inductor(gm, inputs, **kwargs))
+    return cast("Compiler", inductor)(gm, inputs, **kwargs)
 
 
-def aot_autograd(forward: Compiled, backward: Compiled, inference: Compiled) -> Compiled:
+def aot_autograd(forward: Compiler, backward: Compiler, inference: Compiler) -> Compiler:
     """A Dynamo backend that traces to ATen without decompositions and hands each graph to its compiler."""
     from torch._dynamo.backends.common import aot_autograd as aot
 
-    return cast("Compiled", aot(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference))
+    return cast("Compiler", aot(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference))
 
 
 def boxed(function: Compiled) -> Compiled:
@@ -43,13 +47,13 @@ def on_first_call(compiled: Compiled, tell: Callable[[], None]) -> Compiled:
     made = getattr(compiled, "current_callable", None)
     if made is None:
 
-        def told(*arguments: Any) -> Any:
+        def told(*arguments: object) -> object:
             tell()
             return compiled(list(arguments)) if getattr(compiled, "_boxed_call", False) else compiled(*arguments)
 
         return boxed(told)
 
-    def first(arguments: list[Any]) -> Any:
+    def first(arguments: list[object]) -> object:
         compiled.current_callable = made  # type: ignore[attr-defined]
         tell()
         return made(arguments)

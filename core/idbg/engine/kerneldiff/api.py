@@ -12,7 +12,7 @@ from idbg.engine.kerneldiff.comparison import FLOAT64, Backend, Comparison
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.compare import tolerance
 from idbg.engine.kerneldiff.tensors.kept import Kept
-from idbg.engine.program.load import Model, Workload
+from idbg.engine.program.load import Loss, Model, Workload
 from idbg.reports.diff import ReadableReport
 from idbg.schema.diff import DiffReport, Mode
 from idbg.schema.errors import BadInput
@@ -45,7 +45,7 @@ class KernelDiff:
     inputs: object = ()
     kwargs: Mapping[str, Any] | None = None
     _: KW_ONLY
-    loss: Model | None = None
+    loss: Loss | None = None
     backward: bool = False
     grad: bool = False
     reference: Backend | Kept = "eager"

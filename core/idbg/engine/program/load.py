@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
@@ -29,7 +28,8 @@ from idbg.engine.program.training_step import differentiates, failed_to_differen
 from idbg.schema.errors import ProgramError, spelled
 from idbg.schema.programs import Program, Target
 
-Model = Callable[..., Any]
+Model = Callable[..., object]
+Loss = Callable[..., torch.Tensor]  # of what the model gives: one number
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Workload:
 
     model: Model
     args: tuple[object, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    loss: Model | None = None
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    loss: Loss | None = None
     grad: bool = False
 
 
@@ -251,7 +251,7 @@ def _run(workload: Workload, target: Target) -> None:
         try:
             output = _called(compiled, workload)
             if workload.loss is not None:
-                workload.loss(output).backward()
+                workload.loss(output).backward()  # type: ignore[no-untyped-call]
         finally:
             for leaf, gradient in before:
                 leaf.grad = gradient
@@ -272,7 +272,7 @@ def _called(compiled: Model, workload: Workload) -> object:
 
 
 def _before_first(compare: Compare) -> BeforeFirst:
-    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
+    def hold(model: Model, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         workload = Workload(model, args, kwargs, grad=torch.is_grad_enabled())
         compare(workload, getattr(model, "__name__", type(model).__name__))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Literal, Union, cast, get_args, get_origin
 
 from idbg.engine.compat import inductor
 from idbg.schema.errors import BadInput
@@ -30,7 +30,7 @@ def _checked(name: str, value: OptionValue) -> OptionValue:
     return cast("OptionValue", fitted)
 
 
-def _fitted(value: OptionValue, kind: Any) -> object:
+def _fitted(value: OptionValue, kind: object) -> object:
     """The value as one of this kind, `_NO` if it is none; as it is where the kind says nothing of it."""
     if kind in _PLAIN:
         return _PLAIN[kind](value)
@@ -44,7 +44,7 @@ def _fitted(value: OptionValue, kind: Any) -> object:
     if kind is None:
         return None if value is None or str(value).lower() == "none" else _NO
     if (origin or kind) in (list, dict):
-        return value if isinstance(value, origin or kind) else _NO
+        return value if isinstance(value, cast("type", origin or kind)) else _NO
     return value
 
 
@@ -74,10 +74,20 @@ def _text(value: OptionValue) -> object:
 _PLAIN: dict[object, Callable[[OptionValue], object]] = {bool: _boolean, int: _integer, float: _float, str: _text}
 
 
-def _words(kind: Any) -> str:
+_WORDS: dict[object, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a JSON list",
+    dict: "a JSON table",
+}
+
+
+def _words(kind: object) -> str:
     """A kind as a sentence's end: "true or false", "a number", "one of a, b"."""
     if kind in _PLAIN:
-        return {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[kind]
+        return _WORDS[kind]
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return f"one of {', '.join(map(str, inner))}"
@@ -85,4 +95,4 @@ def _words(kind: Any) -> str:
         return " or ".join(_words(each) for each in inner)
     if kind is NoneType:
         return "none"
-    return {list: "a JSON list", dict: "a JSON table"}.get(origin or kind, "what torch._inductor.config says")
+    return _WORDS.get(origin or kind, "what torch._inductor.config says")

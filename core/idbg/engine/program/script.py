@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
-from typing import Any
 
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.schema.errors import spelled
 from idbg.schema.programs import Program
 
 _LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
-_Handler = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
+_Handler = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 
 def run_script(program: Program, capture: RunCapture) -> object:
@@ -106,7 +105,7 @@ def _exit_handlers_run() -> Iterator[None]:
     handlers: list[_Handler] = []
     register, unregister = atexit.register, atexit.unregister
 
-    def register_here(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> Callable[..., object]:
+    def register_here(function: Callable[..., object], /, *args: object, **kwargs: object) -> Callable[..., object]:
         caller = sys._getframe(1).f_code.co_filename
         if any(folder in caller for folder in _LIBRARIES) or caller.startswith("<"):
             return register(function, *args, **kwargs)

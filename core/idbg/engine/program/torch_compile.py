@@ -1,10 +1,10 @@
 """What does torch.compile do in the program that runs here? It compiles for the target."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import torch
 from torch.fx import GraphModule
@@ -40,7 +40,7 @@ class BackendInForce:
 
 _TORCH_COMPILE = torch.compile
 # what is called before the first call of something that the program compiled: (model or function, args, kwargs)
-BeforeFirst = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object]], None]
 
 
 @contextmanager
@@ -53,27 +53,28 @@ def torch_compile_replaced(
     target's own backend.
     """
     original = torch.compile
+    compiled_by = cast("Callable[..., Compiled]", original)
     made: dict[str, BackendInForce] = {}
 
-    def compile_for_target(model: Any = None, *, disable: bool = False, **kwargs: Any) -> Any:
+    def compile_for_target(model: Compiled | None = None, *, disable: bool = False, **kwargs: object) -> object:
         if model is None:
             return lambda function: compile_for_target(function, disable=disable, **kwargs)
         if disable:
-            return original(model, disable=True, **kwargs)
+            return compiled_by(model, disable=True, **kwargs)
         calls.count += 1
         if kwargs.get("fullgraph") and (capture := current()) is not None:
             capture.outcomes.fullgraph = True
-        dynamic = target.dynamic if target.dynamic is not None else kwargs.pop("dynamic", None)
+        dynamic = target.dynamic if target.dynamic is not None else cast("bool | None", kwargs.pop("dynamic", None))
         kwargs.pop("dynamic", None)
-        backend, mode = kwargs.pop("backend", None), kwargs.pop("mode", None)
-        given = dict(kwargs.pop("options", None) or {})
+        backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
+        given = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
         options = _holding(given, mode, backend, dynamic, target) | target.options
         # one object for equal options, or Dynamo compiles again
         chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
-        compiled = original(model, backend=chosen, dynamic=dynamic, **kwargs)
+        compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
         return _announced(compiled, model, before_first) if before_first else compiled
 
-    torch.compile = compile_for_target
+    torch.compile = compile_for_target  # type: ignore[assignment]
     try:
         yield
     finally:
@@ -101,11 +102,11 @@ def _holding(
     return {name: value for name, value in asked.items() if name in known}
 
 
-def _announced(compiled: Any, model: Any, before_first: BeforeFirst) -> Any:
+def _announced(compiled: Compiled, model: Compiled, before_first: BeforeFirst) -> Compiled:
     """`compiled`, whose first call is told before it is made."""
     told = False
 
-    def tell(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def tell(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         nonlocal told
         if not told:
             told = True
@@ -116,7 +117,7 @@ def _announced(compiled: Any, model: Any, before_first: BeforeFirst) -> Any:
         return compiled
 
     @functools.wraps(compiled)
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: object, **kwargs: object) -> object:
         tell(args, kwargs)
         return compiled(*args, **kwargs)
 

@@ -10,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 import torch._inductor.codecache as codecache
 import torch._inductor.cpp_builder as cpp_builder
@@ -27,15 +27,19 @@ from idbg.engine.compat.builds.torn import is_torn
 DRAIN_SECONDS = 1.0  # for what a killed compiler's children still say
 # What g++ says of a precompiled header that was not written to its end
 _BAD_HEADER = (b"precompiled header", b"PCH file", b".gch")
-_Original = Callable[..., Any]
+_Done = subprocess.CompletedProcess[object]
+
+
+_CompileCpp = Callable[[str, Sequence[cpp_builder.CppBuilder]], None]  # the lock's path, what is to be built
+_CheckBuild = Callable[[cpu_vec_isa.VecISA, str], bool]
 
 
 def install() -> None:
     """Compilers of this process write privately from here on."""
-    cast("Any", cpp_builder).subprocess = _Compilers("subprocess")
-    cast("Any", codecache).subprocess = _Compilers("subprocess")
-    cast("Any", codecache)._worker_compile_cpp = _over_whole_files(codecache._worker_compile_cpp)
-    cast("Any", cpu_vec_isa.VecISA).check_build = _checked_whole(cpu_vec_isa.VecISA.check_build)
+    cpp_builder.__dict__["subprocess"] = _Compilers("subprocess")
+    codecache.__dict__["subprocess"] = _Compilers("subprocess")
+    codecache.__dict__["_worker_compile_cpp"] = _over_whole_files(codecache._worker_compile_cpp)
+    cpu_vec_isa.VecISA.check_build = _checked_whole(cpu_vec_isa.VecISA.check_build)  # type: ignore[assignment, method-assign]
 
 
 # ------------------------------------------------------------- a compiler writes
@@ -47,16 +51,16 @@ class _Compilers(ModuleType):
     def __getattr__(self, name: str) -> object:
         return getattr(subprocess, name)
 
-    def run(self, command: Any, **how: Any) -> "subprocess.CompletedProcess[Any]":
+    def run(self, command: str | Sequence[str], **how: object) -> _Done:
         at = _output_at(command)
         if at is None or how.get("shell"):
-            return subprocess.run(command, **how)
+            return cast("Callable[..., _Done]", subprocess.run)(command, **how)
         return _built(list(command), at, how)
 
-    def check_call(self, command: Any, **how: Any) -> int:
+    def check_call(self, command: str | Sequence[str], **how: object) -> int:
         return self.run(command, **how, check=True).returncode
 
-    def check_output(self, command: Any, **how: Any) -> Any:
+    def check_output(self, command: str | Sequence[str], **how: object) -> object:
         return self.run(command, **how, check=True, stdout=subprocess.PIPE).stdout
 
 
@@ -68,7 +72,7 @@ def _output_at(command: object) -> int | None:
     return at if at < len(command) and os.path.isabs(str(command[at])) else None
 
 
-def _built(command: list[str], at: int, how: dict[str, Any]) -> "subprocess.CompletedProcess[Any]":
+def _built(command: list[str], at: int, how: dict[str, object]) -> _Done:
     place = Path(command[at])
     folder = private.new()
     try:
@@ -77,7 +81,8 @@ def _built(command: list[str], at: int, how: dict[str, Any]) -> "subprocess.Comp
         ours = [*command[:at], str(made / place.name), *command[at + 1 :]]
         check = how.pop("check", False)
         # g++ keeps its own half-done files (cc*.s) in TMPDIR, and so does each of its children
-        how["env"] = {**(how.get("env") or os.environ), "TMPDIR": str(folder)}
+        env = cast("Mapping[str, str] | None", how.get("env")) or os.environ
+        how["env"] = {**env, "TMPDIR": str(folder)}
         done = _run(ours, folder, **how)
         if done.returncode and (header := _bad_header(command, done.stdout)):
             header.unlink(missing_ok=True)
@@ -89,11 +94,11 @@ def _built(command: list[str], at: int, how: dict[str, Any]) -> "subprocess.Comp
         shutil.rmtree(folder, ignore_errors=True)
     done.args = command
     if check and done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+        done.check_returncode()
     return done
 
 
-def _run(command: Sequence[str], folder: Path, **how: Any) -> "subprocess.CompletedProcess[Any]":
+def _run(command: Sequence[str], folder: Path, **how: object) -> _Done:
     """`subprocess.run`, but of a compiler that is killed it does not wait for the children.
 
     g++ is a driver: killed, it leaves cc1plus at work for minutes, with the pipe that we read in its hands.
@@ -101,7 +106,7 @@ def _run(command: Sequence[str], folder: Path, **how: Any) -> "subprocess.Comple
     if how.pop("capture_output", False):
         how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     over = threading.Event()
-    with subprocess.Popen(command, **how) as process:
+    with cast("Callable[..., subprocess.Popen[bytes]]", subprocess.Popen)(command, **how) as process:
         threading.Thread(target=_bury, args=(process.pid, folder, over), daemon=True).start()
         try:
             out, err = process.communicate()
@@ -148,10 +153,10 @@ def _bad_header(command: Sequence[str], said: object) -> Path | None:
 # ------------------------------------------------------------- what others left torn
 
 
-def _over_whole_files(original: _Original) -> _Original:
+def _over_whole_files(original: _CompileCpp) -> _CompileCpp:
     """`_worker_compile_cpp`, which builds what is not there; what is torn is not there."""
 
-    def compile_cpp(lock_path: str, cpp_builders: Sequence[Any]) -> None:
+    def compile_cpp(lock_path: str, cpp_builders: Sequence[cpp_builder.CppBuilder]) -> None:
         targets = [Path(builder.get_target_file_path()) for builder in cpp_builders]
         if any(map(is_torn, targets)):
             with FileLock(lock_path, timeout=codecache.LOCK_TIMEOUT):  # whoever writes one holds the lock
@@ -162,10 +167,10 @@ def _over_whole_files(original: _Original) -> _Original:
     return compile_cpp
 
 
-def _checked_whole(original: _Original) -> _Original:
+def _checked_whole(original: _CheckBuild) -> _CheckBuild:
     """`VecISA.check_build`: with a torn library it would find the processor unable, and kernels slow, for ever."""
 
-    def check_build(isa: Any, code: str) -> bool:
+    def check_build(isa: cpu_vec_isa.VecISA, code: str) -> bool:
         extra = cpu_vec_isa._get_isa_dry_compile_fingerprint(isa.build_arch_flags())
         key, source = codecache.write(code, "cpp", extra=extra)
         target = Path(source).with_name(f"{key}.so")
@@ -173,7 +178,7 @@ def _checked_whole(original: _Original) -> _Original:
             lock = os.path.join(codecache.get_lock_dir(), f"{key}.lock")
             with FileLock(lock, timeout=codecache.LOCK_TIMEOUT):
                 _remove_torn(target)
-        return cast("bool", original(isa, code))
+        return original(isa, code)
 
     return check_build
 

@@ -1,7 +1,5 @@
 """How do the processes of torch's pool learn where compilers write?"""
 
-from typing import Any, cast
-
 from torch._inductor.compile_worker import subproc_pool
 from torch._inductor.utils import python_subprocess_env
 
@@ -18,5 +16,5 @@ class Pickler(subproc_pool.SubprocPickler):
 
 def install() -> None:
     """Pools that this process starts from here on have its folder."""
-    cast("Any", subproc_pool).SubprocPickler = Pickler
-    cast("Any", subproc_pool).python_subprocess_env = lambda: {**python_subprocess_env(), **private.environment()}
+    subproc_pool.__dict__["SubprocPickler"] = Pickler
+    subproc_pool.__dict__["python_subprocess_env"] = lambda: {**python_subprocess_env(), **private.environment()}

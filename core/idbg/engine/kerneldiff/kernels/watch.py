@@ -85,7 +85,7 @@ class Watch:
         self.code = output_code(graph)
         self.frame = self.code.frame
         self.nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
-        self.function: FunctionType = getattr(graph.module.call, "__func__", graph.module.call)
+        self.function = cast("FunctionType", getattr(graph.module.call, "__func__", graph.module.call))
         self.original = self.function.__code__
         buffers = {buffer.name: buffer for buffer in graph.buffers}
         self.changes = _changes(graph, self.nodes)
