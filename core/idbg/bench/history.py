@@ -34,7 +34,7 @@ def default_path() -> Path:
     return places.data() / "bench.sqlite"
 
 
-class Suite(msgspec.Struct, frozen=True):
+class KeptSuite(msgspec.Struct, frozen=True):
     """One call of `idbg bench`; `plan` is all that it was to measure. `done` is false of one that was interrupted."""
 
     id: int
@@ -89,11 +89,11 @@ class BenchHistory:
         with self._told(), self._connection as connection:
             connection.execute("update suites set done = 1 where id = ?", (suite,))
 
-    def suites(self) -> list[Suite]:
+    def suites(self) -> list[KeptSuite]:
         """The latest first."""
         with self._told():
             found = self._connection.execute("select id, at, name, plan, done from suites order by id desc").fetchall()
-        return [Suite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in found]
+        return [KeptSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in found]
 
     def rows(self, suite: int) -> list[Row]:
         return self._rows("suite = ? order by id", (suite,))

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,9 +13,6 @@ from idbg.schema.bench_steps import Step
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
-
-if TYPE_CHECKING:
-    from idbg.bench.history import BenchHistory
 
 
 class BenchJob:
@@ -78,29 +75,28 @@ class BenchJob:
         """Why not all rows are kept; None where they are."""
         # not before it is asked for: the first paint would wait for sqlite3
         from idbg.bench.history import BenchHistory, default_path
-        from idbg.bench.runner import rows
+        from idbg.bench.suite import Suite
 
-        history: BenchHistory | None = None
         failure: Failure | None = None
-        suite = 0
-        try:
-            history = BenchHistory(self._database or default_path())
-            for note in history.notes:
-                self._emit(events.Noted(level="warning", text=note))
-            suite = history.begin(self._cases)
-        except IdbgError as error:
+
+        def refused(error: IdbgError, row: Row | None = None) -> None:
+            nonlocal failure
             failure = error.failure()
-        measured = rows(
-            self._cases, told=self._told, stepped=self._stepped, stopped=self._stop.is_set, known=self._known
-        )
-        for row in measured:
-            if history is not None and suite:
-                failure = _kept(history, suite, row) or failure
-            self._emit(events.RowMeasured(row=row))
-        if history is not None:
-            if not self._stop.is_set() and failure is None:
-                history.end(suite)
-            history.close()
+
+        with ExitStack() as stack:
+            try:
+                history = stack.enter_context(closing(BenchHistory(self._database or default_path())))
+                for note in history.notes:
+                    self._emit(events.Noted(level="warning", text=note))
+                suite = Suite.begin(history, self._cases)
+            except IdbgError as error:
+                refused(error)
+                suite = Suite(None, 0, self._cases)
+            stopped = self._stop.is_set
+            for row in suite.measure(
+                refused, told=self._told, stepped=self._stepped, stopped=stopped, known=self._known
+            ):
+                self._emit(events.RowMeasured(row=row))
         return failure
 
     def _told(self, case: BenchCase, task: Task) -> None:
@@ -108,11 +104,3 @@ class BenchJob:
 
     def _stepped(self, step: Step) -> None:
         self._emit(events.BenchStepStarted(step=step.number, of=step.of, words=step.words))
-
-
-def _kept(history: "BenchHistory", suite: int, row: Row) -> Failure | None:
-    try:
-        history.add(suite, row)
-    except IdbgError as error:
-        return error.failure()
-    return None

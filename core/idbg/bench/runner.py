@@ -35,7 +35,7 @@ BUSY = 0.1  # of the processors, that others used meanwhile
 
 TaskTold = Callable[[BenchCase, Task], None]
 IsStopped = Callable[[], bool]
-Stepped = Callable[[Step], None]
+StepTold = Callable[[Step], None]
 
 
 def rows(
@@ -43,7 +43,7 @@ def rows(
     *,
     seconds: float = SECONDS,
     told: TaskTold = lambda *_: None,
-    stepped: Stepped = lambda _: None,
+    stepped: StepTold = lambda _: None,
     stopped: IsStopped = lambda: False,
     known: Iterable[Row] = (),
 ) -> Iterator[Row]:
@@ -69,7 +69,7 @@ def kernel_times(
     case: BenchCase,
     *,
     seconds: float = SECONDS,
-    stepped: Stepped = lambda _: None,
+    stepped: StepTold = lambda _: None,
     stopped: IsStopped = lambda: False,
 ) -> Timed | Failed:
     """The time of each of the program's kernels, from one process."""
@@ -82,7 +82,7 @@ def kernel_times(
     return answer
 
 
-def _row(case: BenchCase, seconds: float, told: TaskTold, stepped: Stepped, stopped: IsStopped) -> Row:
+def _row(case: BenchCase, seconds: float, told: TaskTold, stepped: StepTold, stopped: IsStopped) -> Row:
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     answers: dict[Task, TaskResult] = {}
     try:

@@ -20,6 +20,8 @@ SIGNIFICANT = 0.001  # a p below this tells of a change
 LEAST_CHANGE = 0.05  # the medians of two processes of one program were seen to differ by it on an idle machine
 Direction = Literal["faster", "slower", "same"]
 Status = Literal["ok", "failed"]
+RowKey = tuple[str, str, str, str, int | None]
+"""File, backend, device, dtype, batch."""
 Task = Literal["cold", "warm", "check", "kernels"]
 
 
@@ -166,7 +168,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     at: float = 0.0
 
     @property
-    def key(self) -> tuple[str, str, str, str, int | None]:
+    def key(self) -> RowKey:
         """What makes two rows measurements of the same."""
         return self.file, self.backend, self.device, self.dtype, self.batch
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from idbg.accelerators.registry import rules_for
 from idbg.bench import plan
-from idbg.bench.change import change
-from idbg.bench.history import BenchHistory, Suite, default_path
-from idbg.bench.runner import kernel_times, program_hash, reason
-from idbg.bench.runner import rows as measured_rows
+from idbg.bench.history import BenchHistory, default_path
+from idbg.bench.runner import kernel_times, reason
+from idbg.bench.suite import Suite, rows_of
 from idbg.cli import FAILED, printing
 from idbg.cli.one_run import signals_raise
 from idbg.config import places, settings
@@ -29,7 +28,6 @@ from idbg.schema.bench import (
     SpeedChange,
     Task,
     Timed,
-    file_of,
 )
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
@@ -91,28 +89,24 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory)
     cases = [] if args.resume else _cases(args, argv)
     if not (args.resume or cases or args.compare):
         raise BadInput("no program is named", hint="name files, --model NAME, or --all")
-    older = _older(history, args.compare) if args.compare else None
+    older = rows_of(history, args.compare) if args.compare and args.compare != LAST else None
     if args.resume:
-        suite, cases, rows = _unfinished(history)
-    elif cases:
-        suite, rows = history.begin(cases, args.name), []
+        suite = Suite.resume(history)
     else:
-        suite, rows = _latest(history)
-    rows += _measured(cases, rows, suite, history, args.timeout)
+        suite = Suite.begin(history, cases, args.name) if cases else Suite.latest(history)
+    _measure(suite, args.timeout)
     changes: list[SpeedChange] = []
     try:
-        if cases:
-            history.end(suite)
-        changes = [found for row in rows if args.compare and (found := _change(row, older, history, suite))]
+        changes = suite.changes(older) if args.compare else []
     except OutputError as error:  # the rows are measured: they are told whatever the database says
         print(f"idbg: {error.message}", file=sys.stderr)
     kernels: list[tuple[BenchCase, Timed | Failed]] = []
     try:
         if args.kernels:
-            kernels += _kernels(cases, args.timeout)
+            kernels += _kernels(suite.cases, args.timeout)
     finally:
-        _report(rows, changes, kernels, args, notes=history.notes)
-    return 0 if report.passed(rows) else FAILED
+        _report(suite.rows, changes, kernels, args, notes=history.notes)
+    return 0 if report.passed(suite.rows) else FAILED
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -143,61 +137,27 @@ def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
     return plan.cases(found, plan.backends(args.backends), like)
 
 
-def _unfinished(history: BenchHistory) -> tuple[int, list[BenchCase], list[Row]]:
-    """The last suite that was interrupted, what of it is left, and its good rows."""
-    suite = next((suite for suite in history.suites() if not suite.done), None)
-    if suite is None:
-        raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
-    good = [row for row in history.rows(suite.id) if row.status == "ok"]
-    done = {(row.file, row.backend, row.program_hash) for row in good}
-    now = [(each, (file_of(each.program), str(each.backend), program_hash(each))) for each in suite.plan]
-    left = [each for each, this in now if this not in done]
-    good = [row for row in good if (row.file, row.backend, row.program_hash) in {this for _, this in now}]
-    return suite.id, left, good
-
-
-def _latest(history: BenchHistory) -> tuple[int, list[Row]]:
-    suites = [suite for suite in history.suites() if suite.done]
-    if not suites:
-        raise BadInput("nothing was measured yet", hint="measure first: idbg bench FILE.py")
-    last = {row.key: row for row in history.rows(suites[0].id)}  # a resumed suite has rows that failed at first
-    return suites[0].id, list(last.values())
-
-
-def _older(history: BenchHistory, named: str) -> dict[tuple[object, ...], Row] | None:
-    """The rows of the suite that was named, by what they measure; None for the last of each."""
-    if named == LAST:
-        return None
-    found = next((each for each in history.suites() if named in (each.name, str(each.id))), None)
-    if found is None:
-        raise BadInput(f"there is no suite {named!r}", hint=f"there are: {_suites(history.suites())}")
-    return {row.key: row for row in history.rows(found.id)}
-
-
-def _suites(suites: list[Suite]) -> str:
-    return ", ".join(f"{suite.id}{f' ({suite.name})' if suite.name else ''}" for suite in suites[:10]) or "none"
-
-
-def _change(
-    row: Row, older: dict[tuple[object, ...], Row] | None, history: BenchHistory, suite: int
-) -> SpeedChange | None:
-    before = history.before(row, suite) if older is None else older.get(row.key)
-    return change(row, before) if before else None
-
-
-def _measured(cases: list[BenchCase], known: list[Row], suite: int, history: BenchHistory, seconds: float) -> list[Row]:
+def _measure(suite: Suite, seconds: float) -> None:
     """Each row is in the database before the next begins; an interrupt leaves them there."""
-    found: list[Row] = []
+    measured = 0
     with signals_raise():
         try:
-            for row in measured_rows(cases, seconds=seconds, told=_progress, known=known):
-                _keep(history, suite, row)
-                found.append(row)
+            for _ in suite.measure(_refused, seconds=seconds, told=_progress):
+                measured += 1
         except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
-            if len(found) < len(cases):
-                print(f"idbg: {len(found)} of {len(cases)} rows are kept; --resume goes on", file=sys.stderr)
+            if measured < len(suite.cases):
+                print(f"idbg: {measured} of {len(suite.cases)} rows are kept; --resume goes on", file=sys.stderr)
             raise
-    return found
+
+
+def _refused(error: OutputError, row: Row | None) -> None:
+    """What the database cannot take is written elsewhere: it took minutes to measure."""
+    kept = ""
+    if row is not None:
+        with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
+            file.write(report.to_json([row]))
+        kept = f"; the row is in {file.name}"
+    print(f"idbg: {error.message}{kept}", file=sys.stderr)
 
 
 def _told(name: str, found: Timed | Failed) -> str:
@@ -213,16 +173,6 @@ def _plain(case: BenchCase, found: Timed | Failed) -> dict[str, object]:
 
 def _progress(case: BenchCase, task: Task) -> None:
     print(f"… {case.program.label} {case.backend}: {task}", file=sys.stderr)
-
-
-def _keep(history: BenchHistory, suite: int, row: Row) -> None:
-    """What the database cannot take is written elsewhere: it took minutes to measure."""
-    try:
-        history.add(suite, row)
-    except OutputError as error:
-        with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
-            file.write(report.to_json([row]))
-        print(f"idbg: {error.message}; the row is in {file.name}", file=sys.stderr)
 
 
 def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
