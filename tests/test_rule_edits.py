@@ -46,7 +46,7 @@ def test_a_key_that_is_not_there_is_added_behind_the_kind() -> None:
 )
 def test_items_of_a_list_come_and_go_alone(wanted: list[str], old: str, new: str) -> None:
     edited = edit.set_key(TEXT, 1, "deny", wanted)
-    assert parse(edited).rules[1].deny == tuple(wanted)
+    assert parse(edited).rules[1].deny == tuple(wanted)  # type: ignore[attr-defined]
     assert edited == TEXT.replace(old, new)
 
 

@@ -35,7 +35,7 @@ def test_every_event_reads_back_in_order(tmp_path: Path) -> None:
         events.OutputWritten(run=1, stream="stdout", text="line\n\u2028é\n"),
         events.RunEnded(run=1, verdict="clean", seconds=0.5),
     ]
-    assert store.load(kept(tmp_path, *log)) == [OPENED, *log]
+    assert store.load(kept(tmp_path, *log)) == [OPENED, *log]  # type: ignore[arg-type]
 
 
 def test_an_event_is_on_disk_before_the_session_closes(tmp_path: Path) -> None:

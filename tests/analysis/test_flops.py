@@ -57,7 +57,10 @@ PRODUCTS: dict[str, tuple[Function, Shapes]] = {
         ((2, 4, 6), (2, 4, 5), (2, 5, 6)),
     ),
     "matmul, keywords in another order": (lambda x, y: torch.matmul(other=y, input=x), ((3, 4, 5), (5, 6))),
-    "matmul, keywords as NumPy has them": (lambda x, y: torch.matmul(x2=y, x1=x), ((3, 4, 5), (5, 6))),
+    "matmul, keywords as NumPy has them": (
+        lambda x, y: torch.matmul(x2=y, x1=x),  # type: ignore[call-arg]
+        ((3, 4, 5), (5, 6)),
+    ),
     "linear, all keywords in another order": (
         lambda x, w, b: F.linear(bias=b, weight=w, input=x),
         ((4, 5), (6, 5), (6,)),

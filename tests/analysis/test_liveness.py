@@ -1,5 +1,7 @@
 """Memory is alive from the node that makes it to the last use of any view of it, and the peak names what is alive."""
 
+from typing import Any
+
 import pytest
 
 from idbg.analysis.graph_text import read_graph
@@ -13,7 +15,7 @@ def f32(*shape: Dim, stride: tuple[Dim, ...] = ()) -> TensorMeta:
     return TensorMeta("float32", shape, stride, "cpu")
 
 
-def call(name: str, target: str, *inputs: str, tensors: tuple[TensorMeta, ...] = (f32(256),), **more: object) -> Node:
+def call(name: str, target: str, *inputs: str, tensors: tuple[TensorMeta, ...] = (f32(256),), **more: Any) -> Node:
     return Node(
         name=name, op="call_function", target=target, inputs=inputs, tensors=tensors, args=", ".join(inputs), **more
     )

@@ -22,7 +22,7 @@ def graph(*lines: str, **tensors: tuple[TensorMeta, ...]) -> Graph:
             continue
         op = "output" if name == "output" else "get_attr" if target == "weight" else "call_function"
         read = tuple(inputs.split(", ")) if inputs else ()
-        nodes.append(Node(name=name, op=op, target=target, inputs=read, tensors=made))
+        nodes.append(Node(name=name, op=op, target=target, inputs=read, tensors=made))  # type: ignore[arg-type]
     return Graph(GraphId("0/0", "dynamo"), tuple(nodes))
 
 

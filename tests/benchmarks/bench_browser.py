@@ -33,7 +33,7 @@ OPS = ("mm", "add.Tensor", "relu", "view", "mul.Tensor", "tanh", "permute", "sum
 
 def big_graph(count: int) -> Graph:
     """A stack of layers as a large model has it: 80 nodes a layer, 100 shapes."""
-    nodes = []
+    nodes: list[Node] = []
     for index in range(count):
         layer, place = divmod(index, 80)
         op = OPS[index % len(OPS)]
@@ -54,14 +54,15 @@ def big_graph(count: int) -> Graph:
 
 def write_session(folder: Path, graph: Graph) -> None:
     program, target = Program("model.py"), Target(rules=RULES, accelerator="bench")
-    log = [
+    log: list[events.SessionEvent] = [
         events.SessionOpened(version="0.1.0", program=program, folder=str(folder)),
         events.RunStarted(run=1, program=program, target=target),
         events.FrameStarted(run=1, frame=Frame("0/0", "forward")),
         events.GraphCaptured(run=1, graph=graph),
         events.RunEnded(run=1, verdict="violations", seconds=1.0),
     ]
-    (folder / "events.jsonl").write_bytes(b"".join(events.encode(event) + b"\n" for event in log))
+    text = b"".join(events.encode(event) + b"\n" for event in log)
+    (folder / "events.jsonl").write_bytes(text)
 
 
 class Terminal:

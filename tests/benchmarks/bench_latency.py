@@ -28,7 +28,7 @@ def main(rounds: int) -> None:
         x = torch.randn(256, width, device=device)
         compiled = torch.compile(model)
 
-        def call(compiled: nn.Module = compiled, x: torch.Tensor = x) -> torch.Tensor:
+        def call(compiled: nn.Module = compiled, x: torch.Tensor = x) -> torch.Tensor:  # type: ignore[assignment]
             with torch.no_grad():
                 return compiled(x)
 

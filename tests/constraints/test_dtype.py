@@ -1,5 +1,7 @@
 """Tensors hold what the hardware can hold."""
 
+from typing import Any
+
 import pytest
 
 from idbg.constraints import BadValue, Finding
@@ -7,7 +9,7 @@ from idbg.constraints.dtype import Dtype
 from idbg.schema.graphs import DTYPES, Node, TensorMeta
 
 
-def check(rule: Dtype, *dtypes: str, op: str = "call_function", role: str = "intermediate") -> list[Finding]:
+def check(rule: Dtype, *dtypes: str, op: Any = "call_function", role: Any = "intermediate") -> list[Finding]:
     return list(
         rule.check(Node(name="n", op=op, target="t", role=role, tensors=tuple(TensorMeta(d, (2,)) for d in dtypes)))
     )
@@ -45,7 +47,7 @@ def test_an_unknown_dtype_is_refused_with_the_nearest_name() -> None:
         ("call_function", "intermediate", "compute it in float32: cast with .to(torch.float32)"),
     ],
 )
-def test_the_fix_depends_on_where_the_tensor_comes_from(op: str, role: str, fix: str) -> None:
+def test_the_fix_depends_on_where_the_tensor_comes_from(op: Any, role: Any, fix: str) -> None:
     assert check(Dtype(allowed=("int64", "float16", "float32")), "float64", op=op, role=role)[0].fix == fix
 
 

@@ -1,5 +1,7 @@
 """Tensors lie in memory as the hardware reads them."""
 
+from typing import Any
+
 import pytest
 
 from idbg.constraints import BadValue
@@ -46,7 +48,7 @@ def test_channels_last_is_an_order_of_four_dimensions() -> None:
     assert is_laid_out(tensor((2, 3, 4, 5, 6), (360, 1, 90, 18, 3)), "channels_last_3d") is True
 
 
-def check(rule: Layout, found: TensorMeta, op: str = "call_function") -> list[tuple[str, str, str]]:
+def check(rule: Layout, found: TensorMeta, op: Any = "call_function") -> list[tuple[str, str, str]]:
     node = Node(name="n", op=op, target="aten.permute.default", tensors=(found,))
     return [(finding.found, finding.wanted, finding.fix) for finding in rule.check(node)]
 

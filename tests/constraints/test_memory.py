@@ -4,8 +4,9 @@ from math import inf, nan
 
 import pytest
 
+from idbg.analysis.sizes import stored_bytes
 from idbg.constraints import BadValue
-from idbg.constraints.memory import Memory, stored_bytes
+from idbg.constraints.memory import Memory
 from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
 
 

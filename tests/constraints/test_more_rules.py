@@ -1,5 +1,7 @@
 """What the rules about sizes, operands, windows and memory find, and what they let pass."""
 
+from typing import Any
+
 import pytest
 
 from idbg.accelerators.model import Accelerator
@@ -27,7 +29,7 @@ def tensor(*shape: Dim, dtype: str = "float32", stride: tuple[int, ...] = ()) ->
 
 
 def signature(
-    *results: TensorMeta, role: Role = "intermediate", target: str = "aten.mul.Tensor", **fields: object
+    *results: TensorMeta, role: Role = "intermediate", target: str = "aten.mul.Tensor", **fields: Any
 ) -> NodeSignature:
     return NodeSignature(target=target, role=role, tensors=results, **fields)
 
@@ -355,6 +357,6 @@ def test_weights_together() -> None:
         (WeightsMemory, {"max_bytes": float("nan")}),
     ],
 )
-def test_values_that_make_no_sense_are_refused(kind: type[Constraint], keys: dict[str, object]) -> None:
+def test_values_that_make_no_sense_are_refused(kind: type[Constraint], keys: dict[str, Any]) -> None:
     with pytest.raises(BadValue):
         kind(**keys)

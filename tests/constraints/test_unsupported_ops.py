@@ -1,5 +1,7 @@
 """Operations that the hardware cannot run are found at every stage."""
 
+from typing import Any
+
 import pytest
 
 from idbg.accelerators import registry
@@ -8,7 +10,7 @@ from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.schema.graphs import Node, TensorMeta
 
 
-def call(target: str, args: str = "", op: str = "call_function") -> Node:
+def call(target: str, args: str = "", op: Any = "call_function") -> Node:
     return Node(name="n", op=op, target=target, args=args, tensors=(TensorMeta("float32", (1, 3, 8, 8)),))
 
 

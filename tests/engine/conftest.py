@@ -1,6 +1,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def ran(tmp_path: Path) -> Callable[..., Run]:
     from idbg.worker.jobs import Jobs
     from idbg.worker.protocol import Compile
 
-    def run(text: str, **target: object) -> Run:
+    def run(text: str, **target: Any) -> Run:
         told: list[events.SessionEvent] = []
         path = tmp_path / "subject.py"
         path.write_text(text)
@@ -45,7 +46,7 @@ def ran(tmp_path: Path) -> Callable[..., Run]:
         told.append(events.RunStarted(run=1, program=program, target=chosen))
         told.append(Jobs(told.append).compile(Compile(1, program, chosen, str(tmp_path / "repros"))))
         found = fold(told).runs[1]
-        found.notes = [event.text for event in told if isinstance(event, events.Noted)]
+        found.notes = [event.text for event in told if isinstance(event, events.Noted)]  # type: ignore[attr-defined]
         return found
 
     return run

@@ -65,7 +65,7 @@ def test_standardised_data_in_a_batch_norm_accuses_no_kernel(monkeypatch: pytest
 def test_a_wrong_running_mean_of_standardised_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     planted(monkeypatch, lambda source: re.sub(r"0\.1173", "0.2173", source))
     model = nn.BatchNorm1d(96, momentum=0.1173).train()
-    model.running_mean += 1.0  # type: ignore[operator]
+    model.running_mean += 1.0  # type: ignore[operator, assignment]
     found = observe_model(model, (standardised(),))
     assert (place := first_bad(found)) is not None and found[place].node.startswith("copy_")
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -48,7 +49,7 @@ class Giving(Npu):
     def compile(self, graph_module: torch.fx.GraphModule, inputs: Sequence[object]) -> CompilationResult:
         if isinstance(self.result, Exception):
             raise self.result
-        return self.result
+        return self.result  # type: ignore[return-value]
 
     def fallback(self, graph_module: torch.fx.GraphModule, inputs: Sequence[object]) -> Callable[..., object] | None:
         return self.runs_instead
@@ -63,7 +64,7 @@ def add_one(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-def run(adapter: AcceleratorAdapter, **options: object) -> torch.Tensor:
+def run(adapter: AcceleratorAdapter, **options: Any) -> torch.Tensor:
     return torch.compile(add_one, backend=idbg.backend(adapter, **options))(torch.zeros(10))
 
 
@@ -203,7 +204,7 @@ class FailingFallback(Giving):
     ("adapter", "why"),
     [
         (FailingFallback(ValueError("full")), "its fallback fails: IndexError: no such kernel"),
-        (Giving(ValueError("full"), 5), "its fallback gave a int, which cannot be called"),
+        (Giving(ValueError("full"), 5), "its fallback gave a int, which cannot be called"),  # type: ignore[arg-type]
     ],
 )
 def test_a_fallback_that_fails_is_told_with_what_it_was_for(adapter, why):
@@ -225,7 +226,7 @@ def test_an_adapter_without_a_name_or_capabilities_is_named(key, monkeypatch):
 
 def test_denied_ops_may_be_a_list():
     class Listed(Npu):
-        capabilities = Capabilities(denied_ops=["add"])
+        capabilities = Capabilities(denied_ops=["add"])  # type: ignore[arg-type]
 
     with pytest.raises(Exception, match="add is denied") as caught:
         run(Listed(), strict=True)
@@ -280,7 +281,7 @@ def program():
 """
 
 
-def idbg_run(site: Path, tmp_path: Path, width: int, *options: str) -> tuple[int, dict[str, object], str]:
+def idbg_run(site: Path, tmp_path: Path, width: int, *options: str) -> tuple[int, dict[str, Any], str]:
     (tmp_path / "model.py").write_text(PROGRAM.format(width=width))
     done = python(site, "-m", "idbg", "run", str(tmp_path / "model.py"), "--json", *options)
     return done.returncode, json.loads(done.stdout), done.stderr

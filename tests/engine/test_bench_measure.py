@@ -58,8 +58,8 @@ def test_others_are_not_we(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, values in moments.items():
         monkeypatch.setattr(busy, name, lambda values=values: next(values))
     clock = iter([0.0, 10.0])
-    monkeypatch.setattr(busy.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(busy.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(busy.time, "perf_counter", lambda: next(clock))  # type: ignore[attr-defined]
+    monkeypatch.setattr(busy.os, "cpu_count", lambda: 2)  # type: ignore[attr-defined]
     assert busy.Busy().others() == pytest.approx(0.25)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def wrong_at(target: object, factor: float = 1.001) -> Callable[..., Callable[..
     """A backend that computes this op with an error."""
 
     def backend(gm: GraphModule, _: list[object]) -> Callable[..., object]:
-        graph, copies = Graph(), {}
+        graph, copies = Graph(), dict[Any, Any]()
         for node in gm.graph.nodes:
             copies[node] = copy = graph.node_copy(node, copies.__getitem__)
             if node.target == target:

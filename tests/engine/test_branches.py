@@ -1,6 +1,7 @@
 """Graphs that a node holds (torch.cond's branches, a loop's body, a nested region), and the kernels of their nodes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def program():
 """
 
 
-def kernels_of(run: Run, stage: str, name: str) -> set[str]:
+def kernels_of(run: Run, stage: Any, name: str) -> set[str]:
     """The debug handles of the kernels of a node, less their numbers."""
     node = run.graph("0/0", stage).node_id(name)
     return {kernel.name for kernel, _ in Provenance(run).kernels_of(node)}

@@ -5,6 +5,7 @@ back.
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,7 +49,7 @@ def compiled(tmp_path: Path) -> Runner:
     jobs = Jobs(told.append)
     rules, _ = registry.find("mock")
 
-    def run(text: str, *, number: int = 1, **target: object) -> Run:
+    def run(text: str, *, number: int = 1, **target: Any) -> Run:
         path = tmp_path / "subject.py"
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
@@ -57,7 +58,7 @@ def compiled(tmp_path: Path) -> Runner:
         told.append(events.RunStarted(run=number, program=program, target=chosen))
         told.append(jobs.compile(Compile(number, program, chosen, str(tmp_path))))
         found = fold(told).runs[number]
-        found.jobs = jobs
+        found.jobs = jobs  # type: ignore[attr-defined]
         return found
 
     return run
@@ -256,11 +257,11 @@ def test_strict_stops_before_lowering_and_names_forward_and_backward(compiled: R
 def test_a_loaded_program_is_held_until_its_file_changes(compiled: Runner):
     text = "import torch\ndef program():\n    return torch.nn.Linear(4, 4), torch.ones(1, 4)\n"
     first = compiled(text, number=1, backend="eager")
-    workload = first.jobs.programs._workload
+    workload = first.jobs.programs._workload  # type: ignore[attr-defined]
     again = compiled(text, number=2, backend="eager")
-    assert again.jobs.programs._workload is workload
+    assert again.jobs.programs._workload is workload  # type: ignore[attr-defined]
     changed = compiled(text + "\n", number=3, backend="eager")
-    assert changed.jobs.programs._workload is not workload
+    assert changed.jobs.programs._workload is not workload  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

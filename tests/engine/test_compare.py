@@ -314,7 +314,7 @@ def test_a_tolerance_that_is_none_is_refused(wrong: float):
     one = torch.ones(3)
     for name in ("atol", "rtol", "allowed_mismatch_percent"):
         with pytest.raises(BadInput, match=f"{name} is {wrong}"):
-            compare_tensors(one, one, **{name: wrong})
+            compare_tensors(one, one, **{name: wrong})  # type: ignore[arg-type]
     assert compare_tensors(one, one * 9, atol=math.inf).passed
 
 
@@ -471,12 +471,12 @@ def test_a_scalar_of_which_eager_is_a_little_wrong_may_not_be_5_percent_wrong():
         assert "rmse" in compare_sides(scalar(eager, low), scalar(test, low), scalar(exact)).failed_by
     loss = scalar(6.79)
     for worse, passed in ((0.0051, True), (0.05 * 6.79, False)):  # a clean resnet18 under autocast; a wrong one
-        eager, test = (loss + 0.0012).float(), (loss + worse).float()
-        assert compare_sides(eager, test, loss).passed is passed
+        eager, test = (loss + 0.0012).float(), (loss + worse).float()  # type: ignore[assignment]
+        assert compare_sides(eager, test, loss).passed is passed  # type: ignore[arg-type]
     few = torch.tensor([0.3, -0.2, 0.1, 0.4], dtype=torch.float64)
-    eager, test = (few * 1.02).float(), (few * 1.11).float()
-    assert not compare_sides(eager, test, few).passed
-    assert compare_sides(eager, test, few, gradient=True).passed
+    eager, test = (few * 1.02).float(), (few * 1.11).float()  # type: ignore[assignment]
+    assert not compare_sides(eager, test, few).passed  # type: ignore[arg-type]
+    assert compare_sides(eager, test, few, gradient=True).passed  # type: ignore[arg-type]
 
 
 # Where eager itself is far from float64

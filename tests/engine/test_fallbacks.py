@@ -13,7 +13,7 @@ from torch._dynamo.backends import registry
 from idbg.engine.bench import measure
 from idbg.engine.failures import fallbacks
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.schema.bench import BenchBackend, BenchCase, Failed
+from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task
 from idbg.schema.programs import Program
 
 SHY = """
@@ -77,7 +77,7 @@ def test_nobody_listens_to_torchs_own() -> None:
 
 
 @pytest.mark.parametrize("task", ["cold", "check"])
-def test_a_benchmark_measures_nothing(tmp_path: Path, task: measure.Task) -> None:
+def test_a_benchmark_measures_nothing(tmp_path: Path, task: Task) -> None:
     path = tmp_path / "case.py"
     path.write_text(
         "import torch\nmodel = torch.nn.Linear(4, 2)\n\ndef program():\n    return model, (torch.ones(3, 4),)\n"

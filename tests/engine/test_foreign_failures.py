@@ -11,7 +11,7 @@ from torch._dynamo.backends import registry
 
 from idbg.engine.bench import measure
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.schema.bench import BenchBackend, BenchCase, Failed
+from idbg.schema.bench import BenchBackend, BenchCase, Checked, Failed, Task
 from idbg.schema.programs import Failure, Program
 
 HINT = "idbg_far_backend, the package of the backend far"
@@ -47,13 +47,13 @@ def test_in_a_comparison() -> None:
 
 
 @pytest.mark.parametrize("task", ["cold", "check"])
-def test_in_a_benchmark(tmp_path: Path, task: measure.Task) -> None:
+def test_in_a_benchmark(tmp_path: Path, task: Task) -> None:
     path = tmp_path / "case.py"
     path.write_text(
         "import torch\nmodel = torch.nn.Linear(4, 2)\n\ndef program():\n    return model, (torch.ones(3, 4),)\n"
     )
     answer = measure.answer(BenchCase(program=Program(str(path), cwd=str(tmp_path)), backend=BenchBackend("far")), task)
     if task == "check":
-        assert isinstance(answer, measure.Checked) and "no such device" in answer.diff_note
+        assert isinstance(answer, Checked) and "no such device" in answer.diff_note
     else:
         assert isinstance(answer, Failed) and is_fars(answer.failure)

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def compiled(tmp_path: Path, example: str, jobs: Jobs, told: list[events.SessionEvent], **target: object) -> Run:
+def compiled(tmp_path: Path, example: str, jobs: Jobs, told: list[events.SessionEvent], **target: Any) -> Run:
     program = Program(str(EXAMPLES / example), cwd=str(tmp_path))
     rules, _ = registry.find("mock")
     chosen = Target(rules=rules, device="cuda", **target)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from idbg.worker.protocol import Compile, WriteRepro
 
 
 def run(
-    folder: Path, text: str, jobs: Jobs | None = None, told: list[events.SessionEvent] | None = None, **target: object
+    folder: Path, text: str, jobs: Jobs | None = None, told: list[events.SessionEvent] | None = None, **target: Any
 ) -> Run:
     told = [] if told is None else told
     jobs = jobs or Jobs(told.append)

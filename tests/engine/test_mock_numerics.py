@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,13 +22,13 @@ def rounded(values: list[float] | Tensor, compute: str, dtype: torch.dtype = tor
     return HardwareRounding(numerics).operand(tensor)
 
 
-def mocked(tmp_path: Path, table: str, *, strict: bool = True) -> object:
+def mocked(tmp_path: Path, table: str, *, strict: bool = True) -> Any:
     path = tmp_path / "rules.toml"
     path.write_text(f"{RULES}[numerics]\n{table}\n")
     return idbg.backend("mock", accelerator=path, strict=strict, repros=tmp_path)
 
 
-def same(found: Tensor, wanted: list[float] | Tensor) -> None:
+def same(found: Tensor, wanted: Any) -> None:
     """Equal bit for bit, the sign of zero and NaN included."""
     wanted = wanted if isinstance(wanted, Tensor) else torch.tensor(wanted, dtype=found.dtype)
     assert found.dtype == wanted.dtype
@@ -125,15 +126,15 @@ def test_float32_changes_nothing_bit_for_bit(tmp_path: Path) -> None:
     model.zero_grad()
     model(x).sum().backward()
     for gradient, parameter in zip(found, model.parameters(), strict=True):
-        same(gradient, parameter.grad)
+        same(gradient, parameter.grad)  # type: ignore[arg-type]
 
 
 def test_bf16_is_every_op_rounded_by_hand(tmp_path: Path) -> None:
     model, x = mlp(), torch.randn(16, 32)
     compiled = torch.compile(model, backend=mocked(tmp_path, 'compute = "bf16"'))
     first, _, last = model
-    hidden = bf16(torch.addmm(bf16(first.bias), bf16(x), bf16(first.weight).t())).relu()
-    same(compiled(x), bf16(torch.addmm(bf16(last.bias), hidden, bf16(last.weight).t())))
+    hidden = bf16(torch.addmm(bf16(first.bias), bf16(x), bf16(first.weight).t())).relu()  # type: ignore[arg-type]
+    same(compiled(x), bf16(torch.addmm(bf16(last.bias), hidden, bf16(last.weight).t())))  # type: ignore[arg-type]
     error = (compiled(x) - model(x)).norm() / model(x).norm()
     assert 2**-11 < error < 2**-6
 
@@ -186,11 +187,11 @@ def test_a_resnet_block_trains_with_the_error_of_its_format(
     found.square().mean().backward()
     wanted.square().mean().backward()
     for mine, other in zip(model.parameters(), exact.parameters(), strict=True):
-        assert least / 8 < (mine.grad - other.grad).norm() / other.grad.norm() < most * 8
+        assert least / 8 < (mine.grad - other.grad).norm() / other.grad.norm() < most * 8  # type: ignore[operator]
     torch.optim.SGD(model.parameters(), lr=0.1).step()
     assert not torch.equal(compiled(x), found)
     assert model.norm.num_batches_tracked == 2
-    assert torch.allclose(model.norm.running_var, exact.norm.running_var, rtol=0.3)
+    assert torch.allclose(model.norm.running_var, exact.norm.running_var, rtol=0.3)  # type: ignore[arg-type]
 
 
 def test_tf32_rounds_what_a_matmul_multiplies_and_nothing_else(tmp_path: Path) -> None:
@@ -198,7 +199,8 @@ def test_tf32_rounds_what_a_matmul_multiplies_and_nothing_else(tmp_path: Path) -
     a, bias = torch.full((2, 2), fine), torch.full((2,), fine)
     backend = mocked(tmp_path, 'compute = "tf32"')
     same(torch.compile(lambda x: x * 1, backend=backend)(a), a)
-    same(torch.compile(torch.addmm, backend=backend)(bias, a, torch.eye(2)), torch.full((2, 2), 2 + 2**-11))
+    added: Any = torch.compile(torch.addmm, backend=backend)
+    same(added(bias, a, torch.eye(2)), torch.full((2, 2), 2 + 2**-11))
 
 
 def test_a_16_bit_accumulator_loses_what_a_32_bit_one_keeps(tmp_path: Path) -> None:
@@ -326,6 +328,7 @@ def test_attention_and_norms_train_in_low_precision(tmp_path: Path) -> None:
     found.square().sum().backward()
     assert 2**-11 < (found - wanted).norm() / wanted.norm() < 2**-5
     for parameter, gradient in zip(layer.parameters(), gradients, strict=True):
+        assert parameter.grad is not None
         assert (parameter.grad - gradient).norm() < 0.1 * max(gradient.norm(), max(map(torch.norm, gradients)) / 10)
 
 

@@ -182,7 +182,7 @@ def test_an_edited_kernel_is_found_in_one_run_and_later_ones_are_not_blamed(
     assert after and all(error is not None and error > 10 * bad.input_error for error in after)
     assert bad.diff is not None and not bad.diff.passed
     assert (bad.file, bad.line) != ("", 0)
-    reused = [line for module in PyCodeCache.modules for line in Path(module.__file__).read_text().splitlines()]
+    reused = [line for module in PyCodeCache.modules for line in Path(str(module.__file__)).read_text().splitlines()]
     assert any("# reuse" in line for line in reused)  # what this test is about
 
 
@@ -221,7 +221,7 @@ def edited_by_hand(
         return observe_model(program, (x,))
 
     assert_clean(observed())
-    path = Path(PyCodeCache.modules[-1].__file__)
+    path = Path(PyCodeCache.modules[-1].__file__)  # type: ignore[arg-type]
     text = path.read_text()
     assert edit(text) != text
     path.write_text(edit(text))
@@ -317,9 +317,9 @@ def test_in_a_session_kernels_are_those_of_the_captured_code(tmp_path: Path):
     from idbg.schema import events
 
     told.append(events.RunStarted(run=1, program=program, target=target))
-    jobs = Jobs(told.append)
+    jobs = Jobs(told.append)  # type: ignore[arg-type]
     with observing() as observation:
-        told.append(jobs.compile(Compile(1, program, target, str(tmp_path))))
+        told.append(jobs.compile(Compile(1, program, target, str(tmp_path))))  # type: ignore[arg-type]
     run = fold(told).runs[1]
     assert run.failure is None
     kernels = observation.kernels
@@ -328,5 +328,5 @@ def test_in_a_session_kernels_are_those_of_the_captured_code(tmp_path: Path):
         code = run.codes[kernel.frame, kernel.part]
         known = [(k.name, call) for k in code.kernels for call in k.calls]
         assert (kernel.name, kernel.handle, kernel.wrapper_line) in [(n, c.handle, c.line) for n, c in known]
-        graph = run.graphs[kernel.graph]
+        graph = run.graphs[kernel.graph]  # type: ignore[index]
         assert set(kernel.nodes) <= graph.by_name.keys() and kernel.node in graph.by_name

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.sides.otherwise import NOTE, OtherRoundings, added_up, not_computed
+from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport
 
 
@@ -92,7 +93,7 @@ def test_sums_that_cancel_pass_as_far_off_as_rounding_leaves_them(monkeypatch: p
         return lambda x: (x.var(0), sum(x.flip(0)) / len(x))
 
     report = planted(Moments(), x, plain, monkeypatch)
-    assert not failed(report) and report.outputs[1].note == NOTE, report.summary()
+    assert not failed(report) and report.outputs[1].note == NOTE, summary(report)
     assert all(each.why_not == NOTE for each in report.outputs[1].criteria if each.exceeded)
     for lost in (lambda x: (x.var(0), 1e-6 + x.mean(0)), lambda x: (x.var(0), torch.zeros(96))):
         assert "out[1]" in failed(planted(Moments(), x, lambda _, lost=lost: lost, monkeypatch))

@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ def raised(compiled: Callable[..., object], *args: object, home: BackendHome | N
     raise AssertionError("it did not fail")
 
 
-def eager(function: Callable[..., object], **how: object) -> Callable[..., object]:
+def eager(function: Callable[..., object], **how: Any) -> Callable[..., object]:
     return torch.compile(function, backend="eager", **how)
 
 
@@ -165,7 +166,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
 
 
 @pytest.mark.parametrize("entry", ["compile", "run", "through_torch"])
-def test_what_a_backends_package_raises_is_the_backends(package: object, entry: str) -> None:
+def test_what_a_backends_package_raises_is_the_backends(package: Any, entry: str) -> None:
     home = BackendHome("far", (f"{Path(package.__file__).parent}/",))
     failure = raised(torch.compile(lambda x: x + 1, backend=getattr(package, entry)), torch.ones(3), home=home)
     assert failure.kind == "backend", failure
@@ -177,7 +178,7 @@ def test_an_error_of_torch_that_it_does_not_wrap_is_torchs(monkeypatch: pytest.M
     """As `sources must not be empty for symbol s75`, which guards raise after a backend changed the shapes."""
 
     def broken(*_: object, **__: object) -> object:
-        return {}["no such source"]
+        return {}["no such source"]  # type: ignore[index]
 
     broken.__code__ = broken.__code__.replace(co_filename=f"{owners._TORCH}/fx/experimental/symbolic_shapes.py")
     monkeypatch.setattr(torch._dynamo.guards.CheckFunctionManager, "__init__", broken)

@@ -280,7 +280,7 @@ def test_printed_graphs_know_their_memory_from_the_captured_ones(tmp_path: Path)
         told.append(Jobs(told.append).compile(Compile(1, program, target, str(tmp_path))))
     graphs = fold(told).runs[1].graphs
     for part, peak in zip(("forward", "backward"), peaks, strict=True):
-        above, below = graphs[GraphId("0/0", part)], graphs[GraphId("0/0", "post_grad", part)]
+        above, below = graphs[GraphId("0/0", part)], graphs[GraphId("0/0", "post_grad", part)]  # type: ignore[arg-type]
         assert ours(below)[0] == peak
         assert [node for node in below.nodes if node.unknown] == []
         same = {node.name for node in below.nodes if node.storages}

@@ -14,8 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from idbg.engine.compat import fx
 from idbg.engine.kerneldiff import comparison
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.sides.sides import Given, Side, run_eager
+from idbg.engine.kerneldiff.sides.sides import Given, Side, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors.tree import AFTER
 from idbg.schema.diff import SideResult, TensorDiff
 
 pytestmark = pytest.mark.slow
@@ -151,7 +152,7 @@ def in_dtype(dtype: torch.dtype) -> Callable[[Subject], Side]:
         assert given is not None
         return Side(
             SideResult("otherwise"),
-            Given(*(cast_to(each, held[0][1].dtype) for each in (given.outputs, given.gradients))),
+            Given(cast_to(given.outputs, held[0][1].dtype), cast_to(given.gradients, held[0][1].dtype)),
         )
 
     return run
@@ -240,7 +241,7 @@ def planted(given: Given, before: Subject, random: torch.Generator) -> Iterator[
     for name, value in {**given.outputs, **given.gradients}.items():
         if not isinstance(value, Tensor) or not value.is_floating_point():
             continue
-        initial = before.initial(name.removesuffix(comparison.AFTER)) if name.endswith(comparison.AFTER) else None
+        initial = before.initial(name.removesuffix(AFTER)) if name.endswith(AFTER) else None
         for how in ("lost", "scaled", "moved", *(("stuck",) if initial is not None else ())):
             for plant in PLANTS if value.dim() else PLANTS[-1:]:
                 where = plant(value, random) if value.dim() != 1 or plant is not tile else rows(value, random)
@@ -260,7 +261,7 @@ def test_no_planted_error_passes(name: str, dtype: torch.dtype, monkeypatch: pyt
 
     compared(model, x, keep, monkeypatch)
     given, subject = kept["test"].given, kept["subject"]
-    eager, exact = (run(subject, backward=True).given for run in (run_eager, comparison.run_float64))
+    eager, exact = (run(subject, backward=True).given for run in (run_eager, run_float64))
     sides = {**eager.outputs, **eager.gradients}, {**exact.outputs, **exact.gradients}
     done, passed = 0, []
     for leaf, what, where, wrong in planted(given, subject, random):

@@ -39,7 +39,7 @@ def test_a_strict_run_names_the_post_grad_violations_of_forward_and_backward(ran
 def test_a_joint_rule_is_asked_and_refuses_a_strict_run(ran: Runner):
     warned = ran(TRAIN, rules=rule("joint"))
     assert {violation.node.graph.stage for violation in warned.violations} == {"joint"}
-    assert not warned.notes
+    assert not warned.notes  # type: ignore[attr-defined]
     refused = ran(TRAIN, rules=rule("joint"), strict=True)
     assert refused.failure is not None
     assert "joint" in refused.failure.message
@@ -56,6 +56,6 @@ def test_a_rule_of_no_stage_finds_nothing_twice_in_printed_graphs(ran: Runner):
 def test_a_rule_of_a_stage_that_the_run_never_had_is_named(ran: Runner, stage: str):
     run = ran(INFERENCE, rules=rule(stage))
     assert run.verdict == "clean"
-    (note,) = run.notes
+    (note,) = run.notes  # type: ignore[attr-defined]
     assert "late" in note
     assert "not asked" in note

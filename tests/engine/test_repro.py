@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ def program():
 class Bench:
     """One program compiled in this process, and repros of it."""
 
-    def __init__(self, folder: Path, text: str, rules: str = "", **target: object) -> None:
+    def __init__(self, folder: Path, text: str, rules: str = "", **target: Any) -> None:
         self.told: list[events.SessionEvent] = []
         self.folder = folder
         self.jobs = Jobs(self.told.append)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -28,11 +29,11 @@ from idbg.worker.protocol import Compile
 Function = Callable[..., torch.Tensor]
 
 
-def run(function: Function, *inputs: torch.Tensor, backend: object, dynamic: bool | None = None) -> torch.Tensor:
+def run(function: Function, *inputs: torch.Tensor, backend: Any, dynamic: bool | None = None) -> torch.Tensor:
     return torch.compile(function, backend=backend, dynamic=dynamic)(*inputs)
 
 
-def refusal(function: Function, *inputs: torch.Tensor, backend: object) -> str:
+def refusal(function: Function, *inputs: torch.Tensor, backend: Any) -> str:
     """What strict mode says; the test fails if it accepts."""
     with pytest.raises(Exception, match="violation") as caught:
         run(function, *inputs, backend=backend)
@@ -44,7 +45,7 @@ def refusal(function: Function, *inputs: torch.Tensor, backend: object) -> str:
 
 
 @pytest.fixture
-def mock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
+def mock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The mock backend as the environment configures it."""
 
     def configured(**environment: object) -> object:
@@ -55,7 +56,7 @@ def mock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
     return configured
 
 
-def aot(*constraints: Constraint, strict: bool) -> object:
+def aot(*constraints: Constraint, strict: bool) -> Any:
     return idbg.aot_mock_backend(strict=strict, constraints=constraints)
 
 
@@ -170,7 +171,7 @@ def test_31_a_denied_convolution_is_refused_through_torch_compile(mock):
 
 def test_40_a_repro_shows_the_same_violation_in_a_fresh_process(mock):
     text = refusal(torch.nn.Conv2d(3, 4, 3), torch.randn(1, 3, 8, 8), backend=mock())
-    script = Path(re.search(r"repro: (\S+\.py)", text)[1])
+    script = Path(re.search(r"repro: (\S+\.py)", text)[1])  # type: ignore[index]
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "REPRODUCED unsupported_ops" in done.stdout
@@ -217,7 +218,7 @@ def test_46_forty_live_tensors_break_a_limit_that_none_of_them_breaks_alone():
 
 
 @pytest.mark.parametrize("allowed", [("float32",), ("f32",), ("torch.float32",), (torch.float32,)])
-def test_48_a_dtype_is_named_by_string_or_object(allowed: Iterable[object]):
+def test_48_a_dtype_is_named_by_string_or_object(allowed: Iterable[Any]):
     backend = idbg.backend("mock", strict=True, constraints=[Dtype(allowed=tuple(allowed))])
     run(lambda x: x + 1, torch.randn(4), backend=backend)
     torch._dynamo.reset()

@@ -29,7 +29,7 @@ def test_figures_scale_with_the_numbers_also_where_their_squares_do_not(size: fl
         compare_sides(reference, reference * (1 + error), reference)
         for reference in (VALUES.to(dtype), VALUES.to(dtype) * size)
     )
-    assert found.rmse == pytest.approx(usual.rmse * size, rel=1e-6)
+    assert found.rmse == pytest.approx(usual.rmse * size, rel=1e-6)  # type: ignore[operator]
     assert found.cosine == pytest.approx(1)
     assert found.baseline.rmse == pytest.approx(usual.baseline.rmse * size, rel=1e-6)
     for one, other in zip(found.blocks, usual.blocks, strict=True):

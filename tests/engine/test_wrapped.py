@@ -87,7 +87,7 @@ def mesh() -> Iterator[object]:
     if not dist.is_available():
         pytest.skip("torch was built without torch.distributed")
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     yield dist.device_mesh.init_device_mesh("cpu", (1,))
     dist.destroy_process_group()
 

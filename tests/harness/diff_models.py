@@ -1,5 +1,7 @@
 """Real models with random weights, small enough to compile in seconds."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -41,11 +43,18 @@ def state_space() -> tuple[nn.Module, tuple[Tensor, ...]]:
     return blocks, (torch.randn(2, 8, 32),)
 
 
+SHAPE: dict[str, Any] = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+}
+
+
 def bert() -> tuple[nn.Module, dict[str, Tensor]]:
     from transformers import BertConfig, BertModel
 
-    shape = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    model = BertModel(BertConfig(vocab_size=100, max_position_embeddings=32, **shape))
+    model = BertModel(BertConfig(vocab_size=100, max_position_embeddings=32, **SHAPE))
     mask = torch.ones(2, 16, dtype=torch.int64)
     mask[1, 10:] = 0
     return model, {"input_ids": torch.randint(0, 100, (2, 16)), "attention_mask": mask}
@@ -61,8 +70,7 @@ def gpt2() -> tuple[nn.Module, dict[str, Tensor]]:
 def vit() -> tuple[nn.Module, dict[str, Tensor]]:
     from transformers import ViTConfig, ViTModel
 
-    shape = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    return ViTModel(ViTConfig(image_size=32, patch_size=8, **shape)), {"pixel_values": torch.randn(2, 3, 32, 32)}
+    return ViTModel(ViTConfig(image_size=32, patch_size=8, **SHAPE)), {"pixel_values": torch.randn(2, 3, 32, 32)}
 
 
 def resnet() -> tuple[nn.Module, tuple[Tensor, ...]]:

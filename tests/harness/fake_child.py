@@ -70,7 +70,7 @@ def main() -> None:
         if how == "violate":
             say(events.ViolationsFound(run=request.run, violations=(VIOLATION,)))
         verdict = "violations" if how == "violate" else "failed" if failure else "clean"
-        say(events.RunEnded(run=request.run, verdict=verdict, seconds=0.0, failure=failure))
+        say(events.RunEnded(run=request.run, verdict=verdict, seconds=0.0, failure=failure))  # type: ignore[arg-type]
         if how == "end and leave":
             os.closerange(3, 100)
             time.sleep(1)

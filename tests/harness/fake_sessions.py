@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from idbg.schema.programs import Program, Target
 from idbg.session.session import Session
@@ -19,7 +20,7 @@ def fake_sessions(output: Path, usual: Target) -> Iterator[Open]:
     """Makes sessions that are closed at the end: `make(how, target)`, for the usual target where none is given."""
     made: list[Session] = []
 
-    def make(how: str = "print", target: Target | None = None, **more: Path) -> Session:
+    def make(how: str = "print", target: Target | None = None, **more: Any) -> Session:
         made.append(Session(Program(path=how), target or usual, output=output, command=FAKE, **more))
         return made[-1]
 

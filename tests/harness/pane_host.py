@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from textual.app import App, ComposeResult
 from textual.message import Message
@@ -15,6 +16,8 @@ from idbg_tui import messages
 from idbg_tui.panes.base import Pane
 from idbg_tui.state import navigation
 from idbg_tui.state.state import State
+
+Posted = TypeVar("Posted", bound=Message)
 
 RULES = """name = "small"
 
@@ -213,7 +216,7 @@ class Host(App[None]):
             self._follow(self.state, message)
             self.pane.show(self.state)
 
-    def of(self, kind: type[Message]) -> list[Message]:
+    def of(self, kind: type[Posted]) -> list[Posted]:
         return [message for message in self.posted if type(message) is kind]
 
 

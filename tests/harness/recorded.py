@@ -83,6 +83,8 @@ def big(rules: str) -> State:
     state = State(live=False)
     graph = chain(AT_ONCE + 1)
     start = [events.GraphCaptured(run=1, graph=graph), events.RunEnded(run=1, verdict="clean", seconds=1.0)]
-    recorded = events.RunStarted(run=1, program=state_of("resnet").program, target=state_of("resnet").target)
-    state.apply([recorded, events.RulesEdited(text=rules, origin="editor"), *start])
+    program = state_of("resnet").program
+    assert program is not None
+    recorded = events.RunStarted(run=1, program=program, target=state_of("resnet").target)
+    state.apply([recorded, events.RulesEdited(text=rules, origin="editor"), *start])  # type: ignore[list-item]
     return state

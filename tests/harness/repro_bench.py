@@ -6,6 +6,7 @@ import logging
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,7 +21,7 @@ HEAD = "import torch\ntorch.manual_seed(0)\n"
 
 
 class Bench:
-    def __init__(self, folder: Path, text: str, rules: str = ANY_DTYPE, **target: object) -> None:
+    def __init__(self, folder: Path, text: str, rules: str = ANY_DTYPE, **target: Any) -> None:
         self.folder = folder
         self.rules = rules
         self.told: list[events.SessionEvent] = []

@@ -161,7 +161,7 @@ def test_what_ended_the_run_beside_its_sides_is_told_once() -> None:
     assert "it did not come to its end: the worker was" in summary(
         report(verdict="error", sides=sides, failure=failure)
     )
-    sides += (SideResult("inductor", failure=failure),)
+    sides += (SideResult("inductor", failure=failure),)  # type: ignore[assignment]
     assert summary(report(verdict="error", sides=sides, failure=failure)).count("SIGSEGV") == 1
 
 

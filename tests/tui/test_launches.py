@@ -1,6 +1,7 @@
 """Does enter on a launch go to that launch, and not to another of the same name?"""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def timed(state: State, **other: str) -> events.KernelsTimed:
     times = KernelTimes(
         kernels=kernels, samples_us=(40.0,), hooked_samples_us=(41.0,), peaks=Peaks(device="a CPU", torch="2.15")
     )
-    place = {"program": state.shown.program.label, "backend": state.shown.target.backend, **other}
+    place: dict[str, Any] = {"program": state.shown.program.label, "backend": state.shown.target.backend, **other}
     return events.KernelsTimed(times=times, **place)
 
 

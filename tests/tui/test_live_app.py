@@ -15,7 +15,7 @@ from tests.harness.screen import WIDE, bar, texts, until
 async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown_as_it_comes() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         assert session.calls == ["start", "run aot warn"]
         assert "compiling" in "".join(texts(app, "graph")) and "compiling" in "".join(texts(app, "violations"))
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
@@ -27,7 +27,7 @@ async def test_the_session_is_started_after_the_first_paint_and_a_graph_is_shown
 async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         shown = []
         app.show, show = lambda: shown.append(show()), app.show  # type: ignore[method-assign]
         for number in range(500):
@@ -40,7 +40,7 @@ async def test_many_events_are_shown_at_once_and_not_one_by_one() -> None:
 async def test_strict_and_backend_are_one_key_and_run_again() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         await pilot.press("s")
         assert session.calls[-1] == "run aot strict"
         await pilot.press("b")
@@ -53,7 +53,7 @@ async def test_strict_and_backend_are_one_key_and_run_again() -> None:
 async def test_a_broken_backend_is_listed_with_its_error_and_choosing_it_says_so() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         known = (events.KnownBackend("npu", "an NPU"), events.KnownBackend("wreck", error="ImportError: no driver"))
         session.emit(events.WorkerStarted(pid=1, torch="2", python="3", devices=(), seconds=1.0, backends=known))
         await pilot.pause(0.2)
@@ -78,7 +78,7 @@ async def test_a_broken_backend_is_listed_with_its_error_and_choosing_it_says_so
 async def test_control_c_cancels_and_a_second_one_quits() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         await pilot.press("ctrl+c")
         assert session.calls[-1] == "cancel" and app.is_running
         await pilot.press("ctrl+c")
@@ -89,7 +89,7 @@ async def test_control_c_cancels_and_a_second_one_quits() -> None:
 async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         failure = Failure(kind="user", type="SyntaxError", message="invalid syntax (m.py, line 3)")
         session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=failure))
         await pilot.pause(0.2)
@@ -105,7 +105,7 @@ async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("idbg_tui.actions.base.RECOMPILE", 0.2)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         for multiple in (2, 4, 8):
             session.edit_rules(f'[[rules]]\nkind = "alignment"\nmultiple = {multiple}\n')
             await pilot.pause(0.06)
@@ -117,7 +117,7 @@ async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyP
 async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
         await pilot.pause(0.2)
         await pilot.press("x")
@@ -131,7 +131,7 @@ async def test_x_reproduces_the_selected_nodes_violation_and_says_how_it_went() 
 async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         session.emit(events.GraphCaptured(run=1, graph=chain(3)))
         await pilot.pause(0.2)
         await pilot.press("slash", *"qsrz8")
@@ -142,7 +142,7 @@ async def test_typing_in_the_filter_presses_no_key_of_the_program() -> None:
 async def test_a_run_that_another_one_took_the_place_of_ends_without_a_word() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         cancelled = Failure(kind="cancelled", message="cancelled")
         session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
         await pilot.pause(0.2)
@@ -152,21 +152,21 @@ async def test_a_run_that_another_one_took_the_place_of_ends_without_a_word() ->
 async def test_what_was_said_of_a_run_goes_when_the_next_one_starts() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         await pilot.press("c")
         assert "cancelling" in bar(app, "footer")
         cancelled = Failure(kind="cancelled", message="cancelled")
         session.emit(events.RunEnded(run=1, verdict="failed", seconds=0.5, failure=cancelled))
-        await until(pilot, lambda app=app: "cancelled: r runs again" in bar(app, "footer"))
+        await until(pilot, lambda: "cancelled: r runs again" in bar(app, "footer"))
         session.emit(events.RunStarted(run=2, program=Program("m.py"), target=session.target))
-        await until(pilot, lambda app=app: "cancelled" not in bar(app, "footer"))
+        await until(pilot, lambda: "cancelled" not in bar(app, "footer"))
 
 
 async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg_tui.actions.base.RECOMPILE", 0.05)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         session.edit_rules(session.target.rules + "# a comment\n")
         await pilot.pause(0.4)
         assert session.runs == 1
@@ -175,10 +175,10 @@ async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pyte
 async def test_one_key_compares_and_the_pane_says_which_side_runs() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda app=app: app.state.running)
+        await until(pilot, lambda: app.state.running)
         await pilot.press("d")
         assert session.calls[-1] == "run aot warn compared"
         session.emit(events.SideStarted(run=session.runs, side="float64"))
-        await until(pilot, lambda app=app: "comparing: float64" in texts(app, "kernel_diff")[0])
+        await until(pilot, lambda: "comparing: float64" in texts(app, "kernel_diff")[0])
         await pilot.press("D")
         assert session.calls[-1] == "run aot warn kernels compared"

@@ -293,7 +293,7 @@ async def test_the_database_is_not_read_on_the_screens_thread(tmp_path: Path, mo
         threads.append(threading.current_thread())
         return read(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bench_actions.benching, "read", noting)
+    monkeypatch.setattr(bench_actions.benching, "read", noting)  # type: ignore[attr-defined]
     async with opened(tmp_path):
         assert threads and threading.main_thread() not in threads
 

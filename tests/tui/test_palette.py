@@ -19,10 +19,10 @@ async def test_a_key_in_a_palette_that_found_nothing_or_is_still_finding_ends_no
         await pilot.press(key)  # while it looks
         await pilot.pause(0.6)
         if typed == "zzqqzz":
-            assert CommandPalette.is_open(app)
+            assert CommandPalette.is_open(app)  # type: ignore[arg-type]
         await pilot.press(key, key, "escape", "escape")
         await pilot.pause(0.05)
-        assert not CommandPalette.is_open(app) and app.is_running
+        assert not CommandPalette.is_open(app) and app.is_running  # type: ignore[arg-type]
 
 
 async def test_enter_runs_what_was_typed_and_not_what_was_found_before(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ async def test_enter_runs_what_was_typed_and_not_what_was_found_before(tmp_path:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("ctrl+p", *"go to kerneldiff", "enter")
         await pilot.pause(0.6)
-        assert not CommandPalette.is_open(app) and app.body.current == "kernel_diff"
+        assert not CommandPalette.is_open(app) and app.body.current == "kernel_diff"  # type: ignore[arg-type]
 
 
 async def test_a_page_in_a_list_with_no_line_on_the_screen_ends_nothing(tmp_path: Path) -> None:

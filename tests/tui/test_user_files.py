@@ -111,10 +111,10 @@ async def test_the_screen_shows_the_kept_line_and_says_why_no_more(tmp_path: Pat
         await pilot.pause(0.1)
         node = next(node for node in app.state.graph.nodes if node.file)
         app.state.choose(app.state.graph.node_id(node.name))
-        app.body.panes["source"].choose_view("python")
+        app.body.panes["source"].choose_view("python")  # type: ignore[attr-defined]
         await pilot.press("2", "j")
         await pilot.pause(0.1)
-        sheet = app.body.panes["source"]._sheet
+        sheet = app.body.panes["source"]._sheet  # type: ignore[attr-defined]
         assert sheet.text == node.code and sheet.caption.endswith("this line was kept with the run")
 
 

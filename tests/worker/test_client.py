@@ -5,6 +5,7 @@ import queue
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.harness.fake_sessions import FAKE
 class Host:
     """A worker, and what it has said so far."""
 
-    def __init__(self, command: tuple[str, ...] = FAKE, **seconds: float) -> None:
+    def __init__(self, command: tuple[str, ...] = FAKE, **seconds: Any) -> None:
         self.said: list[SessionEvent] = []
         self._queue: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
         self.worker = Worker(self._queue.put, command=command, **seconds)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def late():
 LAST = "sys.stdout.flush()\nthreading.Thread(target=late).start()\n"
 
 
-def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tuple[int, str], dict[str, object]]:
+def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tuple[int, str], dict[str, Any]]:
     """(exit status, stdout) of plain Python, of `idbg run`, and the latter's report."""
     script = folder / "script.py"
     script.write_text(text)
