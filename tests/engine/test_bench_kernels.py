@@ -288,7 +288,7 @@ def looked_at(*nodes: tuple[str, ...]) -> WorkProbe:
     """At Triton kernels that stand for these nodes, each launched once with three tensors."""
     x = torch.randn(8, 8)
     gm = make_fx(lambda x, w: torch.mm(x, w).sin(), tracing_mode="fake")(x, x)
-    graph = comparing.InductorGraph(gm, "inference", (), (), {}, None, False)
+    graph = comparing.InductorGraph(gm, "inference", (), (), {}, None, False)  # type: ignore[arg-type]
     kernel = Kernel(frame="0/0", part="inference", name="triton_", language="triton", source=TRITON)
     look = WorkProbe([LaunchSite("0/0", graph, Launch("triton_", "", 1, each, ()), kernel) for each in nodes])
     for number in range(len(nodes)):

@@ -75,7 +75,7 @@ def captured(model: nn.Module, inputs: torch.Tensor) -> dict[str, GraphModule]:
 
         return compiled
 
-    lower = lowering.aot_autograd(keep("forward"), keep("backward"), keep("inference"))
+    lower = lowering.aot_autograd(keep("forward"), keep("backward"), keep("inference"))  # type: ignore[arg-type]
 
     def backend(module: GraphModule, example: list[torch.Tensor]) -> object:
         found["dynamo"] = module

@@ -39,7 +39,7 @@ def test_a_failed_row_or_wrong_numbers_are_no_pass() -> None:
 
 def test_what_was_not_measured_is_no_number() -> None:
     (line,) = [line for line in bench.report([FAILED]).splitlines() if line.strip().startswith("mock")]
-    assert line.split()[1:] == [bench.NOTHING] * 9 + ["failed"]
+    assert line.split()[1:] == [bench.NOTHING] * 9 + ["failed"]  # type: ignore[attr-defined]
     found = json.loads(bench.to_json([FAILED]))
     assert found["passed"] is False
     assert found["rows"][0]["latency_ms"] is None and found["rows"][0]["cold_compile_s"] is None
