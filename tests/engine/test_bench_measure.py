@@ -71,7 +71,8 @@ def test_a_batch_is_repeated_or_cut_where_it_is_as_long_as_the_first_input() -> 
     more = sizes.in_batches_of(model(), 5)
     x, ids = more.args
     assert isinstance(x, Tensor) and isinstance(ids, Tensor)
-    assert x.shape == (5, 4) and ids.tolist() == [0, 1, 2, 0, 1] and more.kwargs["scale"].shape == (2,)
+    assert x.shape == (5, 4)  # type: ignore[attr-defined]
+    assert ids.tolist() == [0, 1, 2, 0, 1] and more.kwargs["scale"].shape == (2,)  # type: ignore[attr-defined]
     assert sizes.batch_of(more) == 5
     assert sizes.batch_of(sizes.in_batches_of(model(), 2)) == 2
     with pytest.raises(BadInput, match="no input of the program has a batch"):

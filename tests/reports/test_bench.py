@@ -5,6 +5,7 @@ import io
 import json
 
 from idbg.bench.change import change
+from idbg.format.amounts import NOTHING
 from idbg.reports import bench
 from idbg.schema.bench import Latency, Machine, Row
 
@@ -39,7 +40,7 @@ def test_a_failed_row_or_wrong_numbers_are_no_pass() -> None:
 
 def test_what_was_not_measured_is_no_number() -> None:
     (line,) = [line for line in bench.report([FAILED]).splitlines() if line.strip().startswith("mock")]
-    assert line.split()[1:] == [bench.NOTHING] * 9 + ["failed"]  # type: ignore[attr-defined]
+    assert line.split()[1:] == [NOTHING] * 9 + ["failed"]  # type: ignore[attr-defined]
     found = json.loads(bench.to_json([FAILED]))
     assert found["passed"] is False
     assert found["rows"][0]["latency_ms"] is None and found["rows"][0]["cold_compile_s"] is None
