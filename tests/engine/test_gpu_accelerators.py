@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -49,7 +50,7 @@ def captured(function: Callable[..., torch.Tensor], *args: torch.Tensor) -> list
         frame = FrameCapture("0/0", 1, lambda event: None)
         frame.dynamo(gm)
 
-        def kept(part: Part) -> Any:  # type: ignore[name-defined]
+        def kept(part: Part) -> Any:
             def compiler(gm: GraphModule, inputs: list[object]) -> lowering.Compiled:
                 found.append((gm, frame.part(gm, part)))
                 return lowering.boxed(gm.forward)

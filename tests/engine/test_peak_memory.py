@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -41,7 +42,7 @@ def captured(function: Callable[..., object], *args: object, dynamic: bool | Non
         frame = FrameCapture("0/0", 1, lambda event: None)
         found.append((gm, frame.dynamo(gm)))
 
-        def kept(part: Part) -> Any:  # type: ignore[name-defined]
+        def kept(part: Part) -> Any:
             def compiler(gm: GraphModule, inputs: list[object]) -> lowering.Compiled:
                 found.append((gm, frame.part(gm, part)))
                 return lowering.boxed(gm.forward)
