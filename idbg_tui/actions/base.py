@@ -178,7 +178,7 @@ class Actions(BenchActions):
 
     def _why_no_repro(self) -> str:
         """What breaks no rule and did not fail, or what is not known yet."""
-        from idbg_tui.panes.source.sheets import why_no_graph
+        from idbg_tui.state.sentences import why_no_graph
 
         if self.state.graph is None:
             return f"nothing to reproduce: {why_no_graph(self.state)}"
@@ -217,7 +217,7 @@ class Actions(BenchActions):
         if moved:
             self.show()
         elif self.state.graph is None:
-            from idbg_tui.panes.source.sheets import why_no_graph
+            from idbg_tui.state.sentences import why_no_graph
 
             self.flash(why_no_graph(self.state))
         else:

@@ -97,7 +97,7 @@ async def test_letters_that_come_in_one_burst_filter_by_all_of_them(tmp_path: Pa
         for typed in ("k", "k:", "k:5"):
             line.value = typed
         await settle(pilot)
-        assert pane._query == "k:5" and 0 < pane._matched < 100
+        assert pane._filter.query == "k:5" and 0 < pane._filter.matched < 100
 
 
 RULES = """

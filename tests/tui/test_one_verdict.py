@@ -9,7 +9,7 @@ from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import Violation
 from idbg_tui import status_bar
 from idbg_tui.panes.violations.pane import ViolationsPane
-from idbg_tui.state import stage_words
+from idbg_tui.state import sentences
 from idbg_tui.state.state import State
 from tests.harness.recorded import app_of, chain, log, state_of
 from tests.harness.screen import bar, settle
@@ -60,7 +60,7 @@ def test_a_stage_without_violations_says_where_they_are_and_shows_no_green() -> 
     assert "inference no rule broken · dynamo ✘ 2 reject" in words(left)
     assert words(right).startswith("✘ stopped by the rules")
     assert green(state) == []
-    assert stage_words.elsewhere(state) == "dynamo: 2 rejected"
+    assert sentences.other_levels(state) == "dynamo: 2 rejected"
 
 
 def test_a_clean_run_of_clean_stages_is_green_once_and_again() -> None:

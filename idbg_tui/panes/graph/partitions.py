@@ -7,10 +7,10 @@ from idbg.constraints import Findings
 from idbg.format.amounts import and_unsized, counted, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
-from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import Priced
+from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 from idbg_tui.widgets.listing import Entry, sentences

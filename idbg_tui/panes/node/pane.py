@@ -12,8 +12,8 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyAsked, EditorAsked, KernelChosen, NodeChosen
 from idbg_tui.panes.node.facts import Fact, facts
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.panes.source.sheets import why_no_graph
 from idbg_tui.state import queries
+from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, StyledRow

@@ -25,8 +25,8 @@ from idbg_tui.panes.rules.form_rows import RuleRows
 from idbg_tui.panes.rules.text import RuleText
 from idbg_tui.panes.rules.views import DiffRows, RelaxRows
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.panes.source.sheets import why_no_graph
-from idbg_tui.state import queries, stage_words, stages
+from idbg_tui.state import queries, sentences, stages
+from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, clip
 from idbg_tui.widgets.picker import Picker
@@ -242,7 +242,7 @@ class RulesPane(RuleText, FindingPane):
 
     def _nothing_to_relax(self, state: State) -> str:
         """Why the list is empty: of the stage that is shown, with what the others break."""
-        here, other = stages.names_of(queries.level(state)), stage_words.elsewhere(state)
+        here, other = stages.names_of(queries.level(state)), sentences.other_levels(state)
         said = "no rule is broken" if self.relax.every else "nothing is rejected"
         key = "A adds one" if self.relax.every else "space lists the rest"
         return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"

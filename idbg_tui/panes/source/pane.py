@@ -13,6 +13,7 @@ from idbg_tui.panes.base import Pane
 from idbg_tui.panes.source import lowered as lowered_sheet
 from idbg_tui.panes.source import sheets
 from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
 from idbg_tui.widgets.finding import told
@@ -102,7 +103,7 @@ class SourcePane(Pane):
 
     def _lowered(self, state: State) -> Sheet | None:
         """What the shown kernel was lowered to, where that is wanted and known."""
-        kernel = sheets.shown_kernel(state)
+        kernel = queries.shown_kernel(state)
         if self._view != "kernel" or not self._level or kernel is None:
             return None
         lowered = lowered_sheet.known(state, kernel)
@@ -131,7 +132,7 @@ class SourcePane(Pane):
             self._say_none("this run has no kernels to go through")
             return
         keys = [sheets.kernel_key(kernel) for kernel in kernels]
-        shown = sheets.shown_kernel(state)
+        shown = queries.shown_kernel(state)
         key = sheets.kernel_key(shown) if shown else None
         index = (keys.index(key) + step) % len(keys) if key in keys else 0
         kernel = kernels[index]
@@ -140,7 +141,7 @@ class SourcePane(Pane):
     def action_lower(self) -> None:
         """Go a level down in what the compilers made of the kernel; from the lowest back to its source."""
         state = self._state
-        kernel = sheets.shown_kernel(state) if state else None
+        kernel = queries.shown_kernel(state) if state else None
         if state is None or kernel is None or not kernel.source:
             self._say_none("only a generated kernel was lowered here: , and . go to one")
             return

@@ -12,6 +12,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
 from idbg_tui import user_files
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.state import queries
+from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 
 SheetView = Literal["kernel", "wrapper", "FX", "python"]
@@ -78,11 +79,6 @@ def kernel_key(kernel: Kernel) -> tuple[str, Part, str]:
     return kernel.frame, kernel.part, kernel.name
 
 
-def shown_kernel(state: State) -> Kernel | None:
-    """The kernel chosen by hand, or the first of the selected node."""
-    return state.kernel or next((kernel for kernel, _ in queries.launches_of_node(state)), None)
-
-
 def make(view: SheetView, state: State) -> Sheet:
     """The sheet of one view for what is selected."""
     return _MAKERS[view](state)
@@ -110,7 +106,7 @@ def place_at(view: SheetView, state: State, line: int) -> LineOwner | None:
 
 
 def _kernel(state: State) -> Sheet:
-    kernel = shown_kernel(state)
+    kernel = queries.shown_kernel(state)
     if kernel is None:
         return replace(_fx(state), name="", caption=why_no_kernel(state), instead=True)
     if not kernel.source:
@@ -149,7 +145,7 @@ def _wrapper(state: State) -> Sheet:
     code = _code(state)
     if code is None:
         return Sheet(why_no_kernel(state))
-    kernel = shown_kernel(state)
+    kernel = queries.shown_kernel(state)
     calls = _calls(state, kernel) if kernel else []
     lines = [call.line for call in calls] or ([kernel.line] if kernel and kernel.line else [])
     if kernel is None:
@@ -174,7 +170,7 @@ def _code(state: State) -> OutputCode | None:
     run, graph = state.shown, state.graph_id
     if run is None:
         return None
-    kernel = shown_kernel(state)
+    kernel = queries.shown_kernel(state)
     if kernel is not None:
         return run.codes.get((kernel.frame, kernel.part))
     if graph is None:
@@ -263,20 +259,6 @@ def _names_by_line(graph: Graph) -> dict[int, str]:
 
 
 # ---------------------------------------------------------------- why there is nothing
-
-
-def why_no_graph(state: State) -> str:
-    """Why there is nothing to show, and what can be done about it."""
-    if state.running:
-        return "nothing captured yet, the program is still being compiled"
-    if not state.live:
-        return "this saved session has no graph"
-    if state.run is None:
-        return "nothing compiled yet: r compiles the program"
-    if state.run.failure is not None:
-        ended = "was cancelled" if state.run.failure.kind == "cancelled" else "failed"
-        return f"no graph was captured, the run {ended} before one was"
-    return "no graph was captured in this run"
 
 
 def why_no_kernel(state: State) -> str:

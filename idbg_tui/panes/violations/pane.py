@@ -16,7 +16,7 @@ from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, rule_costs
 from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
-from idbg_tui.state import queries, stage_words, stages
+from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.finding import FindableLines
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
@@ -310,7 +310,7 @@ def _none(state: State) -> str:
     """The mark where the shown stage breaks no rule: green where no other does either, and nothing else is wrong."""
     if queries.is_clean(state):
         return VERDICT_SIGNS["clean"]
-    return "0 here" if stage_words.elsewhere(state) else ""
+    return "0 here" if sentences.other_levels(state) else ""
 
 
 def _why_empty(state: State) -> str:
@@ -319,7 +319,7 @@ def _why_empty(state: State) -> str:
         if state.accelerator is None:
             return "no valid rules yet: mend the file in 8 Rules"
         here = f"{stages.names_of(queries.level(state))}: no rule of {state.accelerator.name} is broken"
-        other = stage_words.elsewhere(state)
+        other = sentences.other_levels(state)
         return f"{here} {MARKS['separator']} {other}: v goes there" if other else here
     if state.running:
         return "compiling: violations are listed as soon as there is a graph"

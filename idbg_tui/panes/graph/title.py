@@ -1,0 +1,77 @@
+"""What stands in the border of the graph browser, and in the middle of it where there is no graph?"""
+
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from idbg.format.failures import headline
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.programs import Failure
+from idbg_tui.state import queries
+from idbg_tui.state.state import State
+
+
+def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
+    """The title, longest first. `label` is the pane's, `filtered` what a filter leaves: "12 of 240  /conv", or "".
+
+    Stages, the shown one in brackets, then how many nodes, which frame, and which run if it is not the last.
+    """
+    if state.graph is None:
+        yield Content(label)
+        return
+    yield _title(state, state.graph, label, filtered, between=f" {MARKS['rule']} ")
+    yield _title(state, state.graph, label, filtered, between="  ")
+    yield _title(state, state.graph, label, filtered, between="  ", terse=True)
+
+
+def _title(state: State, graph: Graph, label: str, filtered: str, *, between: str, terse: bool = False) -> Content:
+    """A `terse` one names the shown stage only, and its place among the others."""
+    gap = (between, "dim")
+    pieces: list[tuple[str, str]] = [(label, ""), gap]
+    stages = queries.stages_of_frame(state)
+    for stage in [graph.id] if terse else stages:
+        name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in stages) < 2)
+        pieces.append((f"[{name}]", "bold $primary") if stage == graph.id else (f" {name} ", "not bold dim"))
+    if terse and len(stages) > 1:
+        pieces.append((f" {stages.index(graph.id) + 1} of {len(stages)}", "not bold dim"))
+    nodes = filtered or f"{len(graph.nodes):,} nodes"
+    run = state.run
+    if run is not None and "backward" in (graph.id.stage, graph.id.part) and graph.id.frame in run.backwards_idle:
+        nodes += ", never run"
+    pieces += [gap, (nodes, "not bold")]
+    frames = queries.frames(state)
+    if len(frames) > 1:
+        name = "frame " if terse else f"frame {graph.id.frame}, "
+        pieces += [gap, (f"{name}{frames.index(graph.id.frame) + 1} of {len(frames)}", "not bold")]
+    if state.shown is not None and run is not state.shown:
+        pieces += [gap, (f"run {state.shown.number}", "$warning")]
+    return Content.assemble(*pieces)
+
+
+def _stage_name(graph: GraphId, *, alone: bool) -> str:
+    if graph.stage != "post_grad":
+        return graph.stage
+    return "post-grad" if alone else {"forward": "post-fwd", "backward": "post-bwd"}.get(graph.part, "post-grad")
+
+
+def why_empty(state: State) -> str:
+    """Why there is no graph, in the lines that there is room for where one would be."""
+    run = state.run
+    if run is not None and run.failure is not None:
+        return _why_failed(run.failure)
+    if state.running:
+        return "compiling: each graph is shown as soon as it is captured"
+    if run is not None and run.ended is not None:
+        return "the program ran, and torch.compile compiled nothing in it"
+    return "no graph yet: r compiles the program"
+
+
+def _why_failed(failure: Failure) -> str:
+    """What went wrong, where, and what to do."""
+    if failure.kind == "cancelled":
+        return "cancelled before a graph was captured: r runs again"
+    line = headline(failure)
+    place = f"{line.place}\n" if line.place else ""
+    hint = f"{failure.hint}\n" if failure.hint else ""
+    return f"{VERDICT_SIGNS['failed']} {line.what}\n{line.cause}\n{place}\n{hint}7 Log has the rest, r tries again"

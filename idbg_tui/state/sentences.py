@@ -1,0 +1,38 @@
+"""Which sentences about a state do several parts of the screen say?"""
+
+from idbg.format.glyphs import MARKS
+from idbg.schema.violations import Severity
+from idbg_tui.state import queries
+from idbg_tui.state.state import State
+
+_SAID: dict[Severity, str] = {
+    "reject": "rejected",
+    "fallback": "on the host",
+    "pad": "padded",
+    "tile": "tiled",
+    "slow": "slow",
+    "unknown": "unknown",
+}
+
+
+def other_levels(state: State) -> str:
+    """ "dynamo: 17 rejected, 2 padded", so that no part is taken for the whole; "" where no other breaks a rule."""
+    dot = f" {MARKS['separator']} "
+    return dot.join(
+        f"{level}: {', '.join(f'{count:,} {_SAID[severity]}' for severity, count in counts.items())}"
+        for level, counts in queries.counts_of_other_levels(state)
+    )
+
+
+def why_no_graph(state: State) -> str:
+    """Why there is nothing to show, and what can be done about it."""
+    if state.running:
+        return "nothing captured yet, the program is still being compiled"
+    if not state.live:
+        return "this saved session has no graph"
+    if state.run is None:
+        return "nothing compiled yet: r compiles the program"
+    if state.run.failure is not None:
+        ended = "was cancelled" if state.run.failure.kind == "cancelled" else "failed"
+        return f"no graph was captured, the run {ended} before one was"
+    return "no graph was captured in this run"
