@@ -4,24 +4,26 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from idbg.engine.compat import fx, gpu
 
 Draws = tuple[str, ...]
+Op = OpOverload | HigherOrderOperator  # what a dispatch mode is asked for
 
 # kernels that draw their dropout inside: nothing can be told of the numbers from outside
 DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient)_attention_forward|\w*rnn\w*|lstm|gru")
 
 
-def draws_outside(func: Any) -> bool:
+def draws_outside(func: Op) -> TypeGuard[OpOverload]:
     """Whether an op draws random numbers, and gives them as they are or with what it does to them."""
-    if not isinstance(func, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in func.tags:
+    if not isinstance(func, OpOverload) or torch.Tag.nondeterministic_seeded not in func.tags:
         return False
     return not DRAWS_INSIDE.fullmatch(fx.op_name(func))
 
@@ -48,12 +50,12 @@ class _Recorder(TorchDispatchMode):
         self.draws: list[str] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
+    ) -> object:
         given = dict(kwargs or {})
         if not draws_outside(func):
             return func(*args, **given)
-        place = place_of(given.get("generator"))
+        place = place_of(cast("torch.Generator | None", given.get("generator")))
         result = func(*args, **given)
         self.draws.append(draw_of(fx.op_name(func), result, place))
         return result

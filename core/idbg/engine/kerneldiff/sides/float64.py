@@ -8,20 +8,24 @@ draws them in, so that they are the same ones.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, cast
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.sides.draws import DRAWS_INSIDE, draw_of, draws_outside, place_of
+from idbg.engine.compat.lowering import Compiled
+from idbg.engine.kerneldiff.sides.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
 from idbg.engine.kerneldiff.sides.wide_ops import in_float64
 from idbg.schema.errors import said
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
+
+_Args = tuple[object, ...]
+_Kwargs = Mapping[str, object]
 
 _TAKES_DEFAULT_DTYPE = ("rand", "randn", "normal")
 _REINTERPRETS = ("view.dtype", "view_copy.dtype")
@@ -38,7 +42,7 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype.is_floating_point else dtype
 
 
-def is_narrow(value: object) -> bool:
+def is_narrow(value: object) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor) and wide(value.dtype) != value.dtype
 
 
@@ -100,14 +104,14 @@ class Float64(TorchDispatchMode):
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(self, *raised: object) -> None:
         super().__exit__(*raised)  # type: ignore[no-untyped-call]
         self._around.close()
         self._twins.clear()
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
+    ) -> object:
         given = dict(kwargs or {})
         name = fx.op_name(func)
         if isinstance(func, HigherOrderOperator):
@@ -116,13 +120,13 @@ class Float64(TorchDispatchMode):
             raise NotInFloat64(f"{func} reads a tensor's bits as another dtype")
         if draws_outside(func):
             return self._drawn(func, name, args, given)
-        if DRAWS_INSIDE.fullmatch(name) and (_argument(func, "dropout_p", args, given) or 0) > 0:
+        if DRAWS_INSIDE.fullmatch(name) and (cast("float | None", _argument(func, "dropout_p", args, given)) or 0) > 0:
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
         was = self._result_was(args, given)
         args, given = tree_map(self._wide, (args, given))
         return self._marked(in_float64(func, args, given), was)
 
-    def _wide(self, value: Any) -> Any:
+    def _wide(self, value: object) -> object:
         """A tensor in float64: its twin, so that what is written to it is found again. A dtype: what stands for it."""
         if isinstance(value, torch.dtype):
             return wide(value)
@@ -135,7 +139,7 @@ class Float64(TorchDispatchMode):
     def _was(self, tensor: Tensor) -> torch.dtype:
         return tensor.dtype if is_narrow(tensor) else cast("torch.dtype", getattr(tensor, _WAS, self.like))
 
-    def _result_was(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.dtype:
+    def _result_was(self, args: _Args, kwargs: _Kwargs) -> torch.dtype:
         """The dtype that the program's own result would have: the one that is asked for, or the widest argument's."""
         flat = tree_leaves((args, kwargs))
         asked = [leaf for leaf in flat if isinstance(leaf, torch.dtype)]
@@ -149,10 +153,10 @@ class Float64(TorchDispatchMode):
             found = torch.promote_types(found, dtype)
         return found
 
-    def _marked(self, result: Any, was: torch.dtype) -> Any:
+    def _marked(self, result: object, was: torch.dtype) -> object:
         """The result in float64, with a note of what it would have been if that is not the usual."""
 
-        def marked(value: Any) -> Any:
+        def marked(value: object) -> object:
             value = value.to(wide(value.dtype)) if is_narrow(value) else value
             if was != self.like and isinstance(value, Tensor) and value.dtype == torch.float64:
                 setattr(value, _WAS, was)
@@ -160,10 +164,10 @@ class Float64(TorchDispatchMode):
 
         return tree_map(marked, result)
 
-    def _nested(self, op: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _nested(self, op: HigherOrderOperator, args: _Args, kwargs: _Kwargs) -> object:
         """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
         name = fx.op_name(op)
-        kernel = _branch_taken if name == "cond" else comparing.dense_kernel(op)
+        kernel: Compiled | None = _branch_taken if name == "cond" else comparing.dense_kernel(op)
         if kernel is None:
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
         args, given = tree_map(self._wide, (args, dict(kwargs)))
@@ -173,13 +177,15 @@ class Float64(TorchDispatchMode):
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
-    def _drawn(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _drawn(self, func: OpOverload, name: str, args: _Args, kwargs: dict[str, object]) -> object:
         """An op that draws random numbers, in the program's own dtypes."""
-        place = place_of(kwargs.get("generator"))
+        place = place_of(cast("torch.Generator | None", kwargs.get("generator")))
         if name in _TAKES_DEFAULT_DTYPE and not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
             kwargs["dtype"] = kwargs.get("dtype") or self._default
         was = self._result_was(args, kwargs)
-        twins: Any = tree_map(lambda leaf: leaf if isinstance(leaf, torch.dtype) else self._wide(leaf), (args, kwargs))
+        twins: tuple[_Args, _Kwargs] = tree_map(
+            lambda leaf: leaf if isinstance(leaf, torch.dtype) else self._wide(leaf), (args, kwargs)
+        )
         narrow_args, narrow_kwargs = tree_map(self._narrow, twins)
         result = func(*narrow_args, **narrow_kwargs)
         self.draws.append(draw_of(name, result, place))
@@ -190,24 +196,24 @@ class Float64(TorchDispatchMode):
             return self._marked(result, was)
         for at in written:
             argument = func._schema.arguments[at].name
-            wide_one = _argument(func, argument, *twins)
-            wide_one.copy_(_argument(func, argument, narrow_args, narrow_kwargs))
+            wide_one = cast("Tensor", _argument(func, argument, *twins))
+            wide_one.copy_(cast("Tensor", _argument(func, argument, narrow_args, narrow_kwargs)))
         return wide_one
 
-    def _narrow(self, value: Any) -> Any:
+    def _narrow(self, value: object) -> object:
         return value.to(self._was(value)) if isinstance(value, Tensor) and value.dtype == torch.float64 else value
 
-    def _dropped_out(self, args: tuple[Any, ...], mask: Tensor) -> tuple[Tensor, Tensor]:
-        value, chance, *_ = args
+    def _dropped_out(self, args: _Args, mask: Tensor) -> tuple[Tensor, Tensor]:
+        value, chance = cast("tuple[Tensor, float]", args[:2])
         kept = value * mask
         return (kept / (1 - chance) if chance < 1 else kept), mask
 
 
-def _branch_taken(chosen: Any, then: Any, otherwise: Any, operands: Any) -> Any:
+def _branch_taken(chosen: Tensor, then: Compiled, otherwise: Compiled, operands: _Args) -> object:
     return then(*operands) if chosen else otherwise(*operands)
 
 
-def _argument(func: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _argument(func: OpOverload, name: str, args: _Args, kwargs: _Kwargs) -> object:
     """The argument of this name, wherever it was given; None where it was not."""
     if name in kwargs:
         return kwargs[name]

@@ -8,7 +8,7 @@ times more, with the tensors that its ops take moved by as much as a rounding mo
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeGuard, cast
 
 import torch
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import fx
+from idbg.engine.kerneldiff.sides.draws import Op
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.engine.kerneldiff.tensors.verdict import SMALL
@@ -82,8 +83,8 @@ class OtherRoundings(TorchDispatchMode):
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
+    ) -> object:
         given = dict(kwargs or {})
         if not isinstance(func, OpOverload):
             with self:  # what a higher-order op holds runs op by op
@@ -103,7 +104,7 @@ class OtherRoundings(TorchDispatchMode):
             result.copy_(self._move(result, 1.0))
         return result
 
-    def _moved(self, value: Any, amount: float, which: Callable[[Any], bool]) -> Any:
+    def _moved(self, value: object, amount: float, which: Callable[[object], TypeGuard[Tensor]]) -> object:
         return tree_map(lambda each: self._move(each, amount) if which(each) else each, value)
 
     def _move(self, value: Tensor, amount: float) -> Tensor:
@@ -117,23 +118,25 @@ class OtherRoundings(TorchDispatchMode):
         return value + value * (2 * drawn - 1) * (eps / 2 * amount)
 
 
-def _is_read(argument: Any) -> bool:
+def _is_read(argument: torch._C.Argument) -> bool:
     """Not what an op writes to; batch norms write their statistics, and their schemas do not say so."""
     return argument.alias_info is None and not argument.name.startswith("running_")
 
 
-def _is_rounded(value: Any) -> bool:
-    if type(value) not in (Tensor, torch.nn.Parameter) or value.layout != torch.strided or value.is_quantized:
+def _is_rounded(value: object) -> TypeGuard[Tensor]:
+    if not isinstance(value, Tensor) or type(value) not in (Tensor, torch.nn.Parameter):
+        return False
+    if value.layout != torch.strided or value.is_quantized:
         return False
     return bool(value.dtype in (torch.float32, torch.float16, torch.bfloat16, torch.complex64))
 
 
-def _is_exact(value: Any) -> bool:
+def _is_exact(value: object) -> TypeGuard[Tensor]:
     """Whether its sums are no more exact than it is."""
     return _is_rounded(value) and torch.finfo(value.dtype).eps < 1e-6
 
 
-def added_up(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+def added_up(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> int:
     """About how many numbers one number of the result is the sum of."""
     if torch.Tag.pointwise in func.tags:
         return 1
@@ -144,9 +147,9 @@ def added_up(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any])
     names = [argument.name for argument in func._schema.arguments]
     if "dim" in names:
         at = names.index("dim")
-        dims = kwargs.get("dim", args[at] if at < len(args) else None)
-        dims = [dims] if isinstance(dims, int) else dims or range(largest.dim())
-        return math.prod(largest.shape[dim] for dim in dims if -largest.dim() <= dim < largest.dim())
+        dim = kwargs.get("dim", args[at] if at < len(args) else None)
+        dims = [dim] if isinstance(dim, int) else cast("Sequence[int] | None", dim) or range(largest.dim())
+        return math.prod(largest.shape[each] for each in dims if -largest.dim() <= each < largest.dim())
     if _REDUCES in func.tags or largest.dim() == 1:
         return largest.numel()
     return largest.numel() // max(1, largest.shape[1])  # a norm's and a convolution's channels are summed apart

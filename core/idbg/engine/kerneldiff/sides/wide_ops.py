@@ -4,15 +4,15 @@ Some are written out here, by what their documentation says that they compute; o
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from idbg.engine.compat import comparing, fx
 
 
-def in_float64(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """The op of float64 arguments. Raises what it raises where there is no other way to compute it."""
     try:
         return func(*args, **kwargs)
@@ -27,7 +27,7 @@ def in_float64(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
 
 
 def _grouped_mm(
-    one: Tensor, other: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+    one: Tensor, other: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: object = None
 ) -> Tensor:
     """Each group's product: of rows of `one`, of columns of `other`, or, where both are matrices, of what is summed."""
     if offs is None:
@@ -51,4 +51,4 @@ def _filled(product: Tensor, shape: tuple[int, ...]) -> Tensor:
     return result
 
 
-_INSTEAD: dict[str, Callable[..., Any]] = {"_grouped_mm": _grouped_mm}
+_INSTEAD: dict[str, Callable[..., object]] = {"_grouped_mm": _grouped_mm}
