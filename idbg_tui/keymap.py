@@ -14,63 +14,69 @@ from idbg.schema.errors import SettingsError
 
 @dataclass(frozen=True)
 class Key:
-    """One action of the program. `name` is what the settings file calls it: [keys] run = "R"."""
+    """One action of the program. `name` is what the settings file calls it: [keys] run = "R"; the app knows by it what
+    to do.
+    """
 
     name: str
     keys: str
-    action: str
     words: str
     group: str
     priority: bool = False
 
+    @property
+    def leads_to_pane(self) -> bool:
+        """Whether the words are a pane's label, and no sentence."""
+        return self.name.removeprefix("pane_").isdigit()
+
 
 KEYS: tuple[Key, ...] = (
-    Key("run", "r", "run", "compile again", "Compile"),
-    Key("cancel", "c", "cancel", "cancel the compile, stop measuring", "Compile"),
-    Key("strict", "s", "strict", "strict or warning: whether a violation stops the compile", "Compile"),
-    Key("backend", "b", "backend", "choose the backend", "Compile"),
-    Key("accelerator", "a", "accelerator", "choose the accelerator", "Compile"),
-    Key("compare", "d", "compare('outputs')", "compare the outputs with eager and float64", "Compile"),
-    Key("compare_kernels", "D", "compare('kernels')", "compare each kernel's outputs too", "Compile"),
-    Key("repro", "x", "repro", "write a repro of the selected node's violation, and try it", "Compile"),
-    Key("measure", "B", "measure", "measure the program: eager, inductor, the target's backend", "Measure"),
-    Key("time_kernels", "R", "time_kernels", "time each kernel: its share, and what bounds it (roofline)", "Measure"),
-    Key("measured_backends", "T", "measured_backends", "choose on which backends it is measured", "Measure"),
-    Key("charts", "C", "charts", "charts of what was measured now and before", "Measure"),
-    Key("stage_before", "left_square_bracket", "stage(-1)", "the stage before this", "Graph"),
-    Key("stage_after", "right_square_bracket", "stage(1)", "the next stage", "Graph"),
-    Key("frame_before", "left_curly_bracket", "frame(-1)", "the frame before", "Graph"),
-    Key("frame_after", "right_curly_bracket", "frame(1)", "the next frame", "Graph"),
-    Key("input", "i", "walk('input', 0)", "go to the node's first input", "Graph"),
-    Key("other_input", "I", "walk('input', 1)", "go on to the next input", "Graph"),
-    Key("user", "u", "walk('user', 0)", "go to the node's first user", "Graph"),
-    Key("other_user", "U", "walk('user', 1)", "go on to the next user", "Graph"),
-    Key("broken", "v", "broken(1)", "the next node that breaks a rule", "Graph"),
-    Key("broken_before", "V", "broken(-1)", "the node before that breaks a rule", "Graph"),
-    Key("memory", "M", "memory", "the peak of memory: what is alive then", "Graph"),
-    Key("partitions", "P", "partitions", "the partitions: what runs on the host, and what crosses", "Graph"),
-    Key("back", "backspace,ctrl+o", "jump_back", "back to where you jumped from", "Graph"),
-    Key("forward", "ctrl+y", "jump_forward", "forward again", "Graph"),
-    Key("copy", "y", "copy", "copy what the cursor is on", "Files"),
-    Key("edit", "e", "edit", "open the node's line in $EDITOR", "Files"),
-    Key("pane_1", "1", "pane('graph')", "Graph", "Panes"),
-    Key("pane_2", "2", "pane('source')", "Source", "Panes"),
-    Key("pane_3", "3", "pane('node')", "Node", "Panes"),
-    Key("pane_4", "4", "pane('violations')", "Violations", "Panes"),
-    Key("pane_5", "5,K", "pane('kernel_diff')", "KernelDiff", "Panes"),
-    Key("pane_6", "6", "pane('benchmarks')", "Benchmarks", "Panes"),
-    Key("pane_7", "7", "pane('log')", "Log", "Panes"),
-    Key("pane_8", "8", "pane('rules')", "Rules", "Panes"),
-    Key("next_pane", "tab", "next_pane(1)", "the next pane", "Panes"),
-    Key("pane_before", "shift+tab", "next_pane(-1)", "the pane before", "Panes"),
-    Key("zoom", "z,plus", "zoom", "one pane on the whole screen, and back", "Panes"),
-    Key("grow", "equals_sign", "grow(1)", "make the pane larger", "Panes"),
-    Key("shrink", "minus", "grow(-1)", "make the pane smaller", "Panes"),
-    Key("even", "underscore", "grow(0)", "the sizes as they were at first", "Panes"),
-    Key("help", "question_mark,f1", "help", "help: every key", "Program"),
-    Key("palette", "ctrl+p", "command_palette", "every action, node, kernel and file by name", "Program"),
-    Key("quit", "q,ctrl+q", "quit", "quit", "Program"),
-    Key("interrupt", "ctrl+c", "interrupt", "cancel the compile; when idle, quit", "Program", priority=True),
+    Key("run", "r", "compile again", "Compile"),
+    Key("cancel", "c", "cancel the compile, stop measuring", "Compile"),
+    Key("strict", "s", "strict or warning: whether a violation stops the compile", "Compile"),
+    Key("backend", "b", "choose the backend", "Compile"),
+    Key("accelerator", "a", "choose the accelerator", "Compile"),
+    Key("compare", "d", "compare the outputs with eager and float64", "Compile"),
+    Key("compare_kernels", "D", "compare each kernel's outputs too", "Compile"),
+    Key("repro", "x", "write a repro of the selected node's violation, and try it", "Compile"),
+    Key("measure", "B", "measure the program: eager, inductor, the target's backend", "Measure"),
+    Key("time_kernels", "R", "time each kernel: its share, and what bounds it (roofline)", "Measure"),
+    Key("measured_backends", "T", "choose on which backends it is measured", "Measure"),
+    Key("charts", "C", "charts of what was measured now and before", "Measure"),
+    Key("stage_before", "left_square_bracket", "the stage before this", "Graph"),
+    Key("stage_after", "right_square_bracket", "the next stage", "Graph"),
+    Key("frame_before", "left_curly_bracket", "the frame before", "Graph"),
+    Key("frame_after", "right_curly_bracket", "the next frame", "Graph"),
+    Key("input", "i", "go to the node's first input", "Graph"),
+    Key("other_input", "I", "go on to the next input", "Graph"),
+    Key("user", "u", "go to the node's first user", "Graph"),
+    Key("other_user", "U", "go on to the next user", "Graph"),
+    Key("broken", "v", "the next node that breaks a rule", "Graph"),
+    Key("broken_before", "V", "the node before that breaks a rule", "Graph"),
+    Key("memory", "M", "the peak of memory: what is alive then", "Graph"),
+    Key("partitions", "P", "the partitions: what runs on the host, and what crosses", "Graph"),
+    Key("back", "backspace,ctrl+o", "back to where you jumped from", "Graph"),
+    Key("forward", "ctrl+y", "forward again", "Graph"),
+    Key("copy", "y", "copy what the cursor is on", "Files"),
+    Key("edit", "e", "open the node's line in $EDITOR", "Files"),
+    Key("pane_1", "1", "Graph", "Panes"),
+    Key("pane_2", "2", "Source", "Panes"),
+    Key("pane_3", "3", "Node", "Panes"),
+    Key("pane_4", "4", "Violations", "Panes"),
+    Key("pane_5", "5,K", "KernelDiff", "Panes"),
+    Key("pane_6", "6", "Benchmarks", "Panes"),
+    Key("pane_7", "7", "Log", "Panes"),
+    Key("pane_8", "8", "Rules", "Panes"),
+    Key("next_pane", "tab", "the next pane", "Panes"),
+    Key("pane_before", "shift+tab", "the pane before", "Panes"),
+    Key("zoom", "z,plus", "one pane on the whole screen, and back", "Panes"),
+    Key("grow", "equals_sign", "make the pane larger", "Panes"),
+    Key("shrink", "minus", "make the pane smaller", "Panes"),
+    Key("even", "underscore", "the sizes as they were at first", "Panes"),
+    Key("help", "question_mark,f1", "help: every key", "Program"),
+    Key("palette", "ctrl+p", "every action, node, kernel and file by name", "Program"),
+    Key("quit", "q,ctrl+q", "quit", "Program"),
+    Key("interrupt", "ctrl+c", "cancel the compile; when idle, quit", "Program", priority=True),
 )
 
 MOVING: tuple[tuple[str, str], ...] = (
@@ -104,7 +110,10 @@ _SPELLED = {
 
 def bindings() -> list[BindingType]:
     """The keys of KEYS as the app's bindings, each with its name as its id, which is what a keymap goes by."""
-    return [Binding(key.keys, key.action, key.words, show=False, id=key.name, priority=key.priority) for key in KEYS]
+    return [
+        Binding(key.keys, f"do('{key.name}')", key.words, show=False, id=key.name, priority=key.priority)
+        for key in KEYS
+    ]
 
 
 def spelled(keys: str) -> str:

@@ -1,7 +1,8 @@
 """Which panes are on the screen, how large, and which one has the keys?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -135,8 +136,8 @@ class Body(Vertical):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "app.next_pane(1)", show=False),
-        Binding("shift+tab", "app.next_pane(-1)", show=False),
+        Binding("tab", "app.do('next_pane')", show=False),
+        Binding("shift+tab", "app.do('pane_before')", show=False),
     ]
 
     def __init__(self, panes: list[Pane]) -> None:
@@ -149,6 +150,18 @@ class Body(Vertical):
         self._tab: PaneId = TABS[0]
         self._line = TabLine()
         self._titles: Content | None = None
+
+    def actions(self) -> Mapping[str, Callable[[], object]]:
+        """What the keys of keymap.KEYS do here, by their names."""
+        gone_to = {f"pane_{number}": partial(self.go, pane) for number, pane in enumerate(ORDER, 1)}
+        return gone_to | {
+            "next_pane": partial(self.step, 1),
+            "pane_before": partial(self.step, -1),
+            "zoom": self.zoom,
+            "grow": partial(self.grow, 1),
+            "shrink": partial(self.grow, -1),
+            "even": partial(self.grow, 0),
+        }
 
     def compose(self) -> ComposeResult:
         yield self._line

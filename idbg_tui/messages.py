@@ -33,6 +33,10 @@ class KernelChosen(Message):
         self.line = line
 
 
+class SourceAsked(Message):
+    """The user wants to see the source of what they chose."""
+
+
 class LineChosen(Message):
     """The user moved to a line (1-based) of their own Python file; the first node made there is selected. `jump`: they
     want to see it, and not only go on."""
@@ -105,6 +109,14 @@ class CopyAsked(Message):
         super().__init__()
         self.text = text
         self.what = what
+
+
+class ActionAsked(Message):
+    """The user wants what a key does that works everywhere: its `name` in keymap.KEYS."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
 
 
 class Flash(Message):

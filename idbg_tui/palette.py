@@ -19,8 +19,6 @@ from idbg_tui.state.state import State
 _BEST = 200
 """Candidates that are ranked: ranking 100,000 names takes a quarter of a second, finding them a few milliseconds."""
 
-_PANES = frozenset(f"pane_{number}" for number in range(1, 9))
-
 Command = tuple[str, str, IgnoreReturnCallbackType]
 """Title, help and what to do."""
 
@@ -39,8 +37,8 @@ class Host(Protocol):
     def post_message(self, message: Message) -> bool:
         """Have the app do what a message asks for."""
 
-    async def run_action(self, action: str) -> bool:
-        """Do what a key of keymap.KEYS does."""
+    def action_do(self, name: str) -> None:
+        """Do what a key of keymap.KEYS does, by its name."""
 
 
 class IdbgCommands(Provider):
@@ -66,9 +64,9 @@ class IdbgCommands(Provider):
     def _actions(self) -> Iterator[Command]:
         host = self._host
         for key in keymap.KEYS:
-            words = f"go to {key.words}" if key.name in _PANES else key.words
+            words = f"go to {key.words}" if key.leads_to_pane else key.words
             keys = keymap.spelled(host.keys[key.name])
-            yield f"{key.group}: {words}", keys, partial(host.run_action, key.action)
+            yield f"{key.group}: {words}", keys, partial(host.action_do, key.name)
         for theme in sorted(host.available_themes):
             yield f"Theme: {theme}", "colours", partial(setattr, host, "theme", theme)
 

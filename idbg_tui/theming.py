@@ -1,4 +1,4 @@
-"""Which themes are there, and what is in a theme's file?
+"""Which themes are there, what is in a theme's file, and which one is put on?
 
 A theme is a TOML file with the keys of textual.theme.Theme; its name is the file's. Ours are in themes/ (in a wheel:
 `_themes`), a user's own in the folder `themes` beside the settings file.
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
@@ -84,3 +85,17 @@ def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:
                 yield read(path)
             except SettingsError as error:
                 yield error
+
+
+def install(app: App[None], folders: Sequence[Path], wanted: str) -> str:
+    """Give the app every theme in these folders, and put on the `wanted` one, "" for ours; what is wrong, or ""."""
+    problem = ""
+    for theme in themes(folders):
+        if isinstance(theme, SettingsError):
+            problem = theme.message
+        else:
+            app.register_theme(theme)
+    if wanted and wanted not in app.available_themes:
+        problem = f'there is no theme "{wanted}"; there are: {", ".join(sorted(app.available_themes))}'
+    app.theme = wanted if wanted in app.available_themes else DEFAULT
+    return problem

@@ -98,7 +98,7 @@ async def test_a_comparison_asked_for_before_the_session_is_started_is_the_first
     begin = IdbgApp._begin
 
     async def pressed_first(app: IdbgApp) -> None:
-        app.action_compare("kernels")
+        app.action_do("compare_kernels")
         await begin(app)
 
     monkeypatch.setattr(IdbgApp, "_begin", pressed_first)

@@ -35,7 +35,7 @@ class AskingPane(Pane):
         try:
             do()
         except IdbgError as error:
-            self.post_message(Flash(_words(error), "error"))
+            self.post_message(Flash(error.in_one_line, "error"))
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         event.stop()
@@ -43,7 +43,7 @@ class AskingPane(Pane):
             if self._answer is not None:
                 self._answer(event.value)
         except IdbgError as error:
-            self.query_one(Prompt).refuse(_words(error))
+            self.query_one(Prompt).refuse(error.in_one_line)
             return
         self._end()
 
@@ -55,7 +55,3 @@ class AskingPane(Pane):
         self._answer = None
         self.query_one(Prompt).close()
         self.shown_widget().focus()
-
-
-def _words(error: IdbgError) -> str:
-    return f"{error.message}: {error.hint}" if error.hint else error.message

@@ -29,6 +29,15 @@ class Past:
 
 
 @dataclass
+class ChartChoice:
+    """Which chart is looked at, also when the charts were closed in between."""
+
+    place: int = 0  # in panes.benchmarks.charts.CHARTS
+    numbers: bool = False  # its numbers, and not its picture
+    last_measured: object = None  # what was measured last when the charts were opened: another is shown first
+
+
+@dataclass
 class Bench:
     """What the state knows of measuring beside the session's own rows."""
 
@@ -36,6 +45,7 @@ class Bench:
     failure: Failure | None = None  # why the last measurement ended before its time, or was not kept
     chosen: tuple[str, ...] = ()  # NAME or NAME:MODE; () leaves the choice to the target
     past: Past = Past()
+    chart: ChartChoice = field(default_factory=ChartChoice)
 
     def backends(self, target: Target) -> tuple[str, ...]:
         """What a measurement is of."""

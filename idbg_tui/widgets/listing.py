@@ -128,3 +128,9 @@ class Listing(ModalScreen[NodeId | None]):
     def action_copy_all(self) -> None:
         rows = map(self.lines.text, range(self.lines.row_count))
         self.post_message(CopyAsked("\n".join(rows), "the whole list"))
+
+
+class Reading(Listing):
+    """A list whose rows lead nowhere."""
+
+    HINTS = ("y Y copy", "esc closes")

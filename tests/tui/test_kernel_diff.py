@@ -141,8 +141,8 @@ async def test_the_chart_marks_the_bad_kernel_and_gives_the_figures(tmp_path: Pa
 
 async def test_c_is_left_to_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cancelled: list[str] = []
-    monkeypatch.setattr(IdbgApp, "action_cancel", lambda self: cancelled.append(self.body.current))
-    async with opened(tmp_path) as (_, pilot):
+    async with opened(tmp_path) as (app, pilot):
+        monkeypatch.setitem(app.actions, "cancel", lambda: cancelled.append(app.body.current))
         await pilot.press("c")
         await settle(pilot)
         assert cancelled == ["kernel_diff"]

@@ -137,7 +137,7 @@ async def test_enter_on_kernels_of_another_backend_says_so_and_goes_nowhere(tmp_
         await entered(app, event.times.kernels[0])
         await settle(pilot)
         assert app.body.current == "benchmarks" and app.state.kernel is None
-        assert app._flash is not None and "kernels of inductor, and aot is shown" in app._flash[0]
+        assert app.bars.flashed is not None and "kernels of inductor, and aot is shown" in app.bars.flashed[0]
 
 
 async def test_enter_in_the_comparison_goes_to_the_launch_in_the_row(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ async def test_the_chart_of_a_comparison_leads_nowhere_while_another_runs_code_i
     app = app_of("planted", tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await settle(pilot)
-        assert any(entry.node for entry in app._chart(120))
+        assert any(entry.node for entry in app.controllers.comparing.chart(120))
         other = state_of("attention").shown
         assert other is not None
         app.state.shown = other
-        assert not any(entry.node for entry in app._chart(120))
+        assert not any(entry.node for entry in app.controllers.comparing.chart(120))

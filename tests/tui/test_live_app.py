@@ -102,7 +102,7 @@ async def test_a_failed_run_says_why_and_the_screen_stays_usable() -> None:
 
 
 async def test_an_edit_recompiles_once_the_keys_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("idbg_tui.actions.base.RECOMPILE", 0.2)
+    monkeypatch.setattr("idbg_tui.controllers.compiling.RECOMPILE", 0.2)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
@@ -163,7 +163,7 @@ async def test_what_was_said_of_a_run_goes_when_the_next_one_starts() -> None:
 
 
 async def test_an_edit_that_changes_no_rule_does_not_recompile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("idbg_tui.actions.base.RECOMPILE", 0.05)
+    monkeypatch.setattr("idbg_tui.controllers.compiling.RECOMPILE", 0.05)
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)

@@ -18,7 +18,6 @@ from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure, Program, Target
 from idbg.session.session import Session
 from idbg_tui import status_bar
-from idbg_tui.actions import bench as bench_actions
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.benchmarks import detail
 from idbg_tui.panes.log import narration
@@ -293,7 +292,7 @@ async def test_the_database_is_not_read_on_the_screens_thread(tmp_path: Path, mo
         threads.append(threading.current_thread())
         return read(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bench_actions.benching, "read", noting)  # type: ignore[attr-defined]
+    monkeypatch.setattr(benching, "read", noting)
     async with opened(tmp_path):
         assert threads and threading.main_thread() not in threads
 

@@ -27,6 +27,11 @@ class IdbgError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
+    @property
+    def in_one_line(self) -> str:
+        """The sentence and the hint, for a line of the screen."""
+        return f"{self.message}: {self.hint}" if self.hint else self.message
+
     def failure(self) -> Failure:
         return Failure(kind="idbg", type=type(self).__name__, message=self.message, hint=self.hint)
 

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.schema import bench as records
 from idbg.schema.kernel_times import KernelTime, KernelTimes
-from idbg_tui.messages import BenchAsked, CopyAsked, Flash, KernelChosen
+from idbg_tui.messages import BenchAsked, CopyAsked, Flash, KernelChosen, SourceAsked
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.benchmarks.kernel_times import KernelHeads
@@ -102,11 +102,11 @@ class BenchmarksPane(FindingPane):
 
     # ---------------------------------------------------------------- keys
 
-    async def on_lines_opened(self, event: Lines.Opened) -> None:
+    def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         item = self.lines.items[event.index]
         if isinstance(item, KernelTime):
-            await self._go_to(item)
+            self._go_to(item)
             return
         row = item if isinstance(item, records.Row) else item.row if isinstance(item, Told) else None
         if row is None:
@@ -114,13 +114,13 @@ class BenchmarksPane(FindingPane):
         else:
             self.post_message(BenchAsked(benching.key(row)))
 
-    async def _go_to(self, kernel: KernelTime) -> None:
+    def _go_to(self, kernel: KernelTime) -> None:
         """The launch's source and nodes, where what was timed is what is shown."""
         if self._elsewhere:
             self.post_message(Flash(self._elsewhere, "warning"))
             return
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, kernel.handle, kernel.line))
-        await self.run_action("app.pane('source')")
+        self.post_message(SourceAsked())
 
     def action_copy(self) -> None:
         if not (self.lines.rows or self.lines.times):

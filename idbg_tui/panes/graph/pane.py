@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from idbg.schema.graphs import GraphId, NodeId
-from idbg_tui.messages import CopyAsked, Flash, NodeChosen
+from idbg_tui.messages import ActionAsked, CopyAsked, Flash, NodeChosen
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.graph.column_heads import GraphHeads
 from idbg_tui.panes.graph.filter import GraphFilter
@@ -143,12 +143,12 @@ class GraphPane(Pane):
         if index is not None and graph is not None:
             self.post_message(NodeChosen(graph.node_id(graph.nodes[index].name), jump=jump))
 
-    async def action_next(self, step: int) -> None:
+    def action_next(self, step: int) -> None:
         """The next match of the filter; with no filter, the next node that breaks a rule."""
         if self._filter.query:
             self.lines.go(self.lines.cursor + step)
         else:
-            await self.run_action(f"app.broken({step})")
+            self.post_message(ActionAsked("broken" if step > 0 else "broken_before"))
 
     # ---------------------------------------------------------------- folding
 

@@ -10,7 +10,7 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId
-from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen
+from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen, SourceAsked
 from idbg_tui.panes.kernel_diff import rows as diff_list
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.panes.kernel_diff.rows import Heads, Item, Told
@@ -152,13 +152,13 @@ class KernelDiffPane(FindingPane):
 
     # ---------------------------------------------------------------- keys
 
-    async def on_lines_opened(self, event: Lines.Opened) -> None:
+    def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         item = self.lines.items[event.index] if self.lines.items else None
         match item:
             case KernelError() if self._is_shown(item):
                 self._go_to(item)
-                await self.run_action("app.pane('source')")
+                self.post_message(SourceAsked())
             case KernelError():
                 self.post_message(Flash("another run is shown than was compared: D compares again", "warning"))
             case TensorDiff():

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg_tui.messages import CopyAsked, EditorAsked, LineChosen
+from idbg_tui.messages import ActionAsked, CopyAsked, EditorAsked, LineChosen
 from idbg_tui.panes.log.narration import Told
 from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
@@ -151,13 +151,13 @@ class _Rows(FindableLines):
         if told.file:
             self.post_message(LineChosen(told.file, told.line, jump=True))
 
-    async def action_edit(self) -> None:
+    def action_edit(self) -> None:
         """The line that the log tells of here, else what `e` opens elsewhere."""
         told = self.text.lines[self._line].told if self.text.lines else _EMPTY
         if told.file:
             self.post_message(EditorAsked(told.file, told.line))
         else:
-            await self.run_action("app.edit")
+            self.post_message(ActionAsked("edit"))
 
     def action_copy(self) -> None:
         if self.text.lines:

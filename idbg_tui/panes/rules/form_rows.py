@@ -190,7 +190,7 @@ class RuleRows(FindableLines):
         try:
             text = do(self.form, row)
         except AcceleratorError as error:
-            self._say(f"{error.message}: {error.hint}" if error.hint else error.message)
+            self._say(error.in_one_line)
             return False
         if text is None:
             self.post_message(Flash(otherwise))

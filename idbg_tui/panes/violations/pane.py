@@ -12,7 +12,7 @@ from idbg.format import file_names
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
-from idbg_tui.messages import CopyAsked, Flash, NodeChosen, ReproAsked
+from idbg_tui.messages import ActionAsked, CopyAsked, Flash, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, rule_costs
 from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
@@ -211,11 +211,11 @@ class ViolationsPane(FindingPane):
         if row is not None:
             self.lines.place_cursor(row)
 
-    async def on_lines_opened(self, event: Lines.Opened) -> None:
+    def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         item = self.lines.items[event.index] if self.lines.items else None
         if isinstance(item, Cost) and item.of and item.node is None:
-            await self.run_action(f"app.{item.of}")
+            self.post_message(ActionAsked(item.of))
             return
         nodes = self._under_cursor()
         if nodes:

@@ -1,0 +1,85 @@
+"""What do the first and the last line of the screen say now, and for how long?"""
+
+from typing import Literal
+
+from textual.app import App
+from textual.timer import Timer
+from textual.widgets import Input
+
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg_tui import status_bar
+from idbg_tui.layout import Body
+from idbg_tui.state.state import State
+from idbg_tui.widgets.bars import Bar
+
+Level = Literal["info", "warning", "error"]
+_STYLES: dict[str, str] = {"error": "$text-error", "warning": "$text-warning"}
+_TICK = 0.2  # seconds, while something goes on
+
+
+class Bars:
+    """The header and the footer. A flash is a sentence that takes the place of the footer's keys until the next key."""
+
+    def __init__(self, app: App[None], state: State, body: Body, keys: dict[str, str], problem: str = "") -> None:
+        """`keys` are those in force, by the names of keymap.KEYS; a `problem` is said at first."""
+        self.header, self.footer = Bar(id="header"), Bar(id="footer")
+        self.flashed: tuple[str, str] | None = (problem, "error") if problem else None
+        self._of_run = False  # the flash is about a run: the next one's start or end makes it old
+        self._app, self._state, self._body, self._keys = app, state, body, keys
+        self._ticking: Timer | None = None
+
+    def start(self) -> None:
+        """Have the clocks go on while something does; the screen is there."""
+        self._ticking = self._app.set_interval(_TICK, self.show, pause=True)
+
+    def show(self) -> None:
+        """Say what is so now."""
+        width = self._app.size.width - 2
+        self.header.show(*status_bar.header(self._state, width))
+        progress = status_bar.footer_progress(self._state, width)
+        if self.flashed is not None:
+            text, level = self.flashed
+            self.footer.show([(text, f"bold {_STYLES.get(level, '$foreground')}")], progress)
+        else:
+            pane, asked = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
+            room = width - sum(len(text) for text, _ in progress) - 2
+            hints = status_bar.TYPING if asked else pane.HINTS
+            typing = asked or pane.typed_in
+            self.footer.show(status_bar.footer_keys(hints, self._keys, self._state, room, typing=typing), progress)
+        if self._ticking is not None:
+            going_on = self._state.running or self._state.repro_running or self._state.measuring
+            (self._ticking.resume if going_on else self._ticking.pause)()
+
+    def flash(self, text: str, level: Level = "info", *, of_run: bool = False) -> None:
+        """Say something until the next key; what is about a run, until one starts or ends too."""
+        self.flashed, self._of_run = (text, level), of_run
+        self.show()
+
+    def key_pressed(self) -> None:
+        """The flash was read."""
+        if self.flashed is not None:
+            self.flashed = None
+            self.show()
+
+    def happened(self, event: SessionEvent, *, cancelled: bool) -> None:
+        """Say what happened. A run that another one took the place of ends without a word, unless it was `cancelled`
+        by the user.
+        """
+        ended = isinstance(event, events.RunEnded)
+        if (ended or isinstance(event, events.RunStarted)) and self._of_run:
+            self.flashed = None
+        if isinstance(event, events.RunEnded) and event.failure is not None and event.failure.kind == "cancelled":
+            said = status_bar.flash(event) if cancelled else None
+        else:
+            said = status_bar.flash(event)
+        if said:
+            self.flashed, self._of_run = said, ended
+        elif ended:
+            self.say_elsewhere()
+
+    def say_elsewhere(self) -> None:
+        """Say what came of the last comparison, or where violations are if the shown graph has none."""
+        said = status_bar.compared(self._state)
+        if said[0] or (said := (status_bar.elsewhere(self._state), "info"))[0]:
+            self.flashed, self._of_run = said, True

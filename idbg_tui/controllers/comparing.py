@@ -1,0 +1,81 @@
+"""How is a run held against a reference, and looked into?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from idbg.schema.diff import Comparison
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.listings import Listings
+from idbg_tui.messages import DiffAsked
+from idbg_tui.state import queries
+from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
+
+CHART_KEY = "t"  # of the KernelDiff pane
+
+
+class Comparing:
+    """Compares, and lists what was found of an output, of a side that failed, and from kernel to kernel."""
+
+    def __init__(self, context: Context, listings: Listings) -> None:
+        self._context, self._session, self._state = context, context.session, context.state
+        self._listings = listings
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {"compare": self.compare, "compare_kernels": partial(self.compare, per_kernel=True)}
+
+    def compare(self, *, per_kernel: bool = False) -> None:
+        """Run the program again, and hold it against eager and float64: its outputs, or each kernel's too."""
+        comparison = Comparison(per_kernel=per_kernel)
+        if self._context.attempt(lambda: self._session.run(comparison=comparison)):
+            self._context.body.go("kernel_diff")
+            self._context.show()
+
+    def look_into(self, asked: DiffAsked) -> None:
+        """Open what the pane asks for over the screen."""
+        match asked.what:
+            case "chart":
+                self._listings.open(Listing("The error from kernel to kernel", CHART_KEY, self.chart))
+            case "failure":
+                failed = f"{asked.name or 'The program'} failed"
+                self._listings.open(Reading(failed, "", partial(self._failure, asked.name)))
+            case "tensor":
+                self._look_into_tensor(asked.name)
+
+    def _look_into_tensor(self, name: str) -> None:
+        from idbg_tui.panes.kernel_diff.tensor import TensorListing, tensor_of
+
+        diff = tensor_of(self._state, name)
+        if diff is None:
+            return
+        listing = TensorListing(name, self._state, self._session.map_errors, Path(self._session.folder))
+        self._listings.open(listing)
+        if listing.error_map is None and diff.worst is not None and self._session.live:
+            index = diff.worst.index[:-2]
+            self._context.attempt(lambda: self._session.map_errors(name, index))
+
+    def chart(self, width: int) -> Sequence[Entry]:
+        """The last comparison's errors from kernel to kernel, as rows that lead to the kernels' nodes."""
+        from idbg_tui.panes.kernel_diff import chart
+
+        run = queries.compared_run(self._state)
+        report = run and run.diff
+        if run is None or not report:
+            return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
+        entries = chart.entries(report, width, self._context.app.size.height)
+        first = report.kernels[0] if report.kernels else None
+        if first is None or queries.has_code_of(self._state, run, first.frame, first.part):
+            return entries
+        return [replace(entry, node=None) for entry in entries]  # another run is shown: its nodes are others
+
+    def _failure(self, side: str, width: int) -> Sequence[Entry]:
+        """All that is known of why a side failed; "" is the program, of the run in hand."""
+        from idbg_tui.panes.kernel_diff import detail
+
+        compared, run = queries.compared_run(self._state), self._state.run
+        report = compared.diff if compared else None
+        failures = {one.name: one.failure for one in report.sides} if report else {}
+        failure = failures.get(side) or (report.failure if report and run is compared else run and run.failure)
+        return detail.failure_entries(failure, width) if failure else []

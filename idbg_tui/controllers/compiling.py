@@ -1,0 +1,66 @@
+"""When is the program compiled again, and how is that stopped?"""
+
+from textual.timer import Timer
+
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.messages import LowerAsked
+
+RECOMPILE = 1.0  # seconds after the last edit of the rules
+
+
+class Compiling:
+    """Runs the program, by a key or after an edit of the rules, and cancels what goes on."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._session, self._state = context, context.session, context.state
+        self._recompiling: Timer | None = None
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {"run": self.run, "cancel": self.cancel}
+
+    def run(self) -> None:
+        """Compile for the target as it is."""
+        self._context.attempt(self._session.run)
+
+    def run_unasked(self) -> bool:
+        """Compile, unless the user has asked for a run already. False if it was refused."""
+        return self._context.attempt(lambda: self._session.run(asked=False))
+
+    def soon(self) -> None:
+        """Compile again when the rules have not been edited for a moment."""
+        if self._recompiling is not None:
+            self._recompiling.stop()
+        self._recompiling = self._context.app.set_timer(RECOMPILE, self._recompile)
+
+    def _recompile(self) -> None:
+        """Compile for the rules as they are now, unless the last run was or is."""
+        run = self._state.run
+        if run is not None and run.target.rules == self._session.target.rules:
+            return
+        if self.run_unasked():
+            if self._state.measuring:
+                self._context.flash("these rules are compiled when the measurement has ended (r: now)")
+            elif self._state.running and run is not None and run.comparison:
+                self._context.flash("these rules are compiled when the comparison has ended (r: now)")
+
+    def cancel(self) -> None:
+        """End the compile or the measurement, or say that there is none."""
+        if self._state.measuring:
+            self.stop("stopping: finished rows stay")
+        elif self._state.running or self._state.repro_running or self._state.bench.waiting:
+            self.stop("cancelling")
+        else:
+            self._context.flash("nothing is being compiled or measured")
+
+    def stop(self, words: str) -> None:
+        """End what goes on and what waits to be measured, and say `words`."""
+        self._state.cancelling = self._state.running or self._state.measuring
+        self._state.bench.waiting = 0
+        self._context.show()
+        if self._context.attempt(self._session.cancel):
+            self._context.flash(words, of_run=True)
+
+    def lower(self, asked: LowerAsked) -> None:
+        """Have the worker tell what the compilers made of a kernel."""
+        self._context.attempt(lambda: self._session.lower(asked.kernel))

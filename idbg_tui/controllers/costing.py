@@ -1,0 +1,75 @@
+"""When is counted what graphs need and rules cost, and which keys show it?"""
+
+import gc
+from collections.abc import Sequence
+
+from textual.timer import Timer
+
+from idbg.constraints import Findings
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.listings import Listings
+from idbg_tui.state import queries
+from idbg_tui.state.background_costs import Counter
+from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question, answers
+from idbg_tui.widgets.listing import Entry, Listing
+
+REST = 0.4  # seconds without another change, after which a large graph is counted
+
+
+class Costing:
+    """Has counted what is not known, and lists memory and partitions; `keys` are those in force."""
+
+    def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
+        self._context, self._state, self._listings, self._keys = context, context.state, listings, keys
+        self._counter: Counter | None = None
+        self._asked: Sequence[Question] = ()
+        self._resting: Timer | None = None
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {"memory": self.list_memory, "partitions": self.list_partitions}
+
+    def count(self) -> None:
+        """Have counted what is not known: of small graphs at once, of large ones when nothing changes for a moment."""
+        asked = queries.uncounted(self._state)
+        if sum(len(question.findings.graph.nodes) for question in asked) <= AT_ONCE:
+            for question in asked:
+                for answer in answers(question):
+                    self._state.take_cost(question.findings, answer)
+            return
+        asking = [question.findings for question in self._asked]
+        if any(all(question.findings is not findings for findings in asking) for question in asked):
+            self._asked = asked
+            if self._resting is not None:
+                self._resting.stop()
+            self._resting = self._context.app.set_timer(REST, lambda: self._ask(asked))
+
+    def _ask(self, asked: Sequence[Question]) -> None:
+        if self._counter is None:
+            self._counter = Counter(lambda *counted: self._context.app.call_later(self._take, *counted))
+        # a collection that walks over 100,000 nodes and their index takes 0.2 s, in which no key is answered
+        gc.freeze()
+        self._counter.ask(asked)
+
+    def _take(self, findings: Findings, answer: CostAnswer) -> None:
+        """Take in one answer about one check, which the counting thread found."""
+        self._state.take_cost(findings, answer)
+        self._context.show()
+
+    def list_memory(self) -> None:
+        """List what is alive at the peak of memory."""
+        from idbg_tui.panes.graph import memory
+
+        def make(width: int) -> list[Entry]:
+            return memory.entries(self._state, width)
+
+        self._listings.open(Listing(memory.title(self._state), self._keys["memory"], make))
+
+    def list_partitions(self) -> None:
+        """List the partitions and what crosses between them."""
+        from idbg_tui.panes.graph import partitions
+
+        def make(width: int) -> list[Entry]:
+            return partitions.entries(self._state, width)
+
+        self._listings.open(Listing(partitions.title(self._state), self._keys["partitions"], make))

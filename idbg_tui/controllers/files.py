@@ -1,0 +1,64 @@
+"""How do text and files leave the screen: to the clipboard, and to the user's editor?"""
+
+from idbg.format.failures import place_of
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.messages import CopyAsked, EditorAsked
+
+
+class Files:
+    """Copies what is asked for, and opens files in the user's editor; `editor` is the settings', or ""."""
+
+    def __init__(self, context: Context, editor: str) -> None:
+        self._context, self._state, self._editor = context, context.state, editor
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {"copy": self.copy_nothing, "edit": self.edit_line}
+
+    def copy_nothing(self) -> None:
+        """Where the pane has nothing of its own to copy."""
+        pane = self._context.body.panes[self._context.body.current]
+        self._context.flash(f"there is nothing to copy in {pane.LABEL}")
+
+    def edit_line(self) -> None:
+        """Open the selected node's line; where the last run failed before it had any, the line of the failure."""
+        node, run, program = self._state.node, self._state.run, self._state.program
+        cause = run and (run.failure or run.cause)
+        file, line = place_of(cause) if cause and (node is None or self._state.shown is not run) else ("", 0)
+        if file:
+            self.edit(EditorAsked(file, line))
+        elif node is not None and node.file:
+            self.edit(EditorAsked(node.file, node.line))
+        elif program is not None and not program.module:
+            self.edit(EditorAsked(program.path))
+        else:
+            self._context.flash("no line of your program is known for this node")
+
+    def copy(self, asked: CopyAsked) -> None:
+        """Put a text on the clipboard, in a thread: a program that takes it may be slow."""
+        from idbg_tui.terminal import suspend
+
+        app, folder = self._context.app, str(self._context.session.folder)
+
+        def copy() -> None:
+            said = suspend.copy(app, asked.text, asked.what, folder)
+            app.call_from_thread(self._context.flash, said)
+
+        app.run_worker(copy, thread=True, exclusive=True, group="copy")
+
+    def edit(self, asked: EditorAsked) -> None:
+        """Leave the screen to the editor until it ends; a text that has no file becomes the rules."""
+        from idbg_tui.terminal import suspend
+
+        app = self._context.app
+
+        def edit() -> None:
+            if asked.text is None:
+                suspend.edit(app, asked.path, asked.line, self._editor)
+                return
+            text = suspend.edit_text(app, asked.path, asked.text, asked.line, self._editor)
+            if text != asked.text:
+                self._context.session.edit_rules(text)
+
+        self._context.attempt(edit)
+        app.refresh()

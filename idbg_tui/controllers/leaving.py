@@ -1,0 +1,43 @@
+"""When may the program end?"""
+
+from idbg_tui.controllers.compiling import Compiling
+from idbg_tui.controllers.context import Actions, Context
+
+
+class Leaving:
+    """Quits, but for unsaved rules and for what is being compiled or measured only when asked twice."""
+
+    def __init__(self, context: Context, compiling: Compiling) -> None:
+        self._context, self._state, self._compiling = context, context.state, compiling
+        self._told_of: str | None = None  # rules that the user was told are not saved
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {"quit": self.quit, "interrupt": self.interrupt}
+
+    def quit(self) -> None:
+        """End the program, unless something would be lost that the user was not told of."""
+        if self._nothing_is_lost():
+            self._context.app.exit()
+
+    def interrupt(self) -> None:
+        """Ctrl+C: the first cancels a compile or a measurement, the second quits."""
+        busy = self._state.running or self._state.measuring
+        if busy and not self._state.cancelling:
+            self._compiling.stop("cancelling; ^c again quits")
+        elif busy or self._nothing_is_lost():
+            self._context.app.exit()
+
+    def _nothing_is_lost(self) -> bool:
+        """Whether nothing is unsaved, or the user was told of these very edits."""
+        from idbg_tui.panes.rules.pane import RulesPane
+
+        rules = self._context.body.panes["rules"]
+        if not isinstance(rules, RulesPane):
+            return True
+        text = rules.editor.text
+        if not rules.edited or text == self._told_of:
+            return True
+        self._told_of = text
+        self._context.flash("unsaved rules: q again quits, 8 then ^s saves", "warning")
+        return False

@@ -1,0 +1,109 @@
+"""Where in the graphs do keys, rows and names lead?"""
+
+from functools import partial
+
+from textual.timer import Timer
+
+from idbg_tui import status_bar
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen
+from idbg_tui.state import navigation
+from idbg_tui.state.moves import Relation
+from idbg_tui.state.sentences import why_no_graph
+
+FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
+
+
+class Navigation:
+    """Selects nodes, kernels, stages and frames, and says so where a key leads nowhere."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._state, self._body = context, context.state, context.body
+        self._following: Timer | None = None
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {
+            "stage_before": partial(self._step_stage, -1),
+            "stage_after": partial(self._step_stage, 1),
+            "frame_before": partial(self._step_frame, -1),
+            "frame_after": partial(self._step_frame, 1),
+            "input": partial(self._walk, "input", 0),
+            "other_input": partial(self._walk, "input", 1),
+            "user": partial(self._walk, "user", 0),
+            "other_user": partial(self._walk, "user", 1),
+            "broken": partial(self._step_broken, 1),
+            "broken_before": partial(self._step_broken, -1),
+            "back": partial(self._jump, back=True),
+            "forward": partial(self._jump, back=False),
+        }
+
+    # ---------------------------------------------------------------- keys
+
+    def _step_stage(self, step: int) -> None:
+        self._moved(navigation.step_stage(self._state, step), "there is no further stage of this frame")
+
+    def _step_frame(self, step: int) -> None:
+        self._moved(navigation.step_frame(self._state, step), "there is no further frame")
+
+    def _walk(self, relation: Relation, turn: int) -> None:
+        none = "this node has no inputs" if relation == "input" else "nothing in this graph uses this node"
+        self._moved(self._state.walk(relation, turn), none)
+
+    def _step_broken(self, step: int) -> None:
+        before = self._state.graph_id
+        so_far = " that was captured so far" if self._state.running else ""
+        self._moved(navigation.step_broken(self._state, step), f"no node of any graph{so_far} breaks a rule")
+        if self._state.graph_id != before:
+            self._context.flash(status_bar.arrived(self._state))
+
+    def _jump(self, *, back: bool) -> None:
+        self._moved(self._state.step_jump(back=back), f"no place to go {'back' if back else 'forward'} to")
+
+    def _moved(self, moved: bool, otherwise: str) -> None:
+        if moved:
+            self._context.show()
+        elif self._state.graph is None:
+            self._context.flash(why_no_graph(self._state))
+        else:
+            self._context.flash(otherwise)
+
+    # ---------------------------------------------------------------- what panes and the palette choose
+
+    def choose_node(self, chosen: NodeChosen) -> None:
+        """Select a node of the shown run."""
+        known = self._state.choose(chosen.node, jump=chosen.jump)
+        if not known:
+            self._context.flash(f"the graphs that are shown have no node {chosen.node.name}")
+        self._show_selection()
+        if known and chosen.jump:
+            self._show_node()
+
+    def choose_kernel(self, chosen: KernelChosen) -> None:
+        """Mark the nodes of a kernel, or of one launch of it."""
+        launch = chosen.handle, chosen.line
+        if not navigation.choose_kernel(self._state, chosen.frame, chosen.part, chosen.name, *launch):
+            name = chosen.handle or chosen.name
+            self._context.flash(f"the code that is shown does not launch {name}: r compiles again")
+        self._context.show()
+
+    def choose_line(self, chosen: LineChosen) -> None:
+        """Select the first node that was made at a line of the user's."""
+        known = navigation.choose_line(self._state, chosen.file, chosen.line)
+        self._show_selection()
+        if chosen.jump and known:
+            self._show_node()
+        elif chosen.jump:
+            self._context.flash("no node of the shown run was made at that line")
+
+    def _show_node(self) -> None:
+        """Where one pane has the screen: go where the node that was chosen can be seen."""
+        if self._body.alone and self._body.current not in ("graph", "node"):
+            self._body.go("graph")
+
+    def _show_selection(self) -> None:
+        """Show a step of the cursor where it was made at once, and in the other panes when it rests."""
+        self._body.panes[self._body.current].show(self._state)
+        if self._following is not None:
+            self._following.stop()
+        self._following = self._context.app.set_timer(FOLLOW, self._context.show)

@@ -1,0 +1,38 @@
+"""Which controllers are there, and which of them does what a key asks for?"""
+
+from idbg_tui.controllers.comparing import Comparing
+from idbg_tui.controllers.compiling import Compiling
+from idbg_tui.controllers.context import Actions, Context, Controller
+from idbg_tui.controllers.costing import Costing
+from idbg_tui.controllers.files import Files
+from idbg_tui.controllers.leaving import Leaving
+from idbg_tui.controllers.listings import Listings
+from idbg_tui.controllers.measuring import Measuring
+from idbg_tui.controllers.navigation import Navigation
+from idbg_tui.controllers.repros import Repros
+from idbg_tui.controllers.targeting import Targeting
+
+
+class Controllers:
+    """All of them, each with what it needs."""
+
+    def __init__(self, context: Context, keys: dict[str, str], editor: str) -> None:
+        """`keys` are those in force, by the names of keymap.KEYS; `editor` is the settings', or ""."""
+        self.listings = Listings(context)
+        self.compiling = Compiling(context)
+        self.targeting = Targeting(context)
+        self.comparing = Comparing(context, self.listings)
+        self.measuring = Measuring(context, self.listings, keys)
+        self.costing = Costing(context, self.listings, keys)
+        self.navigation = Navigation(context)
+        self.repros = Repros(context)
+        self.files = Files(context, editor)
+        self.leaving = Leaving(context, self.compiling)
+
+    def actions(self) -> Actions:
+        """What every key does that is theirs."""
+        controllers: tuple[Controller, ...] = (
+            *(self.compiling, self.targeting, self.comparing, self.measuring, self.costing),
+            *(self.navigation, self.repros, self.files, self.leaving),
+        )
+        return {name: do for controller in controllers for name, do in controller.actions().items()}

@@ -1,0 +1,103 @@
+"""What is known of one output of a comparison, and where in it is the error? A list over the screen, slice by slice."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from idbg.format.glyphs import MARKS
+from idbg.schema.diff import ErrorMap, TensorDiff
+from idbg.schema.errors import IdbgError
+from idbg.session.store import safe_name
+from idbg_tui.messages import Flash
+from idbg_tui.panes.kernel_diff import detail, heat
+from idbg_tui.state import queries
+from idbg_tui.state.state import State
+from idbg_tui.widgets.listing import Entry, Listing, sentences
+
+AskForMap = Callable[[str, tuple[int, ...]], object]
+"""Asks for the error map of an output's slice, which is told by the index of all but its last two dims."""
+
+
+def tensor_of(state: State, name: str) -> TensorDiff | None:
+    """An output or a gradient of the last comparison; None if it has none of this name."""
+    compared = queries.compared_run(state)
+    report = compared and compared.diff
+    tensors = (*report.outputs, *report.gradients) if report else ()
+    return next((one for one in tensors if one.name == name), None)
+
+
+class TensorListing(Listing):
+    """One output, looked into; its keys go through the slices of its error map."""
+
+    HINTS = ("[ ] slice", "p PNG", "y Y copy", "esc closes")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "screen.slice(-1)", show=False),
+        Binding("right_square_bracket", "screen.slice(1)", show=False),
+        Binding("p", "screen.save_map", show=False),
+    ]
+
+    def __init__(self, output: str, state: State, ask_for_map: AskForMap, folder: Path) -> None:
+        """`folder` takes the pictures of maps."""
+        super().__init__(output, "", self._entries)
+        self._output, self._state, self._ask_for_map, self._folder = output, state, ask_for_map, folder
+
+    @property
+    def error_map(self) -> ErrorMap | None:
+        """The slice that was mapped last, if one was."""
+        compared = queries.compared_run(self._state)
+        return compared.maps.get(self._output) if compared else None
+
+    def _entries(self, width: int) -> Sequence[Entry]:
+        diff = tensor_of(self._state, self._output)
+        if diff is None:
+            return list(sentences(f"{self._output} is not in the last comparison", width, "dim"))
+        rows = detail.entries(diff, width)
+        if self.error_map is not None:
+            colours = not (self.app.no_color or self.app.current_theme.ansi or MARKS["guide"] == "|")
+            rows += [*sentences("", width), *heat.entries(self.error_map, width, colours=colours)]
+        return rows
+
+    def action_slice(self, step: int) -> None:
+        """Map the slice before or after the one that is shown."""
+        shown, diff = self.error_map, tensor_of(self._state, self._output)
+        meta = diff.reference if diff else None
+        if shown is None or meta is None:
+            return
+        leading = [dim for dim in meta.shape[:-2] if isinstance(dim, int)]
+        place = 0
+        for at, size in zip(shown.index, leading, strict=True):
+            place = place * size + at
+        if not 0 <= place + step < prod(leading):
+            self.post_message(Flash("there is no further slice"))
+            return
+        index, rest = [], place + step
+        for size in reversed(leading):
+            rest, at = divmod(rest, size)
+            index.append(at)
+        self._attempt(lambda: self._ask_for_map(shown.name, tuple(reversed(index))))
+
+    def action_save_map(self) -> None:
+        """Write the map that is shown as a picture into the session's folder."""
+        shown = self.error_map
+        if shown is None:
+            self.post_message(Flash("there is no map of this output"))
+            return
+        slice_ = "".join(f"-{at}" for at in shown.index)
+        path = self._folder / f"error-{safe_name(shown.name)}{slice_}.png"
+
+        def save() -> None:
+            from idbg.reports.plots import save_error_map
+
+            save_error_map(shown, path)
+            self.post_message(Flash(f"written: {path}"))
+
+        self._attempt(save)
+
+    def _attempt(self, do: Callable[[], object]) -> None:
+        try:
+            do()
+        except IdbgError as error:
+            self.post_message(Flash(error.in_one_line, "error"))
