@@ -5,6 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from idbg.format.bounds import bound_words
 from idbg.reports.kernels import WIDEST, report, to_json
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 
@@ -129,5 +130,5 @@ def test_json_has_the_figures_and_their_samples():
     ],
 )
 def test_a_kernels_bound_is_what_it_would_wait_for_at_the_machines_peaks(found: KernelTime, words: str):
-    assert found.words == words
+    assert bound_words(found) == words
     assert words.startswith({"unknown": "not known"}.get(found.bound, f"{found.bound}-bound"))

@@ -31,6 +31,7 @@ _decode_plan = msgspec.json.Decoder(list[BenchCase]).decode
 
 
 def default_path() -> Path:
+    """The database where none is named, in the user's data folder."""
     return places.data() / "bench.sqlite"
 
 
@@ -64,6 +65,7 @@ class BenchHistory:
                 self._connection = _opened(path)
 
     def close(self) -> None:
+        """Let go of the database; nothing of it can be used after that."""
         self._connection.close()
 
     def begin(self, plan: list[BenchCase], name: str = "") -> int:
@@ -77,6 +79,7 @@ class BenchHistory:
         return cursor.lastrowid
 
     def add(self, suite: int, row: Row) -> None:
+        """Keep one row of the suite with this id, on disk when this returns. Raises OutputError."""
         values = (suite, row.at, row.file, row.program_hash, *row.key[1:], msgspec.json.encode(row).decode())
         with self._told(), self._connection as connection:
             connection.execute(
@@ -86,6 +89,7 @@ class BenchHistory:
             )
 
     def end(self, suite: int) -> None:
+        """The suite with this id was measured to its end. Raises OutputError."""
         with self._told(), self._connection as connection:
             connection.execute("update suites set done = 1 where id = ?", (suite,))
 
@@ -96,6 +100,7 @@ class BenchHistory:
         return [KeptSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in found]
 
     def rows(self, suite: int) -> list[Row]:
+        """The suite's rows as they were kept: of one that was resumed also those that failed at first."""
         return self._rows("suite = ? order by id", (suite,))
 
     def before(self, row: Row, suite: int) -> Row | None:

@@ -37,13 +37,16 @@ class BenchJob:
         self._thread = threading.Thread(target=self._run, name="idbg-bench", daemon=True)
 
     def start(self) -> None:
+        """Tell how many rows are asked for, and begin; returns at once."""
         self._emit(events.BenchStarted(cases=len(self._cases)))
         self._thread.start()
 
     def stop(self) -> None:
+        """End the process that measures now, and begin no other; returns at once."""
         self._stop.set()
 
     def join(self) -> None:
+        """Wait for the end, if it was started."""
         if self._thread.ident is not None and threading.current_thread() is not self._thread:
             self._thread.join()
 

@@ -22,9 +22,12 @@ FAILED, BAD_USAGE = 1, 2
 
 
 class Command(Protocol):
+    """A module of `cli/commands`: its file's name is what the user types."""
+
     HELP: str
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say what its command line is."""
 
     def run(self, args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         """Do it, and give the exit status. `argv` is what stood after `--`."""

@@ -57,6 +57,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def over_time(self) -> bool:
+        """Whether its figures stand at dates, as seconds since the epoch."""
         return self.axis == "date"
 
     @property
@@ -77,18 +78,21 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 def latency(rows: Iterable[Row]) -> Chart:
+    """A bar in milliseconds for each row, with the spread of its samples."""
     found = [Figure(row.backend, *_spread(row.latency_ms)) for row in rows]
     title = "Latency: the median, and between which nine of ten samples lie"
     return Chart("latency", title, "ms", tuple(found), "nothing was measured yet")
 
 
 def speedup(rows: Iterable[Row]) -> Chart:
+    """A bar for each row but eager's, which has none over itself."""
     found = [Figure(row.backend, row.speedup) for row in rows if row.backend != EAGER]
     title = "Speed-up: eager's median latency over the backend's"
     return Chart("speed-up", title, "x", tuple(found), "only eager was measured, or nothing")
 
 
 def compile_time(rows: Iterable[Row]) -> Chart:
+    """Two bars in seconds for each row but eager's, cold and warm."""
     found = [
         Figure(f"{row.backend} {how}", seconds)
         for row in rows

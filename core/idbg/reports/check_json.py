@@ -15,6 +15,8 @@ SCHEMA = "idbg.check/1"
 
 
 class CheckedGraphReport(msgspec.Struct, frozen=True):
+    """One graph that was held against the rules, and how many nodes it has."""
+
     frame: str
     stage: Stage
     part: Part
@@ -32,6 +34,8 @@ class RelaxationReport(msgspec.Struct, frozen=True):
 
 
 class AcceleratorReport(CostReport, frozen=True, kw_only=True):
+    """What one accelerator takes of the program: how many violations of each severity, and what they cost."""
+
     name: str
     description: str
     verdict: Treatment
@@ -49,6 +53,8 @@ class AcceleratorReport(CostReport, frozen=True, kw_only=True):
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole check: `error` says why graphs are missing, `stage` is the level that was asked for."""
+
     schema: str = SCHEMA
     program: ProgramReport
     device: str
@@ -62,6 +68,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_report(check: Check) -> CheckReport:
+    """The check as `encode` writes it, with the accelerators in the order of the check."""
     run, failure = check.run, check.failure
     return CheckReport(
         program=ProgramReport(**msgspec.structs.asdict(run.program)),

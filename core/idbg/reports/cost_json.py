@@ -29,6 +29,8 @@ class BoundaryReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What padding wastes, in bytes and in percent of them or of FLOPs, and what goes to and from the host."""
+
     waste_percent: float
     wasted_bytes: int
     flops_waste_percent: float
@@ -41,6 +43,7 @@ class CostReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cost_report(checked: AcceleratorResult) -> CostReport:
+    """The costs over all graphs that were checked; `best_change` is null where none helps."""
     waste, best = checked.waste, checked.best_change
     partitions, crossing_bytes = checked.cost
     return CostReport(

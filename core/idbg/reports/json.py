@@ -18,15 +18,15 @@ SCHEMA = "idbg.schema.runs/1"
 
 
 class ProgramReport(Program, frozen=True, omit_defaults=False):
-    pass
+    """A Program with every key written."""
 
 
 class TargetReport(Target, frozen=True, omit_defaults=False):
-    pass
+    """A Target with every key written."""
 
 
 class ErrorReport(Failure, frozen=True, omit_defaults=False):
-    pass
+    """A Failure with every key written."""
 
 
 class TensorReport(msgspec.Struct, frozen=True):
@@ -65,6 +65,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphReport(msgspec.Struct, frozen=True):
+    """One graph: `code` is its Python as torch prints it."""
+
     stage: Stage
     part: Part
     nodes: list[NodeReport]
@@ -72,6 +74,8 @@ class GraphReport(msgspec.Struct, frozen=True):
 
 
 class CallReport(msgspec.Struct, frozen=True):
+    """One launch of a kernel: Inductor's handle of it, and its 1-based line in the wrapper."""
+
     handle: str
     line: int
     nodes: list[str]
@@ -91,11 +95,15 @@ class KernelReport(msgspec.Struct, frozen=True):
 
 
 class WrapperReport(msgspec.Struct, frozen=True):
+    """The text of Inductor's wrapper for one part of a frame."""
+
     stage: Part
     text: str
 
 
 class FrameReport(msgspec.Struct, frozen=True):
+    """One compiled frame, with `file` and `line` of the function in the user's code."""
+
     id: str
     function: str
     file: str
@@ -106,6 +114,8 @@ class FrameReport(msgspec.Struct, frozen=True):
 
 
 class ViolationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule that one node breaks, and the user's line that it came from."""
+
     rule: str
     severity: str
     frame: str
@@ -128,11 +138,15 @@ class FrameFailureReport(msgspec.Struct, frozen=True):
 
 
 class RecompileReport(msgspec.Struct, frozen=True):
+    """Why torch compiled a frame once more."""
+
     frame: str
     reason: str
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole run: `phases` in seconds, `peak_bytes` of the graph that takes most."""
+
     schema: str = SCHEMA
     run: int
     program: ProgramReport

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from idbg.format.amounts import NOTHING, counted, duration, share
+from idbg.format.bounds import bound_words
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 
 SCHEMA = "idbg.kernels/1"
@@ -19,7 +20,7 @@ WIDEST = 60  # characters of a kernel's name
 TRUSTED = 0.1  # of the processors, that others used while the peaks were measured
 _DERIVED = (
     *("median_us", "p95_us", "run_us", "bytes_per_s", "flops_per_s", "of_memory", "of_compute", "of_empty"),
-    *("bound", "words"),
+    "bound",
 )
 _TOTALS = ("runs", "total_us", "hooked_total_us", "sum_us", "missed_us", "perturbation")
 
@@ -40,7 +41,11 @@ def plain(times: KernelTimes) -> dict[str, object]:
 
 
 def _with_derived(kernel: KernelTime) -> dict[str, object]:
-    return {**msgspec.to_builtins(kernel), **{name: getattr(kernel, name) for name in _DERIVED}}
+    return {
+        **msgspec.to_builtins(kernel),
+        **{name: getattr(kernel, name) for name in _DERIVED},
+        "words": bound_words(kernel),
+    }
 
 
 def report(times: KernelTimes, name: str = "", top: int | None = None) -> str:

@@ -29,6 +29,7 @@ def run_report(run: Run) -> list[str]:
 
 
 def render(lines: list[str]) -> str:
+    """The lines as one text, without an end of line after the last."""
     return "\n".join(lines)
 
 

@@ -71,6 +71,7 @@ class Latency(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, samples: Sequence[float], block: int, warmup: int, settled: bool) -> "Latency":
+        """The figures of these samples, in milliseconds a call; there is one at least."""
         spread = quantiles(samples, n=20, method="inclusive")[-1] if len(samples) > 1 else samples[0]
         std = stdev(samples) if len(samples) > 1 else 0.0
         return cls(median(samples), spread, fmean(samples), std, tuple(samples), block, warmup, settled)
@@ -123,10 +124,14 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
 
 
 class Timed(msgspec.Struct, frozen=True, tag_field="type", tag="timed"):
+    """How long each kernel of the program takes."""
+
     times: KernelTimes
 
 
 class Failed(msgspec.Struct, frozen=True, tag_field="type", tag="failed"):
+    """Why a task has no answer."""
+
     failure: Failure
 
 

@@ -71,6 +71,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def by_tolerance(self) -> bool:
+        """Whether plain tolerances decide, and no float64 side runs."""
         return self.atol is not None or self.rtol is not None
 
 
@@ -134,6 +135,7 @@ class Criterion(msgspec.Struct, frozen=True):
 
     @property
     def exceeded(self) -> bool:
+        """Whether more was measured than it allows; NaN is."""
         return not self.measured <= self.allowed  # what is no number is not within anything
 
     @property
@@ -258,6 +260,7 @@ class Variance(msgspec.Struct, frozen=True):
 
     @property
     def deterministic(self) -> bool:
+        """Whether every run gave the same, bit by bit."""
         return self.differing == 0
 
 

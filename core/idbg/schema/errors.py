@@ -33,16 +33,19 @@ class IdbgError(Exception):
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
     def failure(self) -> Failure:
+        """The error as data, as events and reports carry it."""
         return Failure(kind="idbg", type=type(self).__name__, message=self.message, hint=self.hint)
 
 
 class BadInput(IdbgError):
+    """What the user gave us cannot be used."""
+
     def failure(self) -> Failure:
         return Failure(kind="input", type=type(self).__name__, message=self.message, hint=self.hint)
 
 
 class ProgramError(BadInput):
-    pass
+    """There is no such program, or it is not one that can be compiled."""
 
 
 class AcceleratorError(BadInput):
@@ -54,14 +57,16 @@ class AcceleratorError(BadInput):
 
 
 class SettingsError(BadInput):
-    pass
+    """The settings file or an environment variable says what cannot be."""
 
 
 class OutputError(BadInput):
-    pass
+    """A folder or file cannot be written, or is not what it is taken for."""
 
 
 class WorkerError(IdbgError):
+    """The process in which torch lives could not start, or died."""
+
     def failure(self) -> Failure:
         return Failure(kind="worker", type=type(self).__name__, message=self.message, hint=self.hint)
 

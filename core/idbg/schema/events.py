@@ -30,6 +30,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str
 
 
 class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
+    """The log begins. `version` is that of the idbg that writes it, `format` that of the log."""
+
     version: str
     program: Program
     folder: str
@@ -66,6 +68,8 @@ class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    """The worker was given a run; `target` has its rules as text, `comparison` is None where none was asked for."""
+
     run: int
     program: Program
     target: Target
@@ -90,31 +94,43 @@ class OutputWritten(Event, frozen=True, kw_only=True, tag="output_written"):
 
 
 class FrameStarted(Event, frozen=True, kw_only=True, tag="frame_started"):
+    """torch begins to compile a frame; what it had of one with the same id before is void."""
+
     run: int
     frame: Frame
 
 
 class GraphCaptured(Event, frozen=True, kw_only=True, tag="graph_captured"):
+    """A graph at one stage, as soon as torch has it."""
+
     run: int
     graph: Graph
 
 
 class CodeCaptured(Event, frozen=True, kw_only=True, tag="code_captured"):
+    """What Inductor wrote for one part of a frame."""
+
     run: int
     code: OutputCode
 
 
 class LinksCaptured(Event, frozen=True, kw_only=True, tag="links_captured"):
+    """Which nodes of one stage came from which of the stage above it."""
+
     run: int
     links: Links
 
 
 class GraphBroke(Event, frozen=True, kw_only=True, tag="graph_broke"):
+    """Dynamo ended a graph before the frame's end."""
+
     run: int
     graph_break: GraphBreak
 
 
 class Recompiled(Event, frozen=True, kw_only=True, tag="recompiled"):
+    """torch compiles a frame anew, as a guard failed: `reason` is torch's."""
+
     run: int
     frame: str
     reason: str
@@ -155,6 +171,8 @@ class SideStarted(Event, frozen=True, kw_only=True, tag="side_started"):
 
 
 class SideEnded(Event, frozen=True, kw_only=True, tag="side_ended"):
+    """A side of the run's comparison is over, well or not."""
+
     run: int
     side: SideResult
 
@@ -198,6 +216,8 @@ class RulesRefused(Event, frozen=True, kw_only=True, tag="rules_refused"):
 
 
 class ReproStarted(Event, frozen=True, kw_only=True, tag="repro_started"):
+    """The worker was asked for a repro: of this node's violation of `rule`, or, with no node, of the failed compile."""
+
     run: int
     node: NodeId | None = None
     rule: str = ""
@@ -244,6 +264,8 @@ class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
 
 
 class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started"):
+    """One of the processes that a row takes has begun; `backend` is written NAME or NAME:MODE."""
+
     program: str
     backend: str
     task: Task
@@ -258,6 +280,8 @@ class BenchStepStarted(Event, frozen=True, kw_only=True, tag="bench_step_started
 
 
 class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
+    """A row is measured, and kept where the database took it."""
+
     row: Row
 
 

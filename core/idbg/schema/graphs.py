@@ -79,6 +79,7 @@ class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def itemsize(self) -> int:
+        """Bytes an element takes; 0 of a dtype that is not known."""
         return DTYPES.get(self.dtype, ("", 0))[1]
 
     @property
@@ -89,6 +90,7 @@ class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def nbytes(self) -> int | None:
+        """Of its elements, with symbols at their hints; None where a hint is missing."""
         return None if self.numel is None else self.numel * self.itemsize
 
     def __str__(self) -> str:
@@ -148,6 +150,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def tensor(self) -> TensorMeta | None:
+        """The first of its tensors; None where it has none."""
         return self.tensors[0] if self.tensors else None
 
 
@@ -160,6 +163,7 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_name(self) -> dict[str, Node]:
+        """Each node by its FX name."""
         return {node.name: node for node in self.nodes}
 
     @cached_property
@@ -172,6 +176,7 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
         return {name: tuple(users) for name, users in found.items()}
 
     def node_id(self, name: str) -> NodeId:
+        """What names the node of this name among those of all graphs."""
         return NodeId(self.id, name)
 
 

@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from idbg.format.amounts import share
 from idbg.schema.graphs import Part
 
 Pass = Literal["forward", "training"]
@@ -65,10 +64,12 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def median_us(self) -> float:
+        """Of one launch, in microseconds."""
         return median(self.samples_us)
 
     @property
     def p95_us(self) -> float:
+        """Nineteen of twenty launches take no longer, in microseconds."""
         return quantiles(self.samples_us, n=20, method="inclusive")[-1] if len(self.samples_us) > 1 else self.median_us
 
     @property
@@ -78,10 +79,12 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes_per_s(self) -> float | None:
+        """Of its tensors' bytes in the median time; None where those are not known."""
         return _over(self.bytes, self.median_us / 1e6)
 
     @property
     def flops_per_s(self) -> float | None:
+        """Of its counted arithmetic in the median time; None where it is not counted."""
         return _over(self.flops, self.median_us / 1e6)
 
     @property
@@ -109,23 +112,6 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
             return "unknown" if max(memory, compute) < LITTLE else "memory" if memory >= compute else "compute"
         return "memory" if memory is not None and memory >= MUCH and self.flops is None else "unknown"
 
-    @property
-    def words(self) -> str:
-        """ "memory-bound: 82 % of a copy's bandwidth"."""
-        memory = f"{share(self.of_memory or 0)} of a copy's bandwidth"
-        match self.bound:
-            case "launch":
-                return f"launch-bound: {self.of_empty:.1f} x an empty launch"
-            case "memory":
-                beyond = ", from a cache or not all read" if (self.of_memory or 0) > BEYOND else ""
-                return f"memory-bound: {memory}{beyond}"
-            case "compute":
-                return f"compute-bound: {share(self.of_compute or 0)} of a matmul's FLOP/s"
-            case "unknown" if self.of_memory and self.of_compute:
-                return f"not known: far below both peaks, {memory}, {share(self.of_compute)} of a matmul's FLOP/s"
-            case "unknown":
-                return f"not known: {memory}, and its arithmetic is not counted" if self.of_memory else "not known"
-
 
 class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The kernels of one call of a program, in the order of their first launches; `kind` says what a call is.
@@ -144,6 +130,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> int:
+        """How many calls were timed without the timing of kernels, and as many with it."""
         return len(self.samples_us)
 
     @property
@@ -158,6 +145,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hooked_total_us(self) -> float:
+        """A call while its kernels are timed."""
         return median(self.hooked_samples_us)
 
     @property

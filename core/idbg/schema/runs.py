@@ -100,9 +100,11 @@ class Run:
 
     @property
     def kernels(self) -> list[Kernel]:
+        """Of all frames and parts, in the order in which their code came."""
         return [kernel for code in self.codes.values() for kernel in code.kernels]
 
     def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
+        """The graph of this frame at this stage; None where the run has none."""
         return self.graphs.get(GraphId(frame, stage, part))
 
     def apply(self, event: SessionEvent) -> None:
@@ -185,9 +187,11 @@ class History:
 
     @property
     def last(self) -> Run | None:
+        """The run with the highest number; None before the first."""
         return self.runs[max(self.runs)] if self.runs else None
 
     def apply(self, event: SessionEvent) -> None:
+        """Take in the next event, of whatever kind."""
         if isinstance(event, events.RunStarted):
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):

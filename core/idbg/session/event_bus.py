@@ -33,6 +33,7 @@ class EventBus:
 
     @property
     def events(self) -> list[SessionEvent]:
+        """Everything so far, in order: a copy."""
         with self._changed:
             return self._events.copy()
 

@@ -38,6 +38,7 @@ def safe_name(text: str) -> str:
 
 
 def is_session(folder: Path) -> bool:
+    """Whether the folder has an event log; it may be damaged."""
     return (folder / LOG).is_file()
 
 
@@ -75,6 +76,7 @@ class Store:
         return folder
 
     def close(self) -> None:
+        """Close the log; it is whole as it is."""
         with contextlib.suppress(OSError):  # a full disk: what could be written was, at each event
             self._log.close()
 

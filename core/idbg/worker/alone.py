@@ -12,6 +12,7 @@ from idbg.engine.compat.builds import scratch
 
 
 def main() -> None:
+    """Run the script of the command line; what it raises and how it exits is its own."""
     script = sys.argv[1]
     scratch.begin()
     sys.argv = sys.argv[1:]

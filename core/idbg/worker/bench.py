@@ -20,6 +20,7 @@ from idbg.worker.main import end, flush
 
 
 def main() -> None:
+    """Do the task of the command line, and end with the process."""
     task, case, host_fd, answer_fd = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     assert task in get_args(Task)
     for fd in (host_fd, answer_fd):

@@ -109,6 +109,7 @@ class Child:
             take(chunk)
 
     def exited(self) -> bool:
+        """Whether the process is gone; its children may not be."""
         return self.process.poll() is not None
 
     def signal(self, number: signal.Signals) -> None:

@@ -75,6 +75,7 @@ class Worker:
         self._order("start")
 
     def submit(self, request: Request) -> None:
+        """Hand over a request; returns at once. Its end is told to the listener."""
         self._order(request)
 
     def cancel(self) -> None:

@@ -38,6 +38,7 @@ class Pipe:
         self._lock = threading.Lock()
 
     def emit(self, event: SessionEvent) -> None:
+        """Write the event as one line, after those that others write meanwhile."""
         rest = memoryview(events.encode(event) + b"\n")
         with self._lock:
             while rest:
@@ -45,6 +46,7 @@ class Pipe:
 
 
 def main() -> None:
+    """Do one request after another until the host is gone."""
     began = time.monotonic()
     environment = dict(os.environ)
     request_fd, event_fd = map(int, sys.argv[1:3])

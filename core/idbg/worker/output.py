@@ -49,6 +49,7 @@ class ChildOutput:
         self._tail.clear()
 
     def feed(self, stream: Stream, data: bytes) -> None:
+        """Take bytes that were read from a stream; they may end within a character."""
         self._remember(data)
         room = HEAD_LIMIT - self._kept
         kept, held = data[:room], data[room:]

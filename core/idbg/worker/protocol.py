@@ -63,8 +63,10 @@ _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
 def encode(request: Request) -> bytes:
+    """The request as one line of JSON, without its end."""
     return _encoder.encode(request)
 
 
 def decode(line: bytes) -> Request:
+    """The request again. Raises msgspec.DecodeError."""
     return _decoder.decode(line)

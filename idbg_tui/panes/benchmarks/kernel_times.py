@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from idbg.format.amounts import column_share, counted, duration, share
+from idbg.format.bounds import bound_words
 from idbg.format.glyphs import MARKS
 from idbg.reports.kernels import BOUNDS
 from idbg.schema.events import KernelsTimed
@@ -106,4 +107,4 @@ def mark(times: list[KernelTime]) -> str:
 
 def words(one: KernelTime) -> str:
     """Beside the node and the source: "12.3 µs, 31 % of a call; memory-bound: 82 % of a copy's bandwidth"."""
-    return f"{_us(one.median_us)}, {share(one.share)} of a call; {one.words}"
+    return f"{_us(one.median_us)}, {share(one.share)} of a call; {bound_words(one)}"

@@ -17,6 +17,7 @@ class Busy:
         self._began, self._own, self._all = time.perf_counter(), _own(), _all()
 
     def others(self) -> float | None:
+        """Processors that other processes used since this was made, over all that there are, 0 to 1."""
         now, seconds = _all(), time.perf_counter() - self._began
         if now is None or self._all is None or seconds <= 0:
             return None

@@ -23,6 +23,7 @@ QUEUE_SECONDS = 2e-3  # of a sample on a GPU: its end waits for the queue, which
 
 
 def synchronize() -> None:
+    """Wait until the GPU has done what was queued, where one is in use."""
     if gpu.in_use():
         torch.cuda.synchronize()
 

@@ -53,6 +53,9 @@ class Launches:
         self._functions: list[_Function] = []
 
     def compiled(self, graph: comparing.InductorGraph) -> None:
+        """Hear of a graph that Inductor compiled: number its launches, and make its wrapper's functions ready to be
+        routed.
+        """
         if graph.is_cpp_wrapper:
             self.problem = "kernels cannot be timed under a C++ wrapper (Inductor's option cpp_wrapper)"
             return
