@@ -35,8 +35,8 @@ class Leaving:
         rules = self._context.body.panes["rules"]
         if not isinstance(rules, RulesPane):
             return True
-        text = rules.editor.text
-        if not rules.edited or text == self._told_of:
+        text = rules.document.text
+        if not rules.document.edited or text == self._told_of:
             return True
         self._told_of = text
         self._context.flash("unsaved rules: q again quits, 8 then ^s saves", "warning")

@@ -8,13 +8,15 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.message import Message
 from textual.widgets import TextArea
-from textual.widgets.text_area import Selection
+from textual.widgets.text_area import Edit, EditHistory, EditResult, Selection
 
 from idbg.accelerators import line_edits
 from idbg.accelerators.toml_text import TextEdit, difference
 from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.panes.rules.undo import UndoHistory, location
 from idbg_tui.widgets.lexing import Lexing
 
+_RULE = "[[rules]]"
 _READING = {"edit", "walk", "edge", "switch", "take", "external"}
 _ANY_TIME = {"bump", "save", "undo", "redo", "copy_line"}
 
@@ -79,8 +81,12 @@ class TomlEditor(TextArea):
             super().__init__()
             self.line = line
 
-    def __init__(self) -> None:
+    def __init__(self, steps: UndoHistory) -> None:
+        """`steps` has the text and what it was before: others may change it too, and then call `follow`."""
         super().__init__(read_only=True, show_line_numbers=True, soft_wrap=False, highlight_cursor_line=True)
+        self.steps = steps
+        self.history = _Checkpoints(steps)
+        self._showing = False  # what is shown is no edit of the user's
         self.cursor_blink = False
         self.match_cursor_bracket = False
         self._wrong = 0
@@ -102,30 +108,64 @@ class TomlEditor(TextArea):
             return Offset(0, 0)
         return super().scroll_cursor_visible(center, animate)
 
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text: whatever changes it comes through here. What is not shown, but made here, can be undone."""
+        selection = self.selection
+        result = super().edit(edit)
+        if not self._showing:
+            removed, end = result.replaced_text, result.end_location
+            self.steps.typed(self.text, inserted=edit.text, removed=removed, selection=selection, end=end)
+        return result
+
     def undo(self) -> None:
-        if not self.history.undo_stack:
+        step = self.steps.undo()
+        if step is None:
             self.post_message(Flash("nothing to undo"))
-        super().undo()
+        else:
+            self._show(step.before)
+            self.selection = Selection(*step.selection)
 
     def redo(self) -> None:
-        if not self.history.redo_stack:
+        step = self.steps.redo()
+        if step is None:
             self.post_message(Flash("nothing to redo"))
-        super().redo()
+        else:
+            self._show(step.after)
+            self.selection = Selection.cursor(step.end)
 
-    def take(self, text: str) -> None:
-        """Show another text, with the cursor and the scroll where they were; ctrl+z brings the one before back."""
-        if text == self.text:
+    def become(self, text: str) -> None:
+        """Change the text, as one step of the undo history, with the cursor and the scroll where they were."""
+        self.steps.become(text, self.selection)
+        self.follow()
+
+    def open(self) -> None:
+        """Show the text that undo ends at, from its first rule on: what stands above is known."""
+        self.load_text(self.steps.text)
+        lines = self.text.split("\n")
+        if _RULE in lines:
+            self.move_cursor((lines.index(_RULE), 0))
+            self.scroll_to(0, lines.index(_RULE), animate=False, immediate=True, force=True)
+
+    def follow(self) -> None:
+        """Show what others made of the text, with the cursor and the scroll where they were."""
+        if self.text == self.steps.text:
             return
         scroll, cursor = self.scroll_offset, self.cursor_location
-        self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
-        self.history.checkpoint()
+        self._show(self.steps.text)
         self.move_cursor(self.clamp_visitable(cursor))
         self.scroll_to(0, scroll.y, animate=False, immediate=True)
 
-    def become(self, text: str) -> None:
-        """Change what is different, as one step of the undo history."""
-        if text != self.text:
-            self._apply(difference(self.text, text))
+    def _show(self, text: str) -> None:
+        """Change what is different of the text that is shown."""
+        if text == self.text:
+            return
+        change, before = difference(self.text, text), self.text
+        start, end = location(before, change.start), location(before, change.end)
+        self._showing = True
+        try:
+            self.replace(change.text, start, end, maintain_selection_offset=False)
+        finally:
+            self._showing = False
 
     def go_to(self, line: int) -> None:
         """Put the cursor on this 1-based line."""
@@ -133,13 +173,6 @@ class TomlEditor(TextArea):
         height = self.size.height
         if height and not self.scroll_offset.y < line <= self.scroll_offset.y + height:
             self.scroll_to(0, max(0, line - 1 - height // 2), animate=False, immediate=True)
-
-    def start_at(self, line: str) -> None:
-        """Put the cursor on the first such line, and that line at the top: what stands above it is known."""
-        lines = self.text.split("\n")
-        if line in lines:
-            self.move_cursor((lines.index(line), 0))
-            self.scroll_to(0, lines.index(line), animate=False, immediate=True, force=True)
 
     def mark_wrong(self, line: int) -> None:
         """Mark the 1-based line of an error; 0 marks none."""
@@ -246,17 +279,19 @@ class TomlEditor(TextArea):
         return line_edits.step(self.text, self.cursor_location[0] + 1, up=bool(up))
 
     def _apply(self, change: TextEdit | None) -> None:
-        """Make the change as one step of the undo history, with the cursor where it was."""
-        if change is None:
-            return
-        row, column = self.cursor_location
-        start, end = _location(self.text, change.start), _location(self.text, change.end)
-        self.history.checkpoint()
-        self.replace(change.text, start, end, maintain_selection_offset=False)
-        self.history.checkpoint()
-        self.move_cursor(self.clamp_visitable((row, column)))
+        if change is not None:
+            self.become(change.of(self.text))
 
 
-def _location(text: str, index: int) -> tuple[int, int]:
-    """Row and column of a place in the text, both 0-based."""
-    return text.count("\n", 0, index), index - text.rfind("\n", 0, index) - 1
+class _Checkpoints(EditHistory):
+    """Stands in for Textual's history, and keeps nothing: it tells ours where a step ends (a move of the cursor)."""
+
+    def __init__(self, steps: UndoHistory) -> None:
+        super().__init__(max_checkpoints=0, checkpoint_timer=0.0, checkpoint_max_characters=0)
+        self._steps = steps
+
+    def record(self, edit: Edit) -> None:
+        """Nothing: `TomlEditor.edit` tells our history."""
+
+    def checkpoint(self) -> None:
+        self._steps.checkpoint()

@@ -8,8 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from idbg.accelerators import edit, registry, values
-from idbg.accelerators.lint import RuleWarning, warnings
+from idbg.accelerators import edit, values
 from idbg.checking.relax import relaxations, relaxed_text
 from idbg.constraints import kinds
 from idbg.format.amounts import counted
@@ -98,8 +97,6 @@ class RulesPane(RuleText, FindingPane):
         self.view: RulesView = "form"
         self._base: RulesView = "form"  # where esc goes back to
         self._state: State | None = None
-        self._error, self._line = "", 0
-        self._warnings: tuple[RuleWarning, ...] = ()
         self._seen: tuple[object, ...] = ()
         self._rules_seen = -1
 
@@ -131,30 +128,21 @@ class RulesPane(RuleText, FindingPane):
         if state.versions.rules != self._rules_seen:
             self._rules_seen = state.versions.rules
             self.take(state)
-            current = state.rules.text == self.editor.text
-            self._error, self._line = (state.rules.error, state.rules.line) if current else ("", 0)
-            self.editor.mark_wrong(self._line)
-            self._warn()
+            refused = self.document.refused
+            self.editor.mark_wrong(refused.line if refused else 0)
+            self.editor.mark_warned(frozenset(warning.line for warning in self.document.warnings))
             self.say()
-            self.form.show_text(self.editor.text)
+            self.form.show_text(self.document.text)
         seen = (state.versions.rules, tuple(map(id, queries.level(state))))
         if seen != self._seen:
             self._seen = seen
             self._show_checked(state)
         self._show_title()
 
-    def _warn(self) -> None:
-        """Mark what is valid, and odd."""
-        try:
-            self._warnings = warnings(self.editor.text)
-        except AcceleratorError:
-            self._warnings = ()
-        self.editor.mark_warned(frozenset(warning.line for warning in self._warnings))
-
     def _show_checked(self, state: State) -> None:
         """Show what the rules find in the graphs on the screen."""
         counts = self._counts(state)
-        self.form.show_counts(counts, [warning.line for warning in self._warnings])
+        self.form.show_counts(counts, [warning.line for warning in self.document.warnings])
         total = Count(*map(sum, zip(*counts.values(), strict=True))) if counts else Count()
         self.border_subtitle = Content(self._subtitle(total) if counts else "")
         self._show_about()
@@ -170,15 +158,19 @@ class RulesPane(RuleText, FindingPane):
     def _subtitle(self, total: Count) -> str:
         """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
         changed = (
-            f" (+{total.came} -{total.went})" if total.came or total.went else " (no change)" if self.edited else ""
+            f" (+{total.came} -{total.went})"
+            if total.came or total.went
+            else " (no change)"
+            if self.document.edited
+            else ""
         )
         where = f" in {stages.names_of(queries.level(self._state))}" if self._state and not total.found else ""
         words = f"{counted(total.found, 'violation')}{changed}{where}"
-        return f"edited: {words}" if self.edited else words
+        return f"edited: {words}" if self.document.edited else words
 
     def text_changed(self) -> None:
         if self.view == "form":
-            self.form.show_text(self.editor.text)
+            self.form.show_text(self.document.text)
             self._show_about()
         elif self.view == "diff":
             self._show_diff()
@@ -186,35 +178,23 @@ class RulesPane(RuleText, FindingPane):
 
     def say(self) -> None:
         """What is wrong with the text, and with its file."""
-        said = []
-        if self._error:
-            # a syntax error quotes its line with the number, which stands in front already
-            error = self._error.replace(f"line {self._line}: ", "") if self._line else self._error
-            place = f"line {self._line}: " if self._line else ""
-            said.append(f"{place}{error} (the last good rules stay in force)")
-        if self.theirs is not None:
-            said.append(f"{self.home.name} changed on disk, and has edits here: t takes the file's text")
-        if self.gone:
-            said.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
-        if self._warnings:
-            first, more = self._warnings[0], len(self._warnings) - 1
-            said.append(f"line {first.line}: {first.message}" + (f" (and {more} more)" if more else ""))
+        problems, document = self.document.problems(), self.document
         status = self.query_one("#status", Static)
-        status.update("\n".join(said))
-        status.set_class(bool(said), "-said")
-        status.set_class(bool(self._error), "-wrong")
-        status.set_class(bool(self._warnings) and len(said) == 1, "-warned")
+        status.update("\n".join(problems))
+        status.set_class(bool(problems), "-said")
+        status.set_class(document.refused is not None, "-wrong")
+        status.set_class(bool(document.warnings) and len(problems) == 1, "-warned")
         self._show_title()
 
     def _show_title(self) -> None:
-        self.mark = SEVERITY_SIGNS["reject"] if self._error else ""
-        words = [self.home.name, "edited" if self.edited else ""]
+        self.mark = SEVERITY_SIGNS["reject"] if self.document.refused else ""
+        words = [self.document.home.name, "edited" if self.document.edited else ""]
         if self.view == "text":
             words.append("editing, esc ends" if self.editor.editing else "enter edits")
         if self.view == "relax":
             words = ["what would it take?"]
         elif self.view == "diff":
-            words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.base.label}"]
+            words = [f"+{self.diff.added} -{self.diff.removed} lines against {self.document.base.label}"]
         told = f" {MARKS['separator']} ".join(word for word in words if word)
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {told}"))
 
@@ -249,11 +229,11 @@ class RulesPane(RuleText, FindingPane):
 
     def _show_diff(self) -> None:
         try:
-            before = registry.find(self.base.origin)[0]
+            before = self.document.base_text()
         except AcceleratorError as error:
             self.diff.show_diff("", "", f"nothing to compare with: {error.message}")
             return
-        self.diff.show_diff(before, self.editor.text, f"no difference from {self.base.label}")
+        self.diff.show_diff(before, self.document.text, f"no difference from {self.document.base.label}")
 
     # ---------------------------------------------------------------- views
 
@@ -285,7 +265,7 @@ class RulesPane(RuleText, FindingPane):
         if view in ("form", "text"):
             self._base = view
         if view == "form":
-            self.form.show_text(self.editor.text)
+            self.form.show_text(self.document.text)
         elif view == "relax":
             self._show_relax()
         elif view == "diff":
@@ -310,7 +290,7 @@ class RulesPane(RuleText, FindingPane):
         form, row = event.form, event.row
 
         def take(typed: str) -> None:
-            if self.editor.text != form.text:
+            if self.document.text != form.text:
                 raise AcceleratorError("the rules have changed since", hint="esc, and ask again")
             self.editor.become(rule_form.given(form, row, typed) or form.text)
 
@@ -329,7 +309,7 @@ class RulesPane(RuleText, FindingPane):
 
     def on_relax_rows_wanted(self, event: RelaxRows.Wanted) -> None:
         event.stop()
-        self.attempt(lambda: self.editor.become(relaxed_text(self.editor.text, event.relaxations)))
+        self.attempt(lambda: self.editor.become(relaxed_text(self.document.text, event.relaxations)))
 
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
         """Not stopped: the footer, which says what the keys do, is the app's."""
@@ -348,11 +328,11 @@ class RulesPane(RuleText, FindingPane):
         self.app.push_screen(Picker("Kind of the new rule", listed, ""), add)
 
     def _add(self, kind: str) -> None:
-        edit.checked(self.editor.text)
-        self.editor.become(edit.add_new(self.editor.text, kind))
-        form = rule_form.read(self.editor.text)
+        edit.checked(self.document.text)
+        self.editor.become(edit.add_new(self.document.text, kind))
+        form = rule_form.read(self.document.text)
         number = max(number for number, key in form.lines if not key)
-        self.form.show_text(self.editor.text)
+        self.form.show_text(self.document.text)
         self.form.select_new(number)
         self.editor.go_to(form.lines[number, ""])
         self._show_about()

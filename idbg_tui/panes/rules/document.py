@@ -1,0 +1,230 @@
+"""What is the text of the rules, where is it from, what of it is in force, and why is it refused?
+
+No widget and no Textual: the views edit this document, and show it.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from idbg.accelerators import edit, registry
+from idbg.accelerators.lint import RuleWarning, warnings
+from idbg.accelerators.parse import parse
+from idbg.schema.errors import AcceleratorError, BadInput
+from idbg.schema.programs import Target
+from idbg_tui.panes.rules.files import RulesHome, home_of, home_of_target, write_whole
+from idbg_tui.panes.rules.undo import TOP, Span, UndoHistory
+from idbg_tui.state.state import Rules
+
+
+class Refusal(NamedTuple):
+    """Why the text is not in force, and its 1-based line, 0 for none."""
+
+    message: str
+    line: int
+
+
+class Taken(NamedTuple):
+    """What came of a text that others made: what the user is told; `contested` where the edits here stay instead, and
+    are to be put in force again. `opened`: it is the first one."""
+
+    told: str = ""
+    contested: bool = False
+    opened: bool = False
+
+
+class RulesDocument:
+    """The one text that every view of the rules edits, with one history of undo.
+
+    What it becomes is posted (`unsent`); what others make of it (the file on disk, another accelerator, `$EDITOR`) is
+    taken (`take`).
+    """
+
+    def __init__(self) -> None:
+        self.history = UndoHistory()
+        self.home = RulesHome()
+        self.gone = False  # the user's file was deleted
+        self.in_force = ""  # what the session told last
+        self.refused: Refusal | None = None  # why it is not this text
+        self.warnings: tuple[RuleWarning, ...] = ()  # what is odd in it though it is valid
+        self.theirs: tuple[str, str] | None = None  # (text, path) of the file, not taken because of unsaved edits
+        self._bases: dict[Path, RulesHome] = {}  # what each file was made of that was saved in this session
+        self._homes: dict[str, RulesHome] = {}  # of texts that a pick of another accelerator left: undo goes home too
+        self._sent: list[str] = []  # texts that were posted and have not come back yet
+        self._confirmed: Path | None = None  # a file that the user was told would be written over
+        self._empty_told = False  # the user was told that a save would empty the file
+
+    # ---------------------------------------------------------------- what is known
+
+    @property
+    def text(self) -> str:
+        """The text as it stands, valid or not."""
+        return self.history.text
+
+    @property
+    def edited(self) -> bool:
+        """Whether the text differs from that of its file or preset."""
+        return self.text != self.home.saved
+
+    @property
+    def base(self) -> RulesHome:
+        """What the edits are compared with: the preset or the file that this one was made of, if it is known."""
+        return self._bases.get(self.home.path.absolute(), self.home) if self.home.path else self.home
+
+    def base_text(self) -> str:
+        """The text of the base as it is now. Raises AcceleratorError where it cannot be read."""
+        return registry.find(self.base.origin)[0]
+
+    def problems(self) -> list[str]:
+        """What is wrong with the text and its file, a sentence each, in the order of their weight."""
+        said = []
+        if self.refused is not None:
+            line = self.refused.line
+            # a syntax error quotes its line with the number, which stands in front already
+            message = self.refused.message.replace(f"line {line}: ", "") if line else self.refused.message
+            said.append(f"{f'line {line}: ' if line else ''}{message} (the last good rules stay in force)")
+        if self.theirs is not None:
+            said.append(f"{self.home.name} changed on disk, and has edits here: t takes the file's text")
+        if self.gone:
+            said.append(f"{self.home.name} was deleted on disk: these rules stay in force, ^s writes it again")
+        if self.warnings:
+            first, more = self.warnings[0], len(self.warnings) - 1
+            said.append(f"line {first.line}: {first.message}" + (f" (and {more} more)" if more else ""))
+        return said
+
+    # ---------------------------------------------------------------- what comes in
+
+    def take(self, rules: Rules, target: Target, selection: Span = TOP) -> Taken:
+        """Take the session's text, unless that would overwrite unsaved edits of the same file, and why it refuses it.
+
+        The first text is where undo ends.
+        """
+        taken = self._take(rules.text, rules.origin, target, selection)
+        self.refused = Refusal(rules.error, rules.line) if rules.error and rules.text == self.text else None
+        try:
+            self.warnings = warnings(self.text)
+        except AcceleratorError:
+            self.warnings = ()
+        return taken
+
+    def _take(self, text: str, origin: str, target: Target, selection: Span) -> Taken:
+        self.in_force = text
+        if origin == "editor" and text in self._sent:
+            del self._sent[: self._sent.index(text) + 1]
+            return Taken()
+        fresh, taken = self.history.is_fresh, Taken()
+        if origin not in ("", "editor"):
+            taken = self._from_elsewhere(text, origin)
+            if taken.contested:
+                return taken
+        elif fresh and text:
+            self.home = home_of_target(target)
+        self.theirs = None
+        if fresh:
+            self.history.open(text)
+        else:
+            self.history.become(text, selection)
+        return taken._replace(opened=fresh)
+
+    def _from_elsewhere(self, text: str, origin: str) -> Taken:
+        """Let the text be from there, unless it changed on disk while it has edits here."""
+        before = self.home
+        left = self.edited and bool(before.origin) and text != self.text
+        if left and before.is_file(origin) and text != before.saved:
+            self.theirs = text, origin
+            return Taken(contested=True)
+        self._come_home(home_of(origin, text))
+        if before.origin and text != self.text:
+            self._homes |= {self.text: before, text: self.home}
+        return Taken(f"edits of {before.label} are one ^z away" if left else "")
+
+    def take_theirs(self, selection: Span = TOP) -> bool:
+        """Put the file's text in the place of the edits, which undo brings back. False if there is none to take."""
+        if self.theirs is None:
+            return False
+        text, origin = self.theirs
+        self.theirs = None
+        self._come_home(home_of(origin, text))
+        self.history.become(text, selection)
+        return True
+
+    def look(self) -> bool:
+        """Look whether the user's file is gone, or there again; True once it changed."""
+        gone = self.home.path is not None and not self.home.path.exists()
+        changed, self.gone = gone != self.gone, gone
+        return changed
+
+    def _come_home(self, home: RulesHome) -> None:
+        self.home, self.gone = home, False
+
+    # ---------------------------------------------------------------- what goes out
+
+    def changed(self) -> None:
+        """The text was edited, undone or redone: one that another accelerator left is at home there again."""
+        self._empty_told = False
+        if home := self._homes.get(self.text):
+            self._come_home(home)
+
+    def unsent(self) -> str | None:
+        """The text to put in force, noted as sent; None where it is that already."""
+        if self.text == (self._sent[-1] if self._sent else self.in_force):
+            return None
+        self._sent.append(self.text)
+        return self.text
+
+    # ---------------------------------------------------------------- files
+
+    @property
+    def save_path(self) -> Path:
+        """The file that the rules came from; for a preset, which is not ours to change, one in the working folder."""
+        return self.home.path or self.home.new_path
+
+    def would_empty(self) -> bool:
+        """Whether saving would empty the file, and nobody was told so since the last edit; they are told now."""
+        if self._empty_told or not self.home.saved.strip() or self.text.strip():
+            return False
+        self._empty_told = True
+        return True
+
+    def would_replace(self) -> bool:
+        """Whether saving a preset's rules would write over a file that is there already."""
+        return self.home.path is None and self.save_path.is_file()
+
+    def save(self) -> Path:
+        """Write the text to `save_path`. Raises OutputError; then nothing has changed."""
+        path = self.save_path
+        write_whole(path, self.text)
+        self._saved(path)
+        return path
+
+    def confirm(self, path: Path | None) -> None:
+        """The user was told that this file would be written over, or of none."""
+        self._confirmed = path
+
+    def save_as(self, typed: str, selection: Span = TOP) -> Path:
+        """Write a new accelerator, named for its file. Raises IdbgError, with nothing written."""
+        path = Path(os.path.expanduser(typed.strip()))
+        if not typed.strip():
+            raise BadInput("a path is needed", hint=f"for example {self.home.new_path}")
+        if path.is_dir() or typed.strip().endswith("/"):
+            raise BadInput(f"{path} is a folder", hint=f"give a file, for example {path / self.home.new_path}")
+        path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
+        parse(self.text)
+        mine = self.home.is_file(str(path)) and bool(self.text.strip())
+        if path.exists() and path != self._confirmed and not mine:
+            self._confirmed = path
+            raise BadInput(f"{path} is there already", hint="enter again writes over it")
+        self._confirmed = None
+        text = edit.rename(self.text, path.stem)
+        write_whole(path, text)
+        self.history.become(text, selection)
+        self._saved(path)
+        return path
+
+    def _saved(self, path: Path) -> None:
+        if self.home.origin and not self.home.is_file(str(path)):
+            self._bases[path.absolute()] = self.base
+        self._come_home(home_of(str(path), self.text))
+        if self.text in self._homes:
+            self._homes[self.text] = self.home
+        self.theirs = None
