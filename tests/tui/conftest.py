@@ -2,7 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import idle
 from tests.harness.rule_bench import Bench
+
+idle.ask_the_loop()
 
 
 @pytest.fixture
