@@ -50,3 +50,21 @@ def ran(tmp_path: Path) -> Callable[..., Run]:
         return found
 
     return run
+
+
+@pytest.fixture(params=["torch", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each test is done by torch and by the compiled kernel."""
+    from idbg.engine.kerneldiff.tensors import native
+
+    monkeypatch.setattr(native, "enabled", request.param == "compiled")
+    if request.param == "compiled" and not native.wait():
+        pytest.skip(native.problem())
+    return str(request.param)
+
+
+@pytest.fixture
+def seeded() -> None:
+    import torch
+
+    torch.manual_seed(0)
