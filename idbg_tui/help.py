@@ -19,19 +19,19 @@ HelpEntry = tuple[str, str, str]
 
 def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[HelpEntry]:
     """Every key, the panes' own after those that work everywhere."""
-    found = [("Moving", key, words) for key, words in keymap.MOVING]
-    found += [(key.group, keymap.spelled(keys[key.name]), key.words) for key in keymap.KEYS]
-    found += [(f"In {pane.LABEL}", key, words) for pane in panes for key, words in pane.HINTS]
-    return found
+    listed = [("Moving", key, words) for key, words in keymap.MOVING]
+    listed += [(key.group, keymap.spelled(keys[key.name]), key.words) for key in keymap.KEYS]
+    listed += [(f"In {pane.LABEL}", key, words) for pane in panes for key, words in pane.HINTS]
+    return listed
 
 
 class HelpLines(Lines):
     """Entries under their groups; only those that contain every word of the filter."""
 
-    def __init__(self, found: list[HelpEntry]) -> None:
+    def __init__(self, keys: list[HelpEntry]) -> None:
         super().__init__()
-        self._entries = found
-        self._keys = max(len(key) for _, key, _ in found)
+        self._entries = keys
+        self._keys = max(len(key) for _, key, _ in keys)
         self._rows: list[HelpEntry | str] = []
         self._fill("")
 
@@ -82,9 +82,9 @@ class Help(ModalScreen[None]):
         Binding("pageup", "scroll(-20)", show=False),
     ]
 
-    def __init__(self, found: list[HelpEntry]) -> None:
+    def __init__(self, keys: list[HelpEntry]) -> None:
         super().__init__()
-        self._lines = HelpLines(found)
+        self._lines = HelpLines(keys)
 
     def compose(self) -> ComposeResult:
         box = Vertical()

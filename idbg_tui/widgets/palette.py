@@ -21,9 +21,9 @@ class Palette(CommandPalette):
     ]
 
     def action_page(self, direction: str) -> None:
-        found = self.query_one(OptionList)
-        if found.scrollable_content_region and any(not option.disabled for option in found.options):
-            (found.action_page_down if direction == "down" else found.action_page_up)()  # type: ignore[no-untyped-call]
+        options = self.query_one(OptionList)
+        if options.scrollable_content_region and any(not option.disabled for option in options.options):
+            (options.action_page_down if direction == "down" else options.action_page_up)()  # type: ignore[no-untyped-call]
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if any(worker.node is self and not worker.is_finished for worker in self.workers):

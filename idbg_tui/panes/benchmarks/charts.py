@@ -166,7 +166,7 @@ def over_time(chart: Chart, width: int) -> list[StyledRow]:
 
 
 def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> Iterator[StyledRow]:
-    """As many rows as it takes."""
+    """Each mark with the name of what it stands for, in as many rows of `width` cells as it takes."""
     row: list[tuple[str, str]] = []
     for name, dot in marks.items():
         text = clip(f"  {dot} {name}", width)
@@ -178,7 +178,7 @@ def _legend(marks: Mapping[str, str], styles: Mapping[str, str], width: int) -> 
 
 
 def over_nodes(chart: Chart, width: int) -> list[StyledRow]:
-    """The most that is in use in each column's nodes."""
+    """Memory over the graph's nodes: each column of the chart has the most bytes in use at the nodes that it covers."""
     cells = min(_COLUMNS, max(10, width - 14))
     most = [0.0] * min(cells, len(chart.figures))
     for place, one in enumerate(chart.figures):
@@ -194,7 +194,7 @@ def over_nodes(chart: Chart, width: int) -> list[StyledRow]:
 
 
 def under_roof(chart: Chart, width: int) -> list[StyledRow]:
-    """Kernels over their FLOPs a byte, both by powers of ten, with the machine's peaks as a roof."""
+    """A roofline: each kernel's FLOP/s over its FLOPs a byte, both axes by powers of ten, under the machine's peaks."""
     points = [(log10(one.at), log10(one.value)) for one in chart.figures if one.at and one.value]
     roof = [(log10(at), log10(value)) for at, value in bench_plots.roof_line(chart)]
     both = [*points, *roof]
@@ -215,7 +215,7 @@ def under_roof(chart: Chart, width: int) -> list[StyledRow]:
 
 
 def histogram(samples: Sequence[float], width: int) -> list[StyledRow]:
-    """How many of the samples (ms) took how long."""
+    """How many of the samples (in milliseconds) took how long, as bars."""
     low, high = min(samples), max(samples)
     bins = min(_BINS, max(5, len(samples) // 2))
     step = (high - low) / bins or 1.0
@@ -269,7 +269,7 @@ def _built(styles: Mapping[str, str]) -> list[StyledRow]:
 
 
 def _styled(line: str, styles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The frame and the figures beside it are dim; inside it each mark has its style."""
+    """One line of a drawn chart in styled pieces: marks in their own style, the frame and the figures beside it dim."""
     inside = next((at for at, cell in enumerate(line) if cell in "│┤"), len(line))
 
     def style(cell: tuple[int, str]) -> str:

@@ -20,19 +20,19 @@ def title(row: Row) -> str:
 
 def entries(row: Row, change: SpeedChange | None, width: int) -> list[Entry]:
     """What is wrong or doubtful, the figures, what changed, the samples, the machine."""
-    found: list[Entry] = []
+    lines: list[Entry] = []
     if row.status == "failed":
-        found += sentences(f"failed: {rows.reason(row)}", width, BAD)
+        lines += sentences(f"failed: {rows.reason(row)}", width, BAD)
     elif row.diff in ("failed", "error"):
-        found += sentences(f"numbers: {rows.numbers(row)}: {rows.reason(row)}".rstrip(": "), width, BAD)
+        lines += sentences(f"numbers: {rows.numbers(row)}: {rows.reason(row)}".rstrip(": "), width, BAD)
     for caveat in row.caveats:
-        found += sentences(f"doubtful: {caveat}", width, DOUBT)
+        lines += sentences(f"doubtful: {caveat}", width, DOUBT)
     if change is not None:
-        found += sentences(rows.changed(change), width, rows.style_of(change))
-    found += [_line(label, text) for label, text in _figures(row)]
-    found += _samples(row.latency_ms, width)
-    found += sentences("", width)
-    return found + [_line(label, text) for label, text in _machine(row)]
+        lines += sentences(rows.changed(change), width, rows.style_of(change))
+    lines += [_line(label, text) for label, text in _figures(row)]
+    lines += _samples(row.latency_ms, width)
+    lines += sentences("", width)
+    return lines + [_line(label, text) for label, text in _machine(row)]
 
 
 def _line(label: str, text: str) -> Entry:
@@ -73,24 +73,24 @@ def _or_not(value: float | None, words: Callable[[float], str]) -> str:
     return NOT_MEASURED if value is None else words(value)
 
 
-def _latency(label: str, found: Latency | None) -> Iterator[tuple[str, str]]:
-    if found is None:
+def _latency(label: str, latency: Latency | None) -> Iterator[tuple[str, str]]:
+    if latency is None:
         yield label, NOT_MEASURED
         return
-    yield label, f"median {duration(found.median)}, p95 {duration(found.p95)}"
-    yield "", f"mean {duration(found.mean)} ± {duration(found.std)} (standard deviation)"
-    yield "", f"from {duration(min(found.samples))} to {duration(max(found.samples))}"
+    yield label, f"median {duration(latency.median)}, p95 {duration(latency.p95)}"
+    yield "", f"mean {duration(latency.mean)} ± {duration(latency.std)} (standard deviation)"
+    yield "", f"from {duration(min(latency.samples))} to {duration(max(latency.samples))}"
 
 
-def _samples(found: Latency | None, width: int) -> Iterator[Entry]:
-    if found is None:
+def _samples(latency: Latency | None, width: int) -> Iterator[Entry]:
+    if latency is None:
         return
-    each = f"each the mean of {found.block} calls" if found.block > 1 else "each one call"
-    how = "had settled" if found.settled else "had not settled"
-    warmup = f"after {counted(found.warmup, 'call')} of warm-up: it {how}"
+    each = f"each the mean of {latency.block} calls" if latency.block > 1 else "each one call"
+    how = "had settled" if latency.settled else "had not settled"
+    warmup = f"after {counted(latency.warmup, 'call')} of warm-up: it {how}"
     yield from sentences("", width)
-    yield from sentences(f"{counted(len(found.samples), 'sample')}, {each}, {warmup}", width, "strong")
-    for drawn in charts.histogram(found.samples, width):
+    yield from sentences(f"{counted(len(latency.samples), 'sample')}, {each}, {warmup}", width, "strong")
+    for drawn in charts.histogram(latency.samples, width):
         yield Entry(lambda _, drawn=drawn: drawn, picture=True)  # type: ignore[misc]
 
 

@@ -37,38 +37,42 @@ def entries(state: State, width: int) -> list[Entry]:
     names = max(len(one.node) for one in profile.alive)
     shown = _shapes(graph, profile.alive)
     shapes = max(map(len, shown))
-    found = [*_over_time(profile, width), *sentences(_summary(graph, profile), width)]
+    lines = [*_over_time(profile, width), *sentences(_summary(graph, profile), width)]
     for other, peak in _elsewhere(state, graph, profile):
         where = f"{stages.name_of(other.id)} needs more: {size(peak.peak_bytes)} at {peak.peak_at}; enter goes there"
-        found += (Entry(entry.draw, other.node_id(peak.peak_at)) for entry in sentences(where, width, "accent"))
-    found += sentences("", width)
-    return found + [
+        lines += (Entry(entry.draw, other.node_id(peak.peak_at)) for entry in sentences(where, width, "accent"))
+    lines += sentences("", width)
+    return lines + [
         _alive(graph, profile, one, shape, (names, shapes)) for one, shape in zip(profile.alive, shown, strict=True)
     ]
 
 
 def _shapes(graph: Graph, alive: Sequence[Alive]) -> list[str]:
-    """Of each tensor that is alive; of a tuple's, which have one name, the first of that size that is not told yet."""
+    """How the shape of each tensor in `alive` reads. The tensors of a tuple share one node name: they are told apart by
+    their bytes, and of equal ones each is told once.
+    """
     left = {one.node: list(graph.by_name[one.node].tensors) for one in alive}
-    found = []
+    shapes = []
     for one in alive:
         tensors = left[one.node]
         part = next((tensor for tensor in tensors if tensor.nbytes == one.nbytes), None)
         if part is not None:
             tensors.remove(part)
-        found.append(str(part) if part is not None else shape_of(graph.by_name[one.node]))
-    return found
+        shapes.append(str(part) if part is not None else shape_of(graph.by_name[one.node]))
+    return shapes
 
 
 def _elsewhere(state: State, graph: Graph, profile: MemoryProfile) -> Iterator[tuple[Graph, MemoryProfile]]:
-    """The graph of the level that needs the most, if it is another one."""
+    """The graph of the shown level that needs the most memory, with its profile, if it is another than `graph`."""
     peak = queries.peak(state)
     if peak is not None and peak[0] is not graph and peak[1].peak_bytes > profile.peak_bytes:
         yield peak
 
 
 def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
-    """One cell for each stretch of nodes: the most that is in memory there, between the least and the most of all."""
+    """A line of bars over the graph's nodes in order: how high each is tells the most bytes that are in memory there,
+    from the least of the whole graph to the most.
+    """
     live, least, top = profile.live_bytes, min(profile.live_bytes), profile.peak_bytes
     ends = f" {size(least)} ", f" {size(top)}"
     cells = max(10, min(width - 1 - sum(map(len, ends)), len(live)))
@@ -112,7 +116,7 @@ def _alive(graph: Graph, profile: MemoryProfile, one: Alive, said: str, widths: 
 
 
 def _from(node: Node) -> str:
-    """The user's line; of what the graph is given, where it is from."""
+    """Where a node comes from: the user's file, line and code; else its module, or the attribute that it is."""
     if node.file:
         return f"{file_names.place(node.file, node.line)}  {node.code.strip()}"
     return node.module or (node.target if node.op == "get_attr" else "")

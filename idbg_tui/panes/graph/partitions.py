@@ -23,7 +23,7 @@ def title(state: State) -> str:
 
 
 def entries(state: State, width: int) -> list[Entry]:
-    """What would help most, then each partition with what crosses into it and out of it, then the host."""
+    """The summary, what would help most, each partition with what crosses into it and out of it, then other graphs."""
     graph = state.graph
     if graph is None:
         return list(sentences(why_no_graph(state), width, "dim"))
@@ -31,10 +31,10 @@ def entries(state: State, width: int) -> list[Entry]:
     priced = state.costs.priced(findings)
     if priced is None:
         return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
-    found = [*_summary(findings, priced, width)]
+    lines = [*_summary(findings, priced, width)]
     if priced.partitions is not None and priced.partitions.host:
-        found += [*sentences("", width), *_partitions(state, graph, priced, priced.partitions)]
-    return [*found, *_others(state, graph, width)]
+        lines += [*sentences("", width), *_partitions(state, graph, priced, priced.partitions)]
+    return [*lines, *_others(state, graph, width)]
 
 
 def _summary(findings: Findings, priced: Priced, width: int) -> Iterator[Entry]:
@@ -60,7 +60,7 @@ def _summary(findings: Findings, priced: Priced, width: int) -> Iterator[Entry]:
 
 
 def _rejected(rejects: int, width: int) -> Iterator[Entry]:
-    """Partitions are no promise that the graph runs."""
+    """A warning where nodes break rules of severity "reject": partitions do not make such a graph run."""
     if rejects:
         words = f"{counted(rejects, 'violation')} of severity reject: the accelerator does not take this graph"
         yield from sentences(f"{SEVERITY_SIGNS['reject']} {words}", width, "reject")
@@ -112,7 +112,7 @@ def _taken(pieces: StyledRow) -> int:
 
 
 def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
-    """The other graphs of the level that are cut."""
+    """The other graphs of the shown level that fallbacks cut, with how many partitions each has."""
     for findings, priced in queries.priced(state) or ():
         other, now = findings.graph, priced.partitions
         if other is graph or now is None or not now.host:

@@ -18,7 +18,10 @@ _MOST = 1e3  # and those above at this, NaN and infinities too
 
 
 def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
-    """What was found, the chart in about half of the screen's rows, its legend, and the figures that it is of."""
+    """The verdict over the kernels, the chart, its legend, and the figures that it draws, kernel by kernel.
+
+    `width` is in cells, `screen` in rows: the chart takes about half of them.
+    """
     seen = [(place, one) for place, one in enumerate(report.kernels, 1) if one.error is not None]
     if not seen:
         why = f"{rows.kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
@@ -31,26 +34,26 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
         Series([(place, one.error or 0.0) for place, one in seen if not one.bad], good, "accent"),
         Series([(place, one.error or 0.0) for place, one in seen if one.bad], bad, "reject"),
     ]
-    found = list(_found(report, [one for _, one in seen], width))
+    lines = list(_verdict(report, [one for _, one in seen], width))
     height = max(_LOWEST, min(_HIGHEST, screen // 2 - 2))
     chart = log_chart(series, max(width, 40), height, least=_LEAST, most=_MOST)
-    found += [Entry(lambda _, row=row: row, picture=True) for row in chart]  # type: ignore[misc]
+    lines += [Entry(lambda _, row=row: row, picture=True) for row in chart]  # type: ignore[misc]
     legend = f"relative RMSE, launch by launch:   {good} kernel   {eager} eager   {bad} bad"
-    found += sentences(legend, width, "dim")
-    found += sentences("", width)
+    lines += sentences(legend, width, "dim")
+    lines += sentences("", width)
     columns = cache(lambda width: rows.kernel_columns(report.kernels, width))
-    found.append(Entry(lambda width: rows.heads(Heads(True, rows.is_bisected(report)), columns(width)), picture=True))
+    lines.append(Entry(lambda width: rows.heads(Heads(True, rows.is_bisected(report)), columns(width)), picture=True))
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 
         def draw(width: int, one: KernelError = one, culprit: bool = culprit) -> StyledRow:
             return rows.kernel_row(one, columns(width), culprit)
 
-        found.append(Entry(draw, _node(one)))
-    return found
+        lines.append(Entry(draw, _node(one)))
+    return lines
 
 
-def _found(report: DiffReport, seen: list[KernelError], width: int) -> Iterator[Entry]:
+def _verdict(report: DiffReport, seen: list[KernelError], width: int) -> Iterator[Entry]:
     """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
     bad = report.culprit
     shown = bad or max(seen, key=lambda one: one.error or 0.0)

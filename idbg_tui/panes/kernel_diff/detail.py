@@ -19,33 +19,33 @@ _COUNT = 14  # cells of the count before a bar
 
 def entries(diff: TensorDiff, width: int) -> list[Entry]:
     """Verdict, metrics, worst blocks, histogram."""
-    found = [*sentences(_verdict(diff), width, STYLES[outcome(diff)])]
-    found += sentences(because(diff), width)
-    found += sentences(diff.note, width, "dim") if diff.note else []
+    lines = [*sentences(_verdict(diff), width, STYLES[outcome(diff)])]
+    lines += sentences(because(diff), width)
+    lines += sentences(diff.note, width, "dim") if diff.note else []
     for label, text in _metrics(diff):
-        found += _lines(label, text, width)
+        lines += _lines(label, text, width)
     blocks = [block for block in diff.blocks if block.rmse]
-    found += sentences("", width) if blocks else []
+    lines += sentences("", width) if blocks else []
     for block in blocks:
-        found += _lines(f"worst {block.kind}", _block(block), width, BAD if (block.ratio or 0) > 1 else "")
+        lines += _lines(f"worst {block.kind}", _block(block), width, BAD if (block.ratio or 0) > 1 else "")
     if any(diff.histogram):
-        found += sentences("", width)
-        found += _lines("|test - reference|", "elements", width, "strong")
-        found += _histogram(diff.histogram, width)
-    return found
+        lines += sentences("", width)
+        lines += _lines("|test - reference|", "elements", width, "strong")
+        lines += _histogram(diff.histogram, width)
+    return lines
 
 
 def failure_entries(failure: Failure, width: int) -> list[Entry]:
     """All that is known of why a side failed, the first error first."""
-    found = list(sentences(failure_said(failure), width, BAD))
-    found += sentences(failure.hint, width) if failure.hint else []
+    lines = list(sentences(failure_said(failure), width, BAD))
+    lines += sentences(failure.hint, width) if failure.hint else []
     for label, text in (("at", f"{failure.file}:{failure.line}" if failure.file else ""), ("repro", failure.repro)):
-        found += _lines(label, text, width) if text else []
+        lines += _lines(label, text, width) if text else []
     for title, text in (("The whole message", failure.message), ("Traceback", failure.traceback)):
         if text.strip() and text.strip() != failure_said(failure):
-            found += [*sentences("", width), *sentences(title, width, "strong")]
-            found += [entry for line in text.strip("\n").split("\n") for entry in _verbatim(line, width)]
-    return found
+            lines += [*sentences("", width), *sentences(title, width, "strong")]
+            lines += [entry for line in text.strip("\n").split("\n") for entry in _verbatim(line, width)]
+    return lines
 
 
 def _verbatim(line: str, width: int) -> Iterator[Entry]:

@@ -18,30 +18,34 @@ _NONFINITE = "#ffffff"
 _DECADES = len(RAMP)  # what the ramp spans, down from the largest error
 
 
-def entries(found: ErrorMap, width: int, *, colours: bool = True) -> list[Entry]:
+def entries(error_map: ErrorMap, width: int, *, colours: bool = True) -> list[Entry]:
     """What slice it is, the cells, and what their colours stand for."""
-    found = _narrowed(found, width)
-    rows, columns = found.shape
-    high = ceil(log10(most)) if (most := _most(found)) else 0
-    block = f"{ceil(rows / len(found.cells))} {MARKS['times']} {ceil(columns / len(found.cells[0]))}"
-    lead = "".join(f"{at}, " for at in found.index)
-    said = f"{found.name}[{lead}:, :] {rows:,} {MARKS['times']} {columns:,}: the largest |d| of each {block} block"
+    error_map = _narrowed(error_map, width)
+    rows, columns = error_map.shape
+    high = ceil(log10(most)) if (most := _most(error_map)) else 0
+    block = f"{ceil(rows / len(error_map.cells))} {MARKS['times']} {ceil(columns / len(error_map.cells[0]))}"
+    lead = "".join(f"{at}, " for at in error_map.index)
+    said = f"{error_map.name}[{lead}:, :] {rows:,} {MARKS['times']} {columns:,}: the largest |d| of each {block} block"
     head = list(sentences(said, width, "strong"))
-    if not any(any(cells) for cells in found.cells):
+    if not any(any(cells) for cells in error_map.cells):
         return [*head, *sentences("every element of this slice is equal", width, "dim")]
-    legend = _legend(found, high, colours)
-    return [*head, *(_halves(found, high) if colours else _plain(found, high)), Entry(lambda _: legend, picture=True)]
+    legend = _legend(error_map, high, colours)
+    return [
+        *head,
+        *(_halves(error_map, high) if colours else _plain(error_map, high)),
+        Entry(lambda _: legend, picture=True),
+    ]
 
 
-def _narrowed(found: ErrorMap, width: int) -> ErrorMap:
+def _narrowed(error_map: ErrorMap, width: int) -> ErrorMap:
     """The map in at most `width` cells: the largest of neighbours stands for them."""
-    step = ceil(len(found.cells[0]) / max(1, width - 2))
-    cells = tuple(tuple(max(row[at : at + step]) for at in range(0, len(row), step)) for row in found.cells)
-    return replace(found, cells=cells)
+    step = ceil(len(error_map.cells[0]) / max(1, width - 2))
+    cells = tuple(tuple(max(row[at : at + step]) for at in range(0, len(row), step)) for row in error_map.cells)
+    return replace(error_map, cells=cells)
 
 
-def _most(found: ErrorMap) -> float:
-    return max((cell for cells in found.cells for cell in cells if cell < LARGEST), default=0.0)
+def _most(error_map: ErrorMap) -> float:
+    return max((cell for cells in error_map.cells for cell in cells if cell < LARGEST), default=0.0)
 
 
 def _level(value: float, high: int) -> int:
@@ -55,11 +59,11 @@ def _colour(value: float, high: int) -> str:
     return _NONFINITE if value >= LARGEST else RAMP[_level(value, high)]
 
 
-def _halves(found: ErrorMap, high: int) -> Iterator[Entry]:
+def _halves(error_map: ErrorMap, high: int) -> Iterator[Entry]:
     """Two rows of cells in one line: the upper is the colour of the sign, the lower the one behind it."""
-    blank = (0.0,) * len(found.cells[0])
-    for at in range(0, len(found.cells), 2):
-        upper, lower = found.cells[at], found.cells[at + 1] if at + 1 < len(found.cells) else blank
+    blank = (0.0,) * len(error_map.cells[0])
+    for at in range(0, len(error_map.cells), 2):
+        upper, lower = error_map.cells[at], error_map.cells[at + 1] if at + 1 < len(error_map.cells) else blank
         pairs = zip(upper, lower, strict=True)
         row: StyledRow = [
             (" ", ""),
@@ -68,18 +72,18 @@ def _halves(found: ErrorMap, high: int) -> Iterator[Entry]:
         yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
 
 
-def _plain(found: ErrorMap, high: int) -> Iterator[Entry]:
-    for cells in found.cells:
+def _plain(error_map: ErrorMap, high: int) -> Iterator[Entry]:
+    for cells in error_map.cells:
         signs = (" " if not cell else "!" if cell >= LARGEST else LEVELS[_level(cell, high)] for cell in cells)
         row: StyledRow = [(" " + "".join(signs), "")]
         yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
 
 
-def _legend(found: ErrorMap, high: int, colours: bool) -> StyledRow:
+def _legend(error_map: ErrorMap, high: int, colours: bool) -> StyledRow:
     low = high - _DECADES
     steps: StyledRow = [("▀", f"{colour} on {colour}") for colour in RAMP] if colours else [("".join(LEVELS), "")]
     ramp: StyledRow = [(f" to {figure(10.0 ** (low + 1))} ", "dim"), *steps, (f" to {figure(10.0**high)}", "dim")]
-    if not any(cell >= LARGEST for cells in found.cells for cell in cells):
+    if not any(cell >= LARGEST for cells in error_map.cells for cell in cells):
         return ramp
     sign = ("▀", f"{_NONFINITE} on {_NONFINITE}") if colours else ("!", "")
-    return [*(ramp if _most(found) else ()), (" ", ""), sign, (" NaN or infinity on one side", "dim")]
+    return [*(ramp if _most(error_map) else ()), (" ", ""), sign, (" NaN or infinity on one side", "dim")]
