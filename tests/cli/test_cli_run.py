@@ -87,7 +87,7 @@ def test_json_is_all_there_is_on_stdout(folder: Path, capfdbinary: pytest.Captur
     cli.main(["run", program(folder, "print"), "--json", "--", "--json", "-x"])
     written = capfdbinary.readouterr()
     report = json.loads(written.out)
-    assert report["schema"] == "idbg.schema.runs/1"
+    assert report["schema"] == "idbg.run/1"
     assert report["verdict"] == "clean"
     assert report["output"] == "hello from stdout\n"
     assert report["program"]["argv"] == ["--json", "-x"]

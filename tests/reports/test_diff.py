@@ -70,7 +70,7 @@ def test_verdict_39_json_is_strict_and_figures_that_are_not_finite_are_text() ->
 
 def test_the_json_has_the_keys_of_the_issue_and_every_field_of_the_records() -> None:
     told = decoded(report(outputs=(BAD,), gradients=(GOOD,), kernels=KERNELS, first_bad_kernel=1))
-    assert told["schema"] == "idbg.schema.diff/1" and told["verdict"] == "failed" and told["first_bad_kernel"] == 1
+    assert told["schema"] == "idbg.diff/1" and told["verdict"] == "failed" and told["first_bad_kernel"] == 1
     for diff in (*told["outputs"], *told["gradients"]):
         assert set(diff) == {field.name for field in msgspec.structs.fields(TensorDiff)} | {"because"}
     assert {"name", "nodes", "file", "line", "error", "input_error", "observed"} <= set(told["kernels"][1])

@@ -97,7 +97,7 @@ def test_the_keys_of_the_issue_are_all_there() -> None:
 def test_the_report_says_what_the_run_says() -> None:
     told = json.loads(report.encode(report.run_report(finished())))
     frame, node = told["frames"][0], told["frames"][0]["graphs"][0]["nodes"][0]
-    assert (told["schema"], told["verdict"], told["run"]) == ("idbg.schema.runs/1", "violations", 3)
+    assert (told["schema"], told["verdict"], told["run"]) == ("idbg.run/1", "violations", 3)
     assert (told["program"]["path"], told["program"]["argv"]) == ("m.py", ["--fast"])
     assert told["error"]["kind"] == "constraints"
     assert (told["output"], told["stderr"]) == ("hello world\n", "a warning\n")

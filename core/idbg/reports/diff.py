@@ -27,7 +27,7 @@ from idbg.schema.diff import (
 )
 from idbg.schema.programs import Failure
 
-SCHEMA = "idbg.schema.diff/1"
+SCHEMA = "idbg.diff/1"
 SIGNS: dict[Outcome, str] = {"passed": "✔", "failed": "✘", "error": "✘", "empty": "⚠", "waiting": "…"}
 FAILED_SHOWN = 20  # outputs that failed, and as many gradients: more do not fit a screen
 PASSED_SHOWN = 8

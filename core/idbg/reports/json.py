@@ -14,7 +14,7 @@ from idbg.schema.graphs import Dim, Frame, Graph, GraphBreak, Node, NodeId, Part
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.runs import Run
 
-SCHEMA = "idbg.schema.runs/1"
+SCHEMA = "idbg.run/1"
 
 
 class ProgramReport(Program, frozen=True, omit_defaults=False):
