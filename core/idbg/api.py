@@ -34,7 +34,7 @@ def run_program(
     `output`. A compile that failed is a run whose `failure` says why. Raises BadInput
     (ProgramError, AcceleratorError, OutputError) where there is nothing to run.
     """
-    found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
+    parsed = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
     check_device(device)
     target = Target(
         backend=backend,
@@ -45,7 +45,7 @@ def run_program(
         options=dict(options or {}),
         options_for=family(backend),
     )
-    return _ran(found, target, Path(output))
+    return _ran(parsed, target, Path(output))
 
 
 def check(
@@ -66,10 +66,10 @@ def check(
     """
     if stage not in checks.LEVELS:
         raise BadInput(f"there is no stage {stage!r} to check", hint=f"use one of {', '.join(checks.LEVELS)}")
-    found = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
+    parsed = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
     check_device(device)
     named = checks.named(accelerators) if accelerators else checks.presets()[0]
-    run = _ran(found, checks.target(stage, device=device, dynamic=dynamic), Path(output))
+    run = _ran(parsed, checks.target(stage, device=device, dynamic=dynamic), Path(output))
     return checks.check(run, stage, named, best_first=not accelerators)
 
 

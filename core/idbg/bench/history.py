@@ -96,8 +96,10 @@ class BenchHistory:
     def suites(self) -> list[KeptSuite]:
         """The latest first."""
         with self._told():
-            found = self._connection.execute("select id, at, name, plan, done from suites order by id desc").fetchall()
-        return [KeptSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in found]
+            records = self._connection.execute(
+                "select id, at, name, plan, done from suites order by id desc"
+            ).fetchall()
+        return [KeptSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in records]
 
     def rows(self, suite: int) -> list[Row]:
         """The suite's rows as they were kept: of one that was resumed also those that failed at first."""
@@ -106,7 +108,7 @@ class BenchHistory:
     def before(self, row: Row, suite: int) -> Row | None:
         """The last good measurement of the same from an earlier suite."""
         wanted = "file = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
-        return next((found for found in self._rows(wanted, (*row.key, suite)) if found.latency_ms), None)
+        return next((kept for kept in self._rows(wanted, (*row.key, suite)) if kept.latency_ms), None)
 
     def of_program(self, file: str) -> list[Row]:
         """All of its rows, the oldest first."""
@@ -114,8 +116,8 @@ class BenchHistory:
 
     def _rows(self, wanted: str, values: tuple[object, ...]) -> list[Row]:
         with self._told():
-            found = self._connection.execute(f"select row from rows where {wanted}", values).fetchall()
-        return [_decode_row(row) for (row,) in found]
+            records = self._connection.execute(f"select row from rows where {wanted}", values).fetchall()
+        return [_decode_row(row) for (row,) in records]
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

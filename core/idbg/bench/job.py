@@ -64,14 +64,14 @@ class BenchJob:
 
         for case in self._cases:
             self._told(case, "kernels")
-            found = kernel_times(case, stepped=self._stepped, stopped=self._stop.is_set)
+            result = kernel_times(case, stepped=self._stepped, stopped=self._stop.is_set)
             if self._stop.is_set():
                 break
             told = events.KernelsTimed(program=case.program.label, backend=str(case.backend))
-            if isinstance(found, Timed):
-                self._emit(replace(told, times=found.times))
+            if isinstance(result, Timed):
+                self._emit(replace(told, times=result.times))
             else:
-                self._emit(replace(told, failure=found.failure))
+                self._emit(replace(told, failure=result.failure))
         return None
 
     def _measured(self) -> Failure | None:

@@ -18,8 +18,8 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 def backends(named: Sequence[str]) -> list[BenchBackend]:
     """Each once, eager first: the others' speed-up is over it. Raises BadInput for a mode that torch does not have."""
-    found = dict.fromkeys(_backend(text) for text in named or DEFAULT_BACKENDS)
-    return sorted(found, key=lambda backend: backend.name != EAGER)
+    chosen = dict.fromkeys(_backend(text) for text in named or DEFAULT_BACKENDS)
+    return sorted(chosen, key=lambda backend: backend.name != EAGER)
 
 
 def _backend(text: str) -> BenchBackend:
@@ -60,15 +60,15 @@ def programs(
     cwd: str,
 ) -> list[Program]:
     """The files, and of the folder's models those that are `wanted`, or all."""
-    found = [parse_program(file, argv=argv, cwd=cwd) for file in files]
+    asked = [parse_program(file, argv=argv, cwd=cwd) for file in files]
     if not wanted and not everything:
-        return found
+        return asked
     known = models(folder or examples())
     for name in wanted:
         if name not in known:
             raise BadInput(f"there is no model {name!r}", hint=f"there are: {', '.join(known) or 'none'}")
     chosen = [known[name] for name in wanted] if wanted else list(known.values())
-    return found + [parse_program(_short(path, cwd), cwd=cwd) for path in chosen]
+    return asked + [parse_program(_short(path, cwd), cwd=cwd) for path in chosen]
 
 
 def _short(path: Path, cwd: str) -> str:

@@ -62,13 +62,13 @@ def _answers(
         printed[:] = (printed + chunk)[-KEPT:]
 
     def answered(lines: list[bytes]) -> list[TaskResult]:
-        found: list[TaskResult] = []
+        results: list[TaskResult] = []
         for line in lines:
             if isinstance(told := _DECODER.decode(line), Step):
                 stepped(told)
             else:
-                found.append(told)
-        return found
+                results.append(told)
+        return results
 
     answers: list[TaskResult] = []
     with selectors.DefaultSelector() as selector:

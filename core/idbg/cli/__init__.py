@@ -21,7 +21,7 @@ from idbg.schema.errors import BadInput, IdbgError
 FAILED, BAD_USAGE = 1, 2
 
 
-class Command(Protocol):
+class CliCommand(Protocol):
     """A module of `cli/commands`: its file's name is what the user types."""
 
     HELP: str
@@ -33,17 +33,17 @@ class Command(Protocol):
         """Do it, and give the exit status. `argv` is what stood after `--`."""
 
 
-def commands() -> dict[str, Command]:
+def commands() -> dict[str, CliCommand]:
     """Every command by its name."""
     names = sorted(module.name for module in pkgutil.iter_modules(rooms.__path__))
-    return {name.replace("_", "-"): cast("Command", import_module(f"{rooms.__name__}.{name}")) for name in names}
+    return {name.replace("_", "-"): cast("CliCommand", import_module(f"{rooms.__name__}.{name}")) for name in names}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`idbg`: 0 clean, 1 strictly rejected, failed or nothing compiled, 2 bad usage, 128 + N ended by signal N."""
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     args = _parser().parse_args(ours)
-    command: Command = args.command
+    command: CliCommand = args.command
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets its report
@@ -65,9 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="idbg", description="Debug torch.compile without a screen; idbg-tui has one.")
     parser.add_argument("--version", action="version", version=f"idbg {idbg.__version__}")
     parser.set_defaults(command=None)
-    found = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, command in commands().items():
-        sub = found.add_parser(name, help=command.HELP, description=command.HELP[:1].upper() + command.HELP[1:] + ".")
+        sub = subparsers.add_parser(
+            name, help=command.HELP, description=command.HELP[:1].upper() + command.HELP[1:] + "."
+        )
         command.add_arguments(sub)
         sub.set_defaults(command=command)
     return parser

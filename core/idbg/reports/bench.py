@@ -18,7 +18,7 @@ def to_json(
     rows: Sequence[Row], changes: Sequence[SpeedChange] = (), notes: Sequence[str] = (), kernels: Sequence[object] = ()
 ) -> str:
     """Strict JSON, as docs/json-schema.md has it."""
-    found = {
+    plain = {
         "schema": SCHEMA,
         "passed": passed(rows),
         "rows": list(rows),
@@ -39,7 +39,7 @@ def to_json(
         "kernels": list(kernels),
         "notes": list(notes),
     }
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
 
 def to_csv(rows: Sequence[Row]) -> str:

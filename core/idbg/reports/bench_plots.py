@@ -79,28 +79,28 @@ class Chart(msgspec.Struct, frozen=True):
 
 def latency(rows: Iterable[Row]) -> Chart:
     """A bar in milliseconds for each row, with the spread of its samples."""
-    found = [Figure(row.backend, *_spread(row.latency_ms)) for row in rows]
+    bars = [Figure(row.backend, *_spread(row.latency_ms)) for row in rows]
     title = "Latency: the median, and between which nine of ten samples lie"
-    return Chart("latency", title, "ms", tuple(found), "nothing was measured yet")
+    return Chart("latency", title, "ms", tuple(bars), "nothing was measured yet")
 
 
 def speedup(rows: Iterable[Row]) -> Chart:
     """A bar for each row but eager's, which has none over itself."""
-    found = [Figure(row.backend, row.speedup) for row in rows if row.backend != EAGER]
+    bars = [Figure(row.backend, row.speedup) for row in rows if row.backend != EAGER]
     title = "Speed-up: eager's median latency over the backend's"
-    return Chart("speed-up", title, "x", tuple(found), "only eager was measured, or nothing")
+    return Chart("speed-up", title, "x", tuple(bars), "only eager was measured, or nothing")
 
 
 def compile_time(rows: Iterable[Row]) -> Chart:
     """Two bars in seconds for each row but eager's, cold and warm."""
-    found = [
+    bars = [
         Figure(f"{row.backend} {how}", seconds)
         for row in rows
         if row.backend != EAGER
         for how, seconds in (("cold", row.cold_compile_s), ("warm", row.warm_compile_s))
     ]
     title = "Compile time: to the first result, with empty caches (cold) and with filled ones (warm)"
-    return Chart("compile-time", title, "s", tuple(found), "only eager was measured, or nothing")
+    return Chart("compile-time", title, "s", tuple(bars), "only eager was measured, or nothing")
 
 
 def phases(seconds: Mapping[str, float], run: str) -> Chart:
@@ -114,11 +114,11 @@ def history(rows: Iterable[Row]) -> Chart:
     """A line for each backend on each machine and of each size."""
     good = [row for row in rows if row.latency_ms]
     hosts = len({row.machine.host for row in good if row.machine}) > 1
-    found = [Figure(_line(row, hosts), *_spread(row.latency_ms), at=row.at) for row in good]
-    found.sort(key=lambda figure: (figure.name, figure.at))
+    points = [Figure(_line(row, hosts), *_spread(row.latency_ms), at=row.at) for row in good]
+    points.sort(key=lambda figure: (figure.name, figure.at))
     title = "History: the median latency of each measurement, by date"
     empty = "no earlier measurement of this program is in the database"
-    return Chart("history", title, "ms", tuple(found), empty, "date")
+    return Chart("history", title, "ms", tuple(points), empty, "date")
 
 
 def kernels(timed: KernelsTimed | None) -> Chart:
@@ -128,12 +128,12 @@ def kernels(timed: KernelsTimed | None) -> Chart:
     if timed is None or times is None:
         return Chart("kernels", "Time by kernel", "ms", (), empty)
     longest = times.by_time
-    found = [Figure(one.handle or one.name, one.run_us / 1e3) for one in longest[:TOP]]
+    bars = [Figure(one.handle or one.name, one.run_us / 1e3) for one in longest[:TOP]]
     if rest := longest[TOP:]:
-        found.append(Figure(f"{len(rest)} others", sum(one.run_us for one in rest) / 1e3))
-    found.append(Figure("no kernel: Python, gaps", max(times.missed_us, 0.0) / 1e3))
+        bars.append(Figure(f"{len(rest)} others", sum(one.run_us for one in rest) / 1e3))
+    bars.append(Figure("no kernel: Python, gaps", max(times.missed_us, 0.0) / 1e3))
     title = f"Time by kernel of {timed.backend}: of a call's {duration(times.total_us / 1e3)}"
-    return Chart("kernels", title, "ms", tuple(found), empty)
+    return Chart("kernels", title, "ms", tuple(bars), empty)
 
 
 def roofline(timed: KernelsTimed | None) -> Chart:
@@ -162,11 +162,11 @@ def memory(graph: Graph | None, live_bytes: Sequence[int]) -> Chart:
     return Chart("memory", title, "MiB", tuple(figures), "no graph is shown, or its memory is not counted yet", "node")
 
 
-def _spread(found: Latency | None) -> tuple[float | None, float | None, float | None]:
-    if found is None:
+def _spread(latency: Latency | None) -> tuple[float | None, float | None, float | None]:
+    if latency is None:
         return None, None, None
-    low = quantiles(found.samples, n=20, method="inclusive")[0] if len(found.samples) > 1 else found.median
-    return found.median, low, found.p95
+    low = quantiles(latency.samples, n=20, method="inclusive")[0] if len(latency.samples) > 1 else latency.median
+    return latency.median, low, latency.p95
 
 
 def _line(row: Row, hosts: bool) -> str:
@@ -205,8 +205,8 @@ def to_csv(chart: Chart) -> str:
 
 def to_json(chart: Chart) -> str:
     """Strict JSON; what was not measured is null."""
-    found = {"schema": SCHEMA, "chart": chart.name, "title": chart.title, "unit": chart.unit, "figures": chart.figures}
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    plain = {"schema": SCHEMA, "chart": chart.name, "title": chart.title, "unit": chart.unit, "figures": chart.figures}
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
 
 def said(value: float | None, unit: Unit) -> str:

@@ -111,7 +111,7 @@ def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:
             for each in checked.relaxations(*MENDABLE)
         ],
         not_asked=[rule.name for rule in checked.not_asked],
-        violations=[_violation(each) for found in checked.findings for each in found.violations()],
+        violations=[_violation(each) for findings in checked.findings for each in findings.violations()],
     )
 
 

@@ -165,8 +165,8 @@ def _rule(groups: _Groups, *, lines: int, fixes: int) -> Iterator[str]:
     for violation in violations:
         by_line.setdefault((violation.file, violation.line), []).append(violation)
     known = sorted(by_line.items(), key=lambda item: not item[0][0])  # the user's lines first
-    for (file, line), found in known[:lines]:
-        yield f"      {near_place(file, line) or 'no line of yours'}: {_found(found, wish=not wish)}"
+    for (file, line), on_line in known[:lines]:
+        yield f"      {near_place(file, line) or 'no line of yours'}: {_found(on_line, wish=not wish)}"
     if len(known) > lines:
         yield f"      … and {counted(len(known) - lines, 'other line')}"
     mends = list(dict.fromkeys(violation.fix for violation in violations if violation.fix))

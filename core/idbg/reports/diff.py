@@ -70,9 +70,9 @@ def to_json(report: DiffReport, *, indent: int = 2) -> str:
 def _plain(value: object) -> JsonValue:
     """The record as JSON's own types, with no key left out."""
     if isinstance(value, msgspec.Struct):
-        found = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
         more = {"deterministic": value.deterministic} if isinstance(value, Variance) else {}
-        return found | more | ({"because": because(value)} if isinstance(value, TensorDiff) else {})
+        return fields | more | ({"because": because(value)} if isinstance(value, TensorDiff) else {})
     if isinstance(value, (tuple, list)):
         return [_plain(each) for each in value]
     if isinstance(value, float):
@@ -301,13 +301,13 @@ def _unseen(kernels: list[KernelError]) -> Iterator[str]:
         yield f"      … and {rest:,} more, for other reasons: --json has them"
 
 
-def _variance(found: tuple[Variance, ...]) -> Iterator[str]:
-    if not found:
+def _variance(variances: tuple[Variance, ...]) -> Iterator[str]:
+    if not variances:
         return
     yield ""
-    unlike = [each for each in found if not each.deterministic]
+    unlike = [each for each in variances if not each.deterministic]
     if not unlike:
-        yield f"  the same in all of {counted(found[0].runs, 'run')}"
+        yield f"  the same in all of {counted(variances[0].runs, 'run')}"
     for each in unlike:
         elements = counted(each.differing, "element")
         yield f"  {each.name} is not the same in {each.runs} runs: {elements} differ, by up to {figure(each.max_abs)}"

@@ -6,12 +6,12 @@ from idbg.schema.diff import LARGEST, ErrorMap
 from idbg.schema.errors import BadInput, OutputError
 
 
-def save_error_map(found: ErrorMap, path: Path) -> None:
+def save_error_map(error_map: ErrorMap, path: Path) -> None:
     """Write the map as a PNG, on a logarithmic scale.
 
     Raises BadInput where nothing differs or without matplotlib, OutputError if the file cannot be written.
     """
-    if not any(any(row) for row in found.cells):
+    if not any(any(row) for row in error_map.cells):
         raise BadInput("every element of this slice is equal: there is no error to draw", hint="take another slice")
     try:
         from matplotlib.colors import LogNorm
@@ -20,12 +20,12 @@ def save_error_map(found: ErrorMap, path: Path) -> None:
         raise BadInput("pictures need matplotlib", hint='install it: pip install "idbg[plots]"') from error
     figure = Figure(figsize=(9, 6), layout="constrained")
     axes = figure.add_subplot()
-    cells = [[cell if 0 < cell < LARGEST else float("nan") for cell in row] for row in found.cells]
+    cells = [[cell if 0 < cell < LARGEST else float("nan") for cell in row] for row in error_map.cells]
     known = [cell for row in cells for cell in row if cell == cell]
-    rows, columns = found.shape
+    rows, columns = error_map.shape
     norm = LogNorm(min(known), max(known)) if known and min(known) < max(known) else None
     picture = axes.imshow(cells, norm=norm, cmap="inferno", aspect="auto", extent=(0, columns, rows, 0))
-    axes.set_title(f"{found.name}[{''.join(f'{at}, ' for at in found.index)}:, :]: largest |test - reference|")
+    axes.set_title(f"{error_map.name}[{''.join(f'{at}, ' for at in error_map.index)}:, :]: largest |test - reference|")
     axes.set_xlabel("column")
     axes.set_ylabel("row")
     axes.set_facecolor("#808080")  # equal, or not finite

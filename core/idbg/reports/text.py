@@ -45,8 +45,8 @@ def _headline(run: Run) -> str:
 
 def _devices(run: Run) -> str:
     """The devices that the graphs' tensors are on, if the target named none."""
-    found = {tensor.device for graph in run.graphs.values() for node in graph.nodes for tensor in node.tensors}
-    return ", ".join(sorted(found - {""})) or "no device yet"
+    devices = {tensor.device for graph in run.graphs.values() for node in graph.nodes for tensor in node.tensors}
+    return ", ".join(sorted(devices - {""})) or "no device yet"
 
 
 def _contents(run: Run) -> Iterator[str]:
@@ -113,11 +113,12 @@ def _violations(run: Run) -> Iterator[str]:
     by_rule: dict[tuple[str, Severity], list[Violation]] = {}
     for violation in run.violations:
         by_rule.setdefault((violation.rule, violation.severity), []).append(violation)
-    for (rule, severity), found in by_rule.items():
+    for (rule, severity), violations in by_rule.items():
         yield ""
-        yield f"{SEVERITY_SIGNS[severity]} {rule}   {counted(len(found), 'node')}   {severity}{_common_wish(found)}"
-        yield from _user_lines(found)
-        fixes = list(dict.fromkeys(violation.fix for violation in found if violation.fix))
+        nodes = counted(len(violations), "node")
+        yield f"{SEVERITY_SIGNS[severity]} {rule}   {nodes}   {severity}{_common_wish(violations)}"
+        yield from _user_lines(violations)
+        fixes = list(dict.fromkeys(violation.fix for violation in violations if violation.fix))
         yield from (f"    → {fix}" for fix in fixes[:FIXES_OF_A_RULE])
         if len(fixes) > FIXES_OF_A_RULE:
             yield f"    → … and {counted(len(fixes) - FIXES_OF_A_RULE, 'other fix')}"
@@ -132,19 +133,19 @@ def _costs(run: Run) -> Iterator[str]:
         yield from lines
 
 
-def _common_wish(found: list[Violation]) -> str:
-    wishes = {violation.wanted for violation in found}
+def _common_wish(violations: list[Violation]) -> str:
+    wishes = {violation.wanted for violation in violations}
     return f"   wanted: {wishes.pop()}" if len(wishes) == 1 else ""
 
 
-def _user_lines(found: list[Violation]) -> Iterator[str]:
+def _user_lines(violations: list[Violation]) -> Iterator[str]:
     by_line: dict[tuple[str, int], list[Violation]] = {}
-    for violation in found:
+    for violation in violations:
         by_line.setdefault((violation.file, violation.line), []).append(violation)
-    for (file, line), violations in sorted(by_line.items())[:LINES_OF_A_RULE]:
+    for (file, line), on_line in sorted(by_line.items())[:LINES_OF_A_RULE]:
         yield f"    {near_place(file, line) or 'from no line of yours'}"
         by_finding: dict[str, list[NodeId]] = {}
-        for violation in violations:
+        for violation in on_line:
             by_finding.setdefault(violation.found, []).append(violation.node)
         rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in by_finding.items()]
         yield from rows[:FINDINGS_OF_A_LINE]

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.diff import Outcome
-from idbg.schema.kernel_times import KernelTimes, Pass
+from idbg.schema.kernel_times import CallKind, KernelTimes
 from idbg.schema.programs import Failure, OptionValue, Program
 
 RUNS = 100
@@ -105,7 +105,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     compile_s: float | None = None
     latency: Latency | None = None
     forward: Latency | None = None  # of a program that trains: the forward alone
-    kind: Pass = "forward"
+    kind: CallKind = "forward"
     items: int | None = None  # of a batch
     size: str = ""  # weights and inputs, in words
     peak_bytes: int | None = None
@@ -150,7 +150,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     status: Status = "ok"
     reason: str = ""
-    kind: Pass = "forward"
+    kind: CallKind = "forward"
     device: str = ""
     dtype: str = ""
     batch: int | None = None

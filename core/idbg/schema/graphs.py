@@ -169,11 +169,11 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def users(self) -> dict[str, tuple[str, ...]]:
         """Node name -> names of the nodes that read it, in graph order."""
-        found: dict[str, list[str]] = {node.name: [] for node in self.nodes}
+        readers: dict[str, list[str]] = {node.name: [] for node in self.nodes}
         for node in self.nodes:
             for name in node.inputs:
-                found.setdefault(name, []).append(node.name)
-        return {name: tuple(users) for name, users in found.items()}
+                readers.setdefault(name, []).append(node.name)
+        return {name: tuple(users) for name, users in readers.items()}
 
     def node_id(self, name: str) -> NodeId:
         """What names the node of this name among those of all graphs."""

@@ -8,7 +8,7 @@ import msgspec
 
 from idbg.schema.graphs import Part
 
-Pass = Literal["forward", "training"]
+CallKind = Literal["forward", "training"]
 """A training step is forward, loss and backward: where the program has a loss."""
 
 Bound = Literal["memory", "compute", "launch", "unknown"]
@@ -124,7 +124,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     samples_us: tuple[float, ...]
     hooked_samples_us: tuple[float, ...]
     peaks: Peaks
-    kind: Pass = "forward"
+    kind: CallKind = "forward"
     untimed: tuple[str, ...] = ()
     problem: str = ""
 

@@ -143,8 +143,8 @@ class Run:
                 self.sides.append(event.side)
             case events.Compared():
                 self.diff = event.report
-            case events.ErrorsMapped(map=ErrorMap() as found):
-                self.maps[found.name] = found
+            case events.ErrorsMapped(map=ErrorMap() as error_map):
+                self.maps[error_map.name] = error_map
             case events.KernelLowered(lowered=Lowered() as lowered):
                 self.lowered[event.frame, event.part, event.name] = lowered
             case events.RunEnded():
@@ -159,7 +159,7 @@ class Run:
         self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
         self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
         self.links = [links for links in self.links if links.above.frame != frame]
-        self.violations = [found for found in self.violations if found.node.graph.frame != frame]
+        self.violations = [violation for violation in self.violations if violation.node.graph.frame != frame]
 
 
 BENCH = (

@@ -16,7 +16,7 @@ from idbg.session.watchdog import Watchdog, unfinished
 from idbg.worker.client import Ended, Worker
 from idbg.worker.protocol import Compile, Request, WriteRepro
 
-Job = Request | BenchJob
+SessionJob = Request | BenchJob
 
 
 class JobQueue:
@@ -31,8 +31,8 @@ class JobQueue:
         self.closed = False
         self._bus = bus
         self._changed = threading.Condition()
-        self._in_hand: Job | None = None
-        self._waiting: list[Job] = []
+        self._in_hand: SessionJob | None = None
+        self._waiting: list[SessionJob] = []
         self._stopping = False  # the job in hand was cancelled; asking again means: kill it
         self._spare_folder = ""
         self._watchdog = Watchdog(self.stop)
@@ -57,7 +57,7 @@ class JobQueue:
             self._next()
             return request.run
 
-    def add(self, job: Job) -> None:
+    def add(self, job: SessionJob) -> None:
         """Do this when all that was asked before is done."""
         with self._changed:
             self._waiting.append(job)
@@ -157,6 +157,6 @@ class JobQueue:
         return self._spare_folder
 
 
-def _is_long(job: Job | None) -> bool:
+def _is_long(job: SessionJob | None) -> bool:
     """Whether it is what only a user asks for, and may take minutes."""
     return isinstance(job, BenchJob) or (isinstance(job, Compile) and job.comparison is not None)

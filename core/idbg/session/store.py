@@ -125,7 +125,7 @@ def load(folder: Path) -> list[SessionEvent]:
             first = log.readline()
             _check_format(folder, first)
             log.seek(0)
-            found = list(events.decode_all(log))
+            saved = list(events.decode_all(log))
     except FileNotFoundError as error:
         raise OutputError(
             f"{folder} is not a session: it has no {LOG}", hint="open a folder that a run made, under debug_artifacts/"
@@ -139,12 +139,12 @@ def load(folder: Path) -> list[SessionEvent]:
             f"the log of the session {folder} is damaged at line {_bad_line(path)}: {error}",
             hint="cut that line out of events.jsonl to read the rest",
         ) from error
-    if why := next(filter(None, map(impossible, found)), ""):
+    if why := next(filter(None, map(impossible, saved)), ""):
         raise OutputError(
             f"the session {folder} says what cannot be: {why}",
             hint="it was damaged, or is not what it seems: compile the program again",
         )
-    return found
+    return saved
 
 
 class _Opening(msgspec.Struct):

@@ -42,9 +42,9 @@ def main() -> None:
         tell(IMPORT)
         from idbg.engine.bench.measure import answer
 
-        found = answer(msgspec.json.decode(case, type=BenchCase), cast("Task", task), tell)
+        result = answer(msgspec.json.decode(case, type=BenchCase), cast("Task", task), tell)
         flush()
-        write(found)
+        write(result)
 
 
 def _watch(fd: int) -> None:

@@ -87,10 +87,10 @@ class Child:
 
     def remaining_lines(self) -> list[bytes]:
         """The whole lines that a dead child left in the event pipe."""
-        found = []
+        lines = []
         while chunk := read(self.events):
-            found += self._whole(chunk)
-        return found
+            lines += self._whole(chunk)
+        return lines
 
     def _whole(self, chunk: bytes) -> list[bytes]:
         self._line += chunk

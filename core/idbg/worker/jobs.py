@@ -79,7 +79,7 @@ class Jobs:
             self._tell_frames(request, tell)
             if status:
                 tell(events.Noted(level="info", text=f"the script ended itself with status {status}"))
-            found = RunEnded(
+            run_ended = RunEnded(
                 run=request.run,
                 verdict="clean",
                 seconds=time.monotonic() - began,
@@ -88,8 +88,8 @@ class Jobs:
                 exit_status=status,
                 took_process=took_process,
             )
-            run.apply(found)
-            return replace(found, verdict=run.verdict)
+            run.apply(run_ended)
+            return replace(run_ended, verdict=run.verdict)
 
         def process_ended(status: int) -> None:
             if self.last is not None:
@@ -125,15 +125,15 @@ class Jobs:
     ) -> int:
         """Give the exit status of a script."""
         check_device(request.target)
-        found = backends.find(request.target.backend, partial(registers, request.program))
-        options, unused = options_of(request.target, found)
+        asked_backend = backends.find(request.target.backend, partial(registers, request.program))
+        options, unused = options_of(request.target, asked_backend)
         if unused:
             self.emit(events.Noted(level="warning", text=unused))
         target = replace(request.target, options=options)
         rules = parse(target.rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         backend = backends.TargetBackend(
-            found,
+            asked_backend,
             rules,
             target.strict,
             dict(options),
@@ -152,7 +152,7 @@ class Jobs:
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
                 failure = fallbacks.failure(target.backend, text)
                 tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
-            if found.checks and (names := ", ".join(dict.fromkeys(capture.not_asked()))):
+            if asked_backend.checks and (names := ", ".join(dict.fromkeys(capture.not_asked()))):
                 text = f"rules that were not asked, as this run made no graph of the stages that they name: {names}"
                 tell(events.Noted(level="warning", text=text))
             return status

@@ -50,6 +50,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do with which accelerator, and how it is told."""
     parser.add_argument("--json", action="store_true", help="the list as JSON")
     parser.set_defaults(name=None)
     show = parser.add_subparsers(metavar="show").add_parser(
@@ -62,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """List them, or tell one of them; gives 0. Raises AcceleratorError for one that cannot be had."""
     with printing():
         if args.name is None:
             _tell_list(list(listed()), as_json=args.json)
@@ -77,29 +79,29 @@ def listed() -> Iterator[Listed]:
     for name in registry.names():
         try:
             text, path = registry.find(name)
-            found = parse(text)
+            accelerator = parse(text)
         except AcceleratorError as error:
             yield Listed(name=name, error=error.message)
             continue
-        counts = Counter(rule.severity for rule in _written(found, text) if rule.enabled)
+        counts = Counter(rule.severity for rule in _written(accelerator, text) if rule.enabled)
         ordered = {severity: counts[severity] for severity in SEVERITIES if counts[severity]}
         yield Listed(
             name=name,
             path=path,
-            description=found.description,
+            description=accelerator.description,
             rules=ordered,
-            numerics=found.numerics is not None,
+            numerics=accelerator.numerics is not None,
         )
 
 
-def _tell_list(found: list[Listed], *, as_json: bool) -> None:
+def _tell_list(listed: list[Listed], *, as_json: bool) -> None:
     if as_json:
-        _print_json({"accelerators": found})
+        _print_json({"accelerators": listed})
         return
-    shown = [severity for severity in SEVERITIES if any(severity in each.rules for each in found)]
-    left = max(len(each.name) for each in found)
+    shown = [severity for severity in SEVERITIES if any(severity in each.rules for each in listed)]
+    left = max(len(each.name) for each in listed)
     print(f"{'':{left}}  {'  '.join(shown)}")
-    for each in found:
+    for each in listed:
         numbers = "  ".join(f"{each.rules.get(severity, 0) or '':>{len(severity)}}" for severity in shown)
         text = f"cannot be used: {each.error}" if each.error else each.description
         _print_wrapped(f"{each.name:{left}}  {numbers}  {text}", len("  ".join(["x" * left, *shown, ""])))
@@ -108,30 +110,30 @@ def _tell_list(found: list[Listed], *, as_json: bool) -> None:
 def _tell_one(name: str, *, as_json: bool) -> None:
     _, path = registry.find(name)
     text, _ = rules_for(Target(accelerator=name))
-    found, odd = parse(text), warnings(text)
+    accelerator, odd = parse(text), warnings(text)
     if as_json:
-        rules = [{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in _written(found, text)]
+        rules = [{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in _written(accelerator, text)]
         told = [warning._asdict() for warning in odd]
         _print_json(
             Shown(
                 name=name,
                 path=path,
-                description=found.description,
-                numerics=found.numerics,
+                description=accelerator.description,
+                numerics=accelerator.numerics,
                 rules=rules,
                 warnings=told,
             )
         )
         return
-    for line in _shown(name, path, found, _written(found, text), odd):
+    for line in _shown(name, path, accelerator, _written(accelerator, text), odd):
         _print_wrapped(line, len(line) - len(line.lstrip()) + 4)
 
 
 def _shown(
-    name: str, path: str, found: Accelerator, rules: tuple[Constraint, ...], odd: Iterable[RuleWarning]
+    name: str, path: str, accelerator: Accelerator, rules: tuple[Constraint, ...], odd: Iterable[RuleWarning]
 ) -> Iterator[str]:
     sources = list(dict.fromkeys((rule.version, rule.source) for rule in rules if rule.source))
-    yield f"{name}   {found.description}".rstrip()
+    yield f"{name}   {accelerator.description}".rstrip()
     yield f"  {path}"
     for rule in rules:
         yield ""
@@ -140,9 +142,9 @@ def _shown(
         number = f"   [{sources.index((rule.version, rule.source)) + 1}]" if rule.source else ""
         yield f"{SEVERITY_SIGNS[rule.severity]} {rule.name}{kind}   {rule.severity}{number}{off}"
         yield from (f"    {line}" for line in rule_lines(rule))
-    if found.numerics is not None:
+    if accelerator.numerics is not None:
         yield ""
-        yield f"computes as the hardware would: {_spelled(msgspec.to_builtins(found.numerics))}"
+        yield f"computes as the hardware would: {_spelled(msgspec.to_builtins(accelerator.numerics))}"
     if sources:
         yield ""
         yield from (f"[{number}] {version}   {url}" for number, (version, url) in enumerate(sources, 1))
@@ -169,9 +171,9 @@ def rule_lines(rule: Constraint) -> Iterator[str]:
         yield f"as of {rule.version}"
 
 
-def _written(found: Accelerator, text: str) -> tuple[Constraint, ...]:
+def _written(accelerator: Accelerator, text: str) -> tuple[Constraint, ...]:
     """The rules that the text has; the one of kind "unknown" that is there by itself is left out."""
-    return found.rules[: edit.count(text)]
+    return accelerator.rules[: edit.count(text)]
 
 
 def _spelled(keys: dict[str, object]) -> str:

@@ -38,6 +38,7 @@ EXITS = "exit status: 0 if every row was measured and its numbers agree; 1 if no
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which programs are measured, how, and what of that is kept and compared."""
     parser.epilog = EXITS
     parser.add_argument("programs", metavar="FILE.py[:NAME]", nargs="*", help="programs, as for `idbg run`")
     which = parser.add_argument_group("which")
@@ -75,6 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Measure, keep, compare and tell; the exit status is as `EXITS` has it.
+
+    Raises BadInput before anything runs, OutputError where the database cannot be used.
+    """
     _check(args)
     history = BenchHistory(places.expanded(args.database) if args.database else default_path())
     try:
@@ -121,7 +126,7 @@ def _check(args: argparse.Namespace) -> None:
 def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
     cwd = os.getcwd()
     folder = Path(args.examples) if args.examples else None
-    found = plan.programs(args.programs, args.model, folder, everything=args.all, argv=argv, cwd=cwd)
+    programs = plan.programs(args.programs, args.model, folder, everything=args.all, argv=argv, cwd=cwd)
     chosen = settings.load(os.environ)
     rules, _ = rules_for(Target(accelerator=args.accelerator or chosen.accelerator or "mock"))
     like = BenchCase(
@@ -134,7 +139,7 @@ def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
         threads=args.threads,
         rules=rules,
     )
-    return plan.cases(found, plan.backends(args.backends), like)
+    return plan.cases(programs, plan.backends(args.backends), like)
 
 
 def _measure(suite: Suite, seconds: float) -> None:
@@ -160,14 +165,14 @@ def _refused(error: OutputError, row: Row | None) -> None:
     print(f"idbg: {error.message}{kept}", file=sys.stderr)
 
 
-def _told(name: str, found: Timed | Failed) -> str:
-    if isinstance(found, Timed):
-        return kernel_report.report(found.times, name)
-    return f"{name}: no kernel was timed: {reason(found)}"
+def _told(name: str, result: Timed | Failed) -> str:
+    if isinstance(result, Timed):
+        return kernel_report.report(result.times, name)
+    return f"{name}: no kernel was timed: {reason(result)}"
 
 
-def _plain(case: BenchCase, found: Timed | Failed) -> dict[str, object]:
-    timed = kernel_report.plain(found.times) if isinstance(found, Timed) else {"reason": reason(found)}
+def _plain(case: BenchCase, result: Timed | Failed) -> dict[str, object]:
+    timed = kernel_report.plain(result.times) if isinstance(result, Timed) else {"reason": reason(result)}
     return {"program": case.program.label, "backend": str(case.backend), **timed}
 
 
@@ -177,13 +182,13 @@ def _progress(case: BenchCase, task: Task) -> None:
 
 def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
     """Those of each backend but eager, which has none."""
-    found = []
+    timed = []
     with signals_raise():
         for case in cases:
             if case.backend.name != EAGER:
                 _progress(case, "kernels")
-                found.append((case, kernel_times(case, seconds=seconds)))
-    return found
+                timed.append((case, kernel_times(case, seconds=seconds)))
+    return timed
 
 
 def _report(
@@ -197,8 +202,8 @@ def _report(
         if args.json:
             print(report.to_json(rows, changes, notes, [_plain(*timed) for timed in kernels]))
         else:
-            for case, found in kernels:
-                print(_told(f"{case.program.label} {case.backend}", found), end="\n\n")
+            for case, result in kernels:
+                print(_told(f"{case.program.label} {case.backend}", result), end="\n\n")
             print(report.report(rows, changes))
     if args.csv:
         try:

@@ -20,6 +20,7 @@ failed to run; 2 for bad usage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which program is held against which accelerators, and how it is told."""
     parser.epilog = EXITS
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="a file or script, as for `idbg run`")
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
@@ -48,13 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Run the program once, hold it against each, and tell; the exit status is as `EXITS` has it."""
     asked = settle(args, argv, strict=False)
     accelerators = _accelerators(args.accelerators)
     aim = target(args.stage, device=asked.target.device, dynamic=asked.target.dynamic)
     done, folder = one_run(asked.program, aim, places.expanded(asked.settings.output))
-    found = check(done, args.stage, accelerators, best_first=not args.accelerators)
-    _report(found, as_json=args.json, folder=folder)
-    return status(found)
+    checked = check(done, args.stage, accelerators, best_first=not args.accelerators)
+    _report(checked, as_json=args.json, folder=folder)
+    return status(checked)
 
 
 def status(check: Check) -> int:

@@ -28,6 +28,7 @@ EXITS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the program's numbers are held against, by which rules, and how it is told."""
     parser.epilog = EXITS
     add_program_arguments(parser)
     # resolve: `--backend` is one side here, and has another default than elsewhere
@@ -71,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Compare, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
     comparison = _comparison(args)
     asked = settle(args, argv, strict=False)
     _warn_of_numerics(asked.target)

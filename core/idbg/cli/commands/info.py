@@ -40,10 +40,12 @@ class Info(msgspec.Struct, frozen=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How it is told."""
     parser.add_argument("--json", action="store_true", help="the same as JSON")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Tell what is installed and what of it cannot be used; 0 always."""
     info = collect()
     if args.json:
         print(msgspec.json.format(msgspec.json.encode(info)).decode())
@@ -93,7 +95,7 @@ def _broken() -> dict[str, str]:
         "idbg.accelerators": accelerators,
         adapter.GROUP: adapter.broken(),
     }
-    return {f"{group}: {name}": why for group, found in groups.items() for name, why in found.items()}
+    return {f"{group}: {name}": why for group, broken in groups.items() for name, why in broken.items()}
 
 
 def _version(package: str) -> str | None:
@@ -105,7 +107,7 @@ def _version(package: str) -> str | None:
 
 def _paths(chosen: settings.Settings) -> dict[str, Path]:
     environ = os.environ
-    found = {
+    facts = {
         "python": Path(sys.executable),
         "idbg": Path(idbg.__file__).parent,
         "settings": settings.path(environ),
@@ -115,7 +117,7 @@ def _paths(chosen: settings.Settings) -> dict[str, Path]:
         "triton cache": places.triton_cache(environ),
     }
     themes = _themes()
-    return found | ({"themes": themes} if themes else {})
+    return facts | ({"themes": themes} if themes else {})
 
 
 def _themes() -> Path | None:

@@ -15,12 +15,14 @@ HELP = "compile and run a program once, and report what came of it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which program is compiled for which target, and how it is told."""
     parser.epilog = EXITS
     add_program_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Compile, run and tell; the exit status is as `EXITS` has it."""
     asked = settle(args, argv, strict=True)
     done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
     _report(done, as_json=args.json, folder=folder)

@@ -50,16 +50,16 @@ def time_kernels(
     if runs < 1:
         raise BadInput(f"kernels cannot be timed in {runs} runs", hint="runs is 1 or more")
     torch._dynamo.reset()
-    with torch_compile_as_it_is(), launches() as found:
+    with torch_compile_as_it_is(), launches() as launched:
         workload = Workload(model, args, dict(kwargs or {}), loss, grad)
         call = call_of(workload, (compile or torch.compile)(model))
         tell(COMPILE)
         call()  # which compiles, and is no part of the warm-up's time
         tell(WARM_UP)
         warm, _ = settle(call, min(most, WARMUP_SECONDS))
-        seen = _seen(found, call)
+        seen = _seen(launched, call)
         wanted = max(min(runs, LEAST), min(runs, int(most / (3 * median(warm[-WINDOW:]) + 1e-9))))
-        measured = _TimedRuns(found, call, seen)
+        measured = _TimedRuns(launched, call, seen)
         tell(KERNELS, f"timing {counted(len(seen), 'kernel')} in {counted(wanted, 'run')}")
         for _ in range(wanted):
             measured.run()
@@ -68,14 +68,14 @@ def time_kernels(
         return measured.times(peaks(device, cache, partial(tell, PEAKS)), training=loss is not None)
 
 
-def _seen(found: Launches, call: Call) -> dict[int, Work]:
+def _seen(launched: Launches, call: Call) -> dict[int, Work]:
     """What one run's launches work on, by number. Raises BadInput where there are none."""
-    look = WorkProbe(found.all)
-    with found.through(look):
+    look = WorkProbe(launched.all)
+    with launched.through(look):
         call()
     if not look.seen:
         raise BadInput(
-            found.problem or "no kernel of Inductor's ran, so there are none to time",
+            launched.problem or "no kernel of Inductor's ran, so there are none to time",
             hint="use a backend that lowers by Inductor, without CUDA graphs and C++ wrappers",
         )
     return look.seen
@@ -84,8 +84,8 @@ def _seen(found: Launches, call: Call) -> dict[int, Work]:
 class _TimedRuns:
     """Runs with the timing of kernels and without, in turn."""
 
-    def __init__(self, found: Launches, call: Call, seen: dict[int, Work]) -> None:
-        self.found, self.call, self.seen = found, call, seen
+    def __init__(self, launched: Launches, call: Call, seen: dict[int, Work]) -> None:
+        self.launches, self.call, self.seen = launched, call, seen
         self.clock = Clock([number for number, work in seen.items() if work.device])
         self.plain: list[float] = []
         self.hooked: list[float] = []
@@ -93,7 +93,7 @@ class _TimedRuns:
 
     def run(self) -> None:
         self.plain.append(1e6 * seconds(self.call))
-        with self.found.through(self.clock):
+        with self.launches.through(self.clock):
             self.hooked.append(1e6 * seconds(self.call))
             taken = self.clock.read()
             if self.clock.on_gpu:
@@ -117,7 +117,7 @@ class _TimedRuns:
             peaks=machine,
             kind="training" if training else "forward",
             untimed=tuple(self._untimed()),
-            problem=self.found.problem,
+            problem=self.launches.problem,
         )
 
     def _kernels(self, total: float, machine: Peaks) -> Iterator[KernelTime]:
@@ -125,7 +125,7 @@ class _TimedRuns:
         for number, work in self.seen.items():
             if not (samples := self.samples[number]):
                 continue
-            launched = self.found.all[number]
+            launched = self.launches.all[number]
             here = (work.device.type if work.device else "cpu") == main
             known = machine if here else Peaks(device="", torch="")
             yield KernelTime(
@@ -149,6 +149,6 @@ class _TimedRuns:
             )
 
     def _untimed(self) -> Iterator[str]:
-        for number, launched in enumerate(self.found.all):
+        for number, launched in enumerate(self.launches.all):
             if number not in self.samples:
                 yield launched.launch.handle or launched.launch.name

@@ -8,10 +8,9 @@ from statistics import median
 
 import torch
 
+from idbg.engine.bench.call import Call
 from idbg.engine.compat import gpu
 from idbg.schema.bench import Latency
-
-Call = Callable[[], object]
 
 WINDOW = 5  # calls, whose median must be that of the window before
 STILL = 0.05

@@ -72,8 +72,8 @@ class Launches:
         namespace = vars(graph.module)
         for const in compile(module, graph.module.__file__, "exec").co_consts:
             if isinstance(const, CodeType) and AROUND in const.co_names:
-                found = graph.module.call if const.co_name == "call" else namespace[const.co_name]
-                function = cast("FunctionType", getattr(found, "__func__", found))
+                bound = graph.module.call if const.co_name == "call" else namespace[const.co_name]
+                function = cast("FunctionType", getattr(bound, "__func__", bound))
                 self._functions.append(_Function(function, function.__code__, const))
 
     @contextmanager
@@ -93,9 +93,9 @@ class Launches:
 @contextmanager
 def launches() -> Iterator[Launches]:
     """While it lasts, whatever Inductor compiles is compiled anew, and its launches are found."""
-    found = Launches()
-    with comparing.inductor_graphs(found.compiled):
-        yield found
+    watched = Launches()
+    with comparing.inductor_graphs(watched.compiled):
+        yield watched
 
 
 class Clock:

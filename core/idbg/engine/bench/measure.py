@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import platform
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
 import torch
 from msgspec.structs import replace
@@ -45,7 +46,7 @@ class _Enough(BaseException):
 
 def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
     """Do the task, and `tell` of its steps. Whatever goes wrong in the program is told as data."""
-    found: list[TaskResult] = []
+    results: list[TaskResult] = []
     before = memory.resident()
 
     def use(workload: Workload, _: str) -> None:
@@ -54,7 +55,7 @@ def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
             name = case.backend.name
             with fallbacks.heard(name) as told:
                 answered = _answered(sized, case, task, before, tell)
-            found.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
+            results.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
         raise _Enough
 
     target = Target(case.backend.name, device=case.device, options=case.options, options_for=case.options_for)
@@ -68,12 +69,12 @@ def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
         programs = Programs({} if case.batch is None else {"batch": case.batch})
         programs.run(case.program, target, RunCapture(0, lambda event: None, None), use)
     except _Enough:
-        return found[0]
+        return results[0]
     except BaseException as error:  # the process's border: whatever ends the program is the row's reason
-        if found:  # the program swallowed what was to end it, and then did something else
-            return found[0]
+        if results:  # the program swallowed what was to end it, and then did something else
+            return results[0]
         return Failed(failure_of(error, case.program, case.backend.name))
-    return found[0]
+    return results[0]
 
 
 def _answered(workload: Workload, case: BenchCase, task: Task, before: int | None, tell: TellStep) -> TaskResult:
@@ -113,7 +114,7 @@ def _measured(workload: Workload, case: BenchCase, task: Task, before: int | Non
     call = call_of(workload, compiled)
     tell(COMPILE, "calling it once" if case.backend.name == EAGER else "")
     first = seconds(call)
-    found = Measured(
+    measured = Measured(
         compile_s=None if case.backend.name == EAGER else first,
         kind="training" if workload.loss else "forward",
         items=sizes.batch_of(workload),
@@ -121,14 +122,14 @@ def _measured(workload: Workload, case: BenchCase, task: Task, before: int | Non
         machine=machine,
     )
     if task == "cold":
-        return found
+        return measured
     forward, busy = _forward(workload, compiled) if workload.loss else None, Busy()
     tell(WARM_UP)
     whole = latency(call, case.runs, begins=lambda: tell(CALLS, _calls(case.runs, forward)))
     others, alone = busy.others(), latency(forward, case.runs) if forward else None
     tell(MEMORY)
     return replace(
-        found,
+        measured,
         latency=whole,
         machine=replace(machine, others=others),
         forward=alone,
@@ -148,8 +149,9 @@ def _compiled(model: Model, case: BenchCase) -> Model:
     if backend.name == EAGER:
         return model
     if backend.name == INDUCTOR:
-        options: Any = _options(case) or None  # torch's type of them is narrower than what it takes
-        return torch.compile(model, options=options, dynamic=case.dynamic)
+        # torch's type of them is narrower than what it takes
+        options = cast("dict[str, str | int | bool | Callable[..., object]]", _options(case))
+        return torch.compile(model, options=options or None, dynamic=case.dynamic)
     return torch.compile(model, backend=_target_backend(case, rules=""), dynamic=case.dynamic)
 
 
@@ -163,8 +165,8 @@ def _target_backend(case: BenchCase, rules: str) -> TargetBackend:
     """Ours, a plug-in's or torch's by name, which refuses nothing; without `rules` it checks none."""
     backend = case.backend
     held = parse(rules) if rules else Accelerator(name="none")
-    found = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
-    return found.with_options(_options(case))
+    target_backend = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
+    return target_backend.with_options(_options(case))
 
 
 def _forward(workload: Workload, compiled: Model) -> Call:

@@ -42,5 +42,5 @@ def _field(name: str) -> int | None:
         rows = _STATUS.read_text().splitlines()
     except OSError:
         return None
-    found = [row for row in rows if row.startswith(name + ":")]
-    return int(found[0].split()[1]) * 1024 if found else None
+    lines = [row for row in rows if row.startswith(name + ":")]
+    return int(lines[0].split()[1]) * 1024 if lines else None

@@ -42,13 +42,15 @@ def peaks(device: torch.device, folder: Path | None = None, tell: Callable[[str]
         kept = _decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):  # there is none, or it is broken: measured anew
         tell("measuring the machine's peaks")
-        found = _measured(asked, device)
+        measured_peaks = _measured(asked, device)
     else:
         tell("the machine's peaks, as measured before")
         return kept
-    if found.copy_bytes_per_s and (found.others or 0) <= BUSY:  # or too low a peak would stay for good
-        _keep(found, path)
-    return found
+    if (
+        measured_peaks.copy_bytes_per_s and (measured_peaks.others or 0) <= BUSY
+    ):  # or too low a peak would stay for good
+        _keep(measured_peaks, path)
+    return measured_peaks
 
 
 def unmeasured(device: torch.device) -> Peaks:
@@ -68,11 +70,11 @@ def place(of: Peaks, folder: Path | None = None) -> Path:
     return (folder or places.cache()) / f"peaks-{name}.json"
 
 
-def _keep(found: Peaks, path: Path) -> None:
+def _keep(measured_peaks: Peaks, path: Path) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # no room, or not ours to write: measured anew the next time
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(msgspec.json.encode(found))
+        part.write_bytes(msgspec.json.encode(measured_peaks))
         part.replace(path)
 
 
@@ -128,15 +130,15 @@ def _empty_launches(device: torch.device) -> dict[str, float]:
     """Microseconds of a launch with next to no work, by the kind of kernel."""
     x = torch.ones(8, 8, device=device)
     compiled = torch.compile(lambda x: torch.mm(x, x).sin())
-    with launches() as found:
+    with launches() as launched:
         compiled(x)
-        clock = Clock(range(len(found.all)) if device.type == "cuda" else ())
-        with found.through(clock):
+        clock = Clock(range(len(launched.all)) if device.type == "cuda" else ())
+        with launched.through(clock):
             if device.type == "cuda":
                 gpu.keep_busy(LAUNCHED * HOST_SECONDS)
             for _ in range(LAUNCHED):
                 compiled(x)
         taken: dict[str, list[float]] = defaultdict(list)
         for number, microseconds in clock.read():
-            taken[found.all[number].kind].append(microseconds)
+            taken[launched.all[number].kind].append(microseconds)
     return {kind: median(samples) for kind, samples in taken.items()}
