@@ -8,9 +8,11 @@ from textual.widgets import Input
 
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
-from idbg_tui import status_bar
 from idbg_tui.layout import Body
 from idbg_tui.state.state import State
+from idbg_tui.status_bar import flashes
+from idbg_tui.status_bar.footer import TYPING, footer_keys, footer_progress
+from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.bars import Bar
 
 Level = Literal["info", "warning", "error"]
@@ -36,17 +38,17 @@ class Bars:
     def show(self) -> None:
         """Say what is so now."""
         width = self._app.size.width - 2
-        self.header.show(*status_bar.header(self._state, width))
-        progress = status_bar.footer_progress(self._state, width)
+        self.header.show(*header(self._state, width))
+        progress = footer_progress(self._state, width)
         if self.flashed is not None:
             text, level = self.flashed
             self.footer.show([(text, f"bold {_STYLES.get(level, '$foreground')}")], progress)
         else:
             pane, asked = self._body.panes[self._body.current], isinstance(self._app.focused, Input)
             room = width - sum(len(text) for text, _ in progress) - 2
-            hints = status_bar.TYPING if asked else pane.HINTS
+            hints = TYPING if asked else pane.HINTS
             typing = asked or pane.typed_in
-            self.footer.show(status_bar.footer_keys(hints, self._keys, self._state, room, typing=typing), progress)
+            self.footer.show(footer_keys(hints, self._keys, self._state, room, typing=typing), progress)
         if self._ticking is not None:
             going_on = self._state.running or self._state.repro_running or self._state.measuring
             (self._ticking.resume if going_on else self._ticking.pause)()
@@ -70,9 +72,9 @@ class Bars:
         if (ended or isinstance(event, events.RunStarted)) and self._of_run:
             self.flashed = None
         if isinstance(event, events.RunEnded) and event.failure is not None and event.failure.kind == "cancelled":
-            said = status_bar.flash(event) if cancelled else None
+            said = flashes.of_event(event) if cancelled else None
         else:
-            said = status_bar.flash(event)
+            said = flashes.of_event(event)
         if said:
             self.flashed, self._of_run = said, ended
         elif ended:
@@ -80,6 +82,6 @@ class Bars:
 
     def say_elsewhere(self) -> None:
         """Say what came of the last comparison, or where violations are if the shown graph has none."""
-        said = status_bar.compared(self._state)
-        if said[0] or (said := (status_bar.elsewhere(self._state), "info"))[0]:
+        said = flashes.of_comparison(self._state) or flashes.elsewhere(self._state)
+        if said is not None:
             self.flashed, self._of_run = said, True

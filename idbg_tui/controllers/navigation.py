@@ -4,12 +4,12 @@ from functools import partial
 
 from textual.timer import Timer
 
-from idbg_tui import status_bar
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.messages import KernelChosen, LineChosen, NodeChosen
 from idbg_tui.state import navigation
 from idbg_tui.state.moves import Relation
 from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.status_bar import flashes
 
 FOLLOW = 0.05  # seconds after the last step of the cursor, when the other panes follow it
 
@@ -55,7 +55,7 @@ class Navigation:
         so_far = " that was captured so far" if self._state.running else ""
         self._moved(navigation.step_broken(self._state, step), f"no node of any graph{so_far} breaks a rule")
         if self._state.graph_id != before:
-            self._context.flash(status_bar.arrived(self._state))
+            self._context.flash(flashes.arrived(self._state))
 
     def _jump(self, *, back: bool) -> None:
         self._moved(self._state.step_jump(back=back), f"no place to go {'back' if back else 'forward'} to")

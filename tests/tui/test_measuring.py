@@ -17,12 +17,13 @@ from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure, Program, Target
 from idbg.session.session import Session
-from idbg_tui import status_bar
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.benchmarks import detail
 from idbg_tui.panes.log import narration
 from idbg_tui.state import benching
 from idbg_tui.state.state import State
+from idbg_tui.status_bar import flashes
+from idbg_tui.status_bar.footer import footer_progress
 from idbg_tui.widgets.picker import Choices, Picker
 from tests.harness.benched import keep, opened, rows, scaled, told, with_rows
 from tests.harness.live import FakeSession
@@ -168,9 +169,9 @@ def test_the_step_and_its_time_are_told() -> None:
     state.apply([events.BenchStarted(cases=1, at=now - 42), task, step(1, "importing torch", now - 42)])
     state.apply([step(6, "measuring the machine's peaks", now - 12.2)])
     assert told(state)[0] == " measuring aot: each kernel · step 6 of 6: measuring the machine's peaks   (c stops it)"
-    whole = "".join(text for text, _ in status_bar.footer_progress(state, 160))
+    whole = "".join(text for text, _ in footer_progress(state, 160))
     assert whole == "measuring aot: each kernel · step 6 of 6: measuring the machine's peaks  12 s, 42 s in all"
-    assert "".join(text for text, _ in status_bar.footer_progress(state, 80)) == "aot: each kernel · step 6 of 6  12 s"
+    assert "".join(text for text, _ in footer_progress(state, 80)) == "aot: each kernel · step 6 of 6  12 s"
     state.apply([events.BenchTaskStarted(program="m", backend="aot", task="cold")])
     assert "step" not in told(state)[0]  # of the next task none has begun
 
@@ -199,7 +200,7 @@ def test_rows_that_could_not_be_kept_are_said() -> None:
     state = with_rows(rows()["mock"])
     state.apply([ended])
     assert told(state)[0] == " cannot use the database x: locked; try again"
-    assert status_bar.flash(ended) == ("cannot use the database x: locked: try again", "error")
+    assert flashes.of_event(ended) == ("cannot use the database x: locked: try again", "error")
 
 
 async def test_another_key_chooses_on_which_backends_and_modes() -> None:

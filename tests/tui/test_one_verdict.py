@@ -7,10 +7,10 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import Violation
-from idbg_tui import status_bar
 from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state import sentences
 from idbg_tui.state.state import State
+from idbg_tui.status_bar.header import header
 from tests.harness.recorded import app_of, chain, log, state_of
 from tests.harness.screen import bar, settle
 
@@ -50,13 +50,13 @@ def ended(*told: SessionEvent, rules: str = NONE, **end: object) -> State:
 
 
 def green(state: State) -> list[str]:
-    left, right = status_bar.header(state, 200)
+    left, right = header(state, 200)
     return [text for text, style in (*left, *right) if "success" in style]
 
 
 def test_a_stage_without_violations_says_where_they_are_and_shows_no_green() -> None:
     state = stopped()
-    left, right = status_bar.header(state, 200)
+    left, right = header(state, 200)
     assert "inference no rule broken · dynamo ✘ 2 reject" in words(left)
     assert words(right).startswith("✘ stopped by the rules")
     assert green(state) == []
@@ -71,7 +71,7 @@ def test_nothing_is_green_beside_a_compile_that_failed_unseen() -> None:
     swallowed = events.FrameFailed(run=1, frame="0/0", failure=Failure("torch", "no such file", type="ImportError"))
     state = ended(swallowed)
     assert green(state) == []
-    assert "1 frame did not compile" in words(status_bar.header(state, 200)[1])
+    assert "1 frame did not compile" in words(header(state, 200)[1])
 
 
 def test_nothing_is_green_while_a_run_goes_on() -> None:
@@ -82,16 +82,16 @@ def test_nothing_is_green_while_a_run_goes_on() -> None:
 
 def test_a_backend_that_asks_no_rules_is_not_called_clean() -> None:
     state = ended(rules=IN_DYNAMO, checked=False)
-    assert words(status_bar.header(state, 200)[1]).startswith("✔ compiled, no rules asked")
+    assert words(header(state, 200)[1]).startswith("✔ compiled, no rules asked")
 
 
 def test_after_an_edit_the_runs_verdict_is_said_to_be_of_the_rules_before() -> None:
     state = ended()
     state.apply([events.RulesEdited(text=IN_DYNAMO, origin="editor")])
-    left, right = status_bar.header(state, 200)
+    left, right = header(state, 200)
     assert "dynamo ✘ 2 reject" in words(left)
     assert words(right).startswith("by the rules before the edit: ✔ clean") and green(state) == []
-    assert words(status_bar.header(state, 60)[1]) == "old rules: ✔"
+    assert words(header(state, 60)[1]) == "old rules: ✔"
 
 
 def test_a_comment_is_no_edit_of_the_rules() -> None:
@@ -103,7 +103,7 @@ def test_a_comment_is_no_edit_of_the_rules() -> None:
 def test_rules_that_were_relaxed_until_nothing_breaks_them_are_green_under_the_old_verdict() -> None:
     state = state_of("resnet")
     state.apply([events.RulesEdited(text=NONE, origin="editor")])
-    left, right = status_bar.header(state, 200)
+    left, right = header(state, 200)
     assert "✔ no rule broken" in words(left) and "before the edit: ⚠ 57 violations" in words(right)
 
 
@@ -134,4 +134,4 @@ def test_no_recording_shows_a_green_verdict_that_its_events_deny() -> None:
         run = state.run
         assert run is not None
         if run.violations or (run.diff is not None and not run.diff.passed):
-            assert "✔ clean" not in words(status_bar.header(state, 200)[1]), name
+            assert "✔ clean" not in words(header(state, 200)[1]), name

@@ -7,8 +7,11 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphBreak
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import SEVERITIES
-from idbg_tui import keymap, status_bar
+from idbg_tui import keymap
 from idbg_tui.state.state import State
+from idbg_tui.status_bar import flashes
+from idbg_tui.status_bar.footer import footer_keys, footer_progress
+from idbg_tui.status_bar.header import SEVERITY_STYLES, header
 from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import Lines
 from tests.harness.recorded import chain, state_of, under
@@ -28,19 +31,19 @@ def live(*more: SessionEvent, live: bool = True) -> State:
 
 
 def test_the_header_names_program_target_and_result() -> None:
-    left, right = status_bar.header(state_of("resnet"), 160)
+    left, right = header(state_of("resnet"), 160)
     assert words(left).startswith("idbg  examples/resnet.py   aot · cpu · mock (warn)")
     assert "kernels · aot took" in words(right)
 
 
 def test_a_narrow_header_keeps_the_counts_and_the_mode_and_leaves_out_the_rest_of_the_target() -> None:
-    left, right = status_bar.header(state_of("resnet"), 78)
+    left, right = header(state_of("resnet"), 78)
     assert "mock (warn)" in words(left) and "20 reject" in words(left) and "cpu" not in words(left)
     assert len(words(left)) + len(words(right)) < 78
 
 
 def test_strict_is_said() -> None:
-    assert "(strict)" in words(status_bar.header(live(), 160)[0])
+    assert "(strict)" in words(header(live(), 160)[0])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_strict_is_said() -> None:
 )
 def test_a_failed_run_says_whose_failure_it_is(failure: Failure, said: str) -> None:
     state = live(events.RunEnded(run=1, verdict="failed", seconds=1.5, failure=failure))
-    assert said + " after 1.5 s" in words(status_bar.header(state, 160)[1])
+    assert said + " after 1.5 s" in words(header(state, 160)[1])
 
 
 def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> None:
@@ -64,25 +67,25 @@ def test_a_run_in_progress_shows_its_phase_and_the_last_ones_time_as_such() -> N
         events.RunStarted(run=2, program=Program("m.py"), target=Target()),
         events.PhaseChanged(run=2, phase="codegen"),
     )
-    said = words(status_bar.footer_progress(state, 160))
+    said = words(footer_progress(state, 160))
     assert said.startswith("codegen") and said.endswith("last time 18 s")
 
 
 def test_no_time_is_given_that_was_not_measured() -> None:
-    assert "last time" not in words(status_bar.footer_progress(live(), 160))
+    assert "last time" not in words(footer_progress(live(), 160))
 
 
 def test_no_kernels_are_counted_where_none_were_made() -> None:
     state = live(events.GraphCaptured(run=1, graph=chain(2)), events.RunEnded(run=1, verdict="clean", seconds=1.0))
-    assert "no kernels" in words(status_bar.header(state, 160)[1])
+    assert "no kernels" in words(header(state, 160)[1])
 
 
 def test_a_saved_run_that_was_not_finished_says_so() -> None:
-    assert "not finished" in words(status_bar.header(live(live=False), 160)[1])
+    assert "not finished" in words(header(live(live=False), 160)[1])
 
 
 def test_the_header_names_the_stages_that_it_counts_and_what_the_sign_means() -> None:
-    left, right = status_bar.header(state_of("resnet"), 160)
+    left, right = header(state_of("resnet"), 160)
     assert "inference ✘ 20 reject" in words(left)
     assert words(right).startswith(("saved session  ⚠ 57 violations in all stages", "saved session  ✘ failed"))
 
@@ -91,55 +94,54 @@ def test_a_long_path_gives_way_before_the_mode_and_the_accelerator() -> None:
     state = under("resnet", FALL + PAD)
     state.program = Program("/a/long/way/to/the/program/examples/of/resnet.py")
     for width in (170, 150):
-        left, _ = status_bar.header(state, width)
+        left, _ = header(state, width)
         assert words(left).startswith("idbg  resnet.py   aot · cpu · unnamed (warn)   inference ⚠ 17 fallback")
-    assert words(status_bar.header(state, 130)[0]).startswith(
-        "idbg  resnet.py   unnamed (warn)   inference ⚠ 17 fallback"
-    )
-    assert "(warn)   inference ⚠ 17  ◇ 435 · peak 50.8 MiB · 18 partitions" in words(status_bar.header(state, 108)[0])
+    assert words(header(state, 130)[0]).startswith("idbg  resnet.py   unnamed (warn)   inference ⚠ 17 fallback")
+    assert "(warn)   inference ⚠ 17  ◇ 435 · peak 50.8 MiB · 18 partitions" in words(header(state, 108)[0])
 
 
 @pytest.mark.parametrize("width", [58, 70, 90])
 def test_a_narrow_header_gives_up_times_before_the_verdict(width: int) -> None:
-    left, right = status_bar.header(state_of("resnet"), width)
+    left, right = header(state_of("resnet"), width)
     assert "✘ 20" in words(left) and "violations" in words(right) and "took" not in words(right)
 
 
 def test_a_failure_is_told_in_the_header_with_its_cause_and_place() -> None:
     failure = Failure(kind="user", type="ValueError", message="no layer", file="/x/m.py", line=3)
     state = live(events.RunEnded(run=1, verdict="failed", seconds=1.5, failure=failure))
-    right = words(status_bar.header(state, 160)[1])
+    right = words(header(state, 160)[1])
     assert right == "✘ the program raised ValueError after 1.5 s: no layer (m.py:3)"
 
 
 def test_input_that_cannot_be_used_has_no_duration() -> None:
     failure = Failure(kind="input", type="ProgramError", message="no main in it")
     state = live(events.RunEnded(run=1, verdict="failed", seconds=0.01, failure=failure))
-    assert words(status_bar.header(state, 160)[1]) == "✘ the program cannot be used: no main in it"
+    assert words(header(state, 160)[1]) == "✘ the program cannot be used: no main in it"
 
 
 def test_a_run_that_strict_mode_stopped_names_its_repro() -> None:
     failure = Failure(kind="constraints", message="57 violations of the rules of mock:\n  x", repro="/x/repro.py")
-    flash = status_bar.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
+    flash = flashes.of_event(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
     assert flash is not None
     assert flash[0].startswith("stopped by the rules: 57 violations over all stages") and "/x/repro.py" in flash[0]
 
 
 def test_violations_of_another_graph_of_the_stage_are_pointed_to() -> None:
-    assert status_bar.elsewhere(state_of("resnet")) == ""
-    assert "in backward: v goes there" in status_bar.elsewhere(state_of("mlp_train"))
+    assert flashes.elsewhere(state_of("resnet")) is None
+    said = flashes.elsewhere(state_of("mlp_train"))
+    assert said is not None and "in backward: v goes there" in said[0]
 
 
 @pytest.mark.parametrize("width", [20, 40, 78, 158])
 def test_the_footers_keys_fit_and_the_panes_own_come_first(width: int) -> None:
-    said = words(status_bar.footer_keys((("space", "fold"),), KEYS, live(), width))
+    said = words(footer_keys((("space", "fold"),), KEYS, live(), width))
     assert len(said) <= width
     assert said.startswith("space fold")
 
 
 def test_cancel_is_offered_while_something_runs_and_running_is_not_offered_for_a_saved_session() -> None:
-    assert "c cancel" in words(status_bar.footer_keys((), KEYS, live(), 200))
-    saved = words(status_bar.footer_keys((), KEYS, live(live=False), 200))
+    assert "c cancel" in words(footer_keys((), KEYS, live(), 200))
+    saved = words(footer_keys((), KEYS, live(live=False), 200))
     assert "cancel" not in saved and "r run" not in saved and "repro" not in saved
 
 
@@ -154,36 +156,36 @@ def test_cancel_is_offered_while_something_runs_and_running_is_not_offered_for_a
     ],
 )
 def test_what_happens_once_is_said_once(event: SessionEvent, said: str, level: str) -> None:
-    flash = status_bar.flash(event)
+    flash = flashes.of_event(event)
     assert flash is not None and said in flash[0] and flash[1] == level
 
 
 def test_a_cancelled_run_says_how_to_go_on_and_is_no_error() -> None:
     failure = Failure(kind="cancelled", message="cancelled")
-    flash = status_bar.flash(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
+    flash = flashes.of_event(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
     assert flash == ("cancelled: r runs again", "info")
 
 
 def test_the_header_tells_the_peak_of_memory_and_the_partitions_once_they_are_counted() -> None:
-    left = words(status_bar.header(under("resnet", FALL + PAD), 160)[0])
+    left = words(header(under("resnet", FALL + PAD), 160)[0])
     assert left.endswith("⚠ 17 fallback · ◇ 435 pad · peak 50.8 MiB · 18 partitions")
-    left = words(status_bar.header(under("mlp_train", FALL.replace('"relu"', '"add"')), 160)[0])
+    left = words(header(under("mlp_train", FALL.replace('"relu"', '"add"')), 160)[0])
     assert "forward + backward ⚠" in left and left.endswith("peak 130.9 KiB (backward) · 4 + 3 partitions")
-    left = words(status_bar.header(state_of("resnet"), 160)[0])
+    left = words(header(state_of("resnet"), 160)[0])
     assert "peak" not in left and "partitions" not in left
 
 
 def test_partitions_are_told_only_where_something_falls_back() -> None:
-    assert "partition" not in words(status_bar.header(under("resnet", PAD), 160)[0])
+    assert "partition" not in words(header(under("resnet", PAD), 160)[0])
 
 
 def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
-    assert "peak 130.9 KiB" in words(status_bar.header(under("mlp_train", PAD), 160)[0])
+    assert "peak 130.9 KiB" in words(header(under("mlp_train", PAD), 160)[0])
 
 
 @pytest.mark.parametrize("width", [60, 70, 78, 90, 110])
 def test_a_narrow_header_gives_up_words_before_the_peak(width: int) -> None:
-    left, right = status_bar.header(under("resnet", FALL + PAD + PEAK), width)
+    left, right = header(under("resnet", FALL + PAD + PEAK), width)
     assert "✘ 1" in words(left) and "◇ 435" in words(left) and "old rules: ⚠" in words(right)
     assert "peak 50.8 MiB" in words(left) or width < 70
     assert len(words(left)) + len(words(right)) <= width
@@ -191,40 +193,40 @@ def test_a_narrow_header_gives_up_words_before_the_peak(width: int) -> None:
 
 def test_no_sign_stands_beside_a_separator_that_looks_like_it() -> None:
     slow = PAD.replace('"pad"', '"slow"')
-    assert "fallback · 435 slow" in words(status_bar.header(under("resnet", FALL + slow), 160)[0])
+    assert "fallback · 435 slow" in words(header(under("resnet", FALL + slow), 160)[0])
 
 
 def test_every_severity_has_a_style() -> None:
-    assert set(SEVERITIES) == set(status_bar.SEVERITY_STYLES)
+    assert set(SEVERITIES) == set(SEVERITY_STYLES)
     assert set(SEVERITIES) <= Lines.LOOKS.keys()
 
 
 def test_why_there_is_no_repro_is_said_once() -> None:
     failure = Failure(kind="input", message="no repro can be written: relu is no tensor\nmore")
-    flash = status_bar.flash(events.ReproEnded(run=1, path="", failure=failure))
+    flash = flashes.of_event(events.ReproEnded(run=1, path="", failure=failure))
     assert flash == ("no repro can be written: relu is no tensor", "error")
 
 
 def test_graph_breaks_and_recompiles_are_counted_in_the_header() -> None:
     state = state_of("resnet")
-    assert "break" not in words(status_bar.header(state, 160)[0])
+    assert "break" not in words(header(state, 160)[0])
     run = state.shown
     assert run is not None
     run.breaks += [GraphBreak("print"), GraphBreak("item")]
     run.recompiles.append(events.Recompiled(at=0.0, run=run.number, frame="0/1", reason="x.size(0) was 8"))
-    assert "2 breaks, 1 recompile" in words(status_bar.header(state, 160)[0])
-    assert "2 breaks, 1 recompile" in words(status_bar.header(state, 80)[0])
+    assert "2 breaks, 1 recompile" in words(header(state, 160)[0])
+    assert "2 breaks, 1 recompile" in words(header(state, 80)[0])
 
 
 def test_a_comparison_ends_with_the_first_bad_kernel_and_not_with_rules() -> None:
-    said, level = status_bar.compared(state_of("planted"))
+    said, level = flashes.of_comparison(state_of("planted")) or ("", "")
     kernel = "cpp_fused__softmax__unsafe_view_add_mul_1"
     assert said == f"the first bad kernel is {kernel}, planted.py:18: enter goes there" and level == "error"
-    assert status_bar.compared(state_of("resnet"))[0] == ""
+    assert flashes.of_comparison(state_of("resnet")) is None
 
 
 @pytest.mark.parametrize("width", [58, 78, 118, 158])
 def test_violations_have_their_number_at_every_width(width: int) -> None:
     state = state_of("resnet")
     assert state.run is not None
-    assert f"⚠ {len(state.run.violations)} violations" in words(status_bar.header(state, width)[1])
+    assert f"⚠ {len(state.run.violations)} violations" in words(header(state, width)[1])

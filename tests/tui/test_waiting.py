@@ -6,11 +6,11 @@ from idbg.schema import events
 from idbg.schema.diff import Baseline, Comparison, Criterion, DiffReport, SideResult, TensorDiff, Term
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Program, Target
-from idbg_tui import status_bar
 from idbg_tui.panes.kernel_diff import detail
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
 from idbg_tui.panes.kernel_diff.rows import Told, items, tensor_columns, tensor_row
 from idbg_tui.state.state import State
+from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.lines import Lines
 from tests.harness.pane_host import Host
 from tests.harness.recorded import chain
@@ -98,14 +98,14 @@ def test_the_header_says_what_a_failed_side_came_to() -> None:
     broken = SideResult("aot", 0.2, Failure("torch", "no such file", type="ImportError"))
     ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
     state = state_of(so_far(EAGER, broken, verdict="error"), ended)
-    said = "".join(text for text, _ in status_bar.header(state, 160)[1])
+    said = "".join(text for text, _ in header(state, 160)[1])
     assert said.startswith("✘ aot failed") and "ImportError: no such file" in said and "clean" not in said
 
 
 def test_the_header_says_that_numbers_are_wrong() -> None:
     ended = events.RunEnded(run=1, verdict="clean", seconds=1.0)
     state = state_of(so_far(EAGER, AOT, verdict="failed", outputs=(FAILED, PASSED)), ended)
-    assert "".join(text for text, _ in status_bar.header(state, 160)[1]).startswith("✘ 1 of 2 tensors wrong")
+    assert "".join(text for text, _ in header(state, 160)[1]).startswith("✘ 1 of 2 tensors wrong")
 
 
 def test_a_row_says_which_criterion_decided_and_by_how_much() -> None:

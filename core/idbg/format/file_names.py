@@ -1,7 +1,7 @@
 """By which short name is a file told from every other that the program has?"""
 
 from functools import lru_cache
-from os.path import relpath
+from os.path import isabs, pardir, relpath
 from pathlib import PurePath
 
 from idbg.format.glyphs import MARKS
@@ -28,6 +28,14 @@ def short(file: str, others: frozenset[str] = frozenset()) -> str:
 def place(file: str, line: int, others: frozenset[str] = frozenset()) -> str:
     """ "model.py:12"."""
     return f"{short(file, others)}:{line}"
+
+
+def from_here(path: str) -> str:
+    """A path from the working folder if it lies below, else as it is."""
+    if not isabs(path):
+        return path
+    relative = relpath(path)
+    return path if relative.startswith(pardir) else relative
 
 
 def near_place(file: str, line: int) -> str:

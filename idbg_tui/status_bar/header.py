@@ -1,24 +1,21 @@
-"""What do the header and the footer say about a state? Words and styles, no widget."""
+"""What does the header say: which program, for what, with how many violations, and how did the run end?"""
 
 import os
-import time
 from collections.abc import Iterator
 
 from rich.cells import cell_len
 
+from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
-from idbg.schema import events
-from idbg.schema.events import SessionEvent
-from idbg.schema.programs import Failure, Verdict
+from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
-from idbg_tui import keymap
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
-from idbg_tui.widgets.lines import clip, cut
+from idbg_tui.widgets.lines import clip
 
 SEVERITY_STYLES = {
     "reject": "$text-error",
@@ -36,10 +33,7 @@ VERDICT_STYLES: dict[Verdict, str] = {
     "failed": "$text-error",
     "waiting": "$foreground 75%",
 }
-_LIVE_ONLY = ("run", "cancel", "repro", "strict", "measure")
-_PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 _GRAPHS = 3  # of a level, as many have their partitions counted one by one
-_KEYS_ROOM = 40  # cells of the footer that the keys need
 _NOTICED = 0.05  # seconds; less is written as 0.0
 Ends = tuple[list[BarPart], list[BarPart]]
 
@@ -55,7 +49,7 @@ def header(state: State, width: int) -> Ends:
 
 def _headers(state: State) -> Iterator[Ends]:
     """The header in ever fewer words; the counts and the verdict are in all of them."""
-    label = _short(state.program.label) if state.program else ""
+    label = file_names.from_here(state.program.label) if state.program else ""
     name: BarPart = ("idbg", "bold $primary")
     path, file, gap = (f"  {label}   ", "bold"), (f"  {os.path.basename(label)}   ", "bold"), ("  ", "")
     target, rules = (f"{_target(state)}   ", ""), (f"{_rules(state)}   ", "")
@@ -222,152 +216,3 @@ def _clipped(pieces: list[BarPart], width: int) -> list[BarPart]:
         if width <= 0:
             break
     return kept
-
-
-TYPING = (("enter", "takes it"), ("esc", "leaves it"))
-"""The keys of a line that is typed in."""
-
-
-def footer_keys(
-    pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int, *, typing: bool = False
-) -> list[BarPart]:
-    """The keys that work here, the pane's own first; as many as have room in `width` cells. While `typing`, letters are
-    text: those alone are named that are none."""
-    shown = list(pane_hints)
-    if typing:
-        return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
-    if len(queries.frames(state)) > 1:
-        pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
-        shown.insert(1, (pair, "frame"))
-    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
-    wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("memory", "memory")]
-    wanted += [("partitions", "partitions"), ("strict", "strict/warn"), ("measure", "measure"), ("charts", "charts")]
-    if state.running or state.measuring:
-        wanted.insert(0, ("cancel", "cancel"))
-    taken = {key for key, _ in shown}
-    for name, words in wanted:
-        key = keymap.spelled(keys[name]).split(" ")[0]
-        if key not in taken and (state.live or name not in _LIVE_ONLY):
-            shown.append((key, words))
-    return _keys(shown, width)
-
-
-def _keys(shown: list[tuple[str, str]], width: int) -> list[BarPart]:
-    pieces: list[BarPart] = []
-    for key, words in shown:
-        width -= len(key) + len(words) + 3
-        if width < 0:
-            break
-        pieces += [(key, "bold $primary"), (f" {words}  ", "$foreground 75%")]
-    return pieces
-
-
-def footer_progress(state: State, width: int) -> list[BarPart]:
-    """What the worker is doing, for how long, and how long it usually takes: in few words where keys need the room."""
-    run = state.run
-    if state.repro_running:
-        return [("writing and trying a repro", "$text-primary")]
-    if state.measuring:
-        from idbg_tui.panes.benchmarks.rows import measured_for, measured_now
-
-        step, whole = measured_for(state, time.time())
-        told = f"measuring {measured_now(state)}", f"  {step}{f', {whole} in all' if whole != step else ''}"
-        if sum(map(cell_len, told)) > width - _KEYS_ROOM:
-            told = measured_now(state, brief=True), f"  {step}"
-        return [(told[0], "$text-primary"), (told[1], "")]
-    if not state.running or run is None:
-        return []
-    seconds = queries.typical_seconds(state)
-    typical = f" {MARKS['separator']} last time {seconds:.0f} s" if seconds else ""
-    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {elapsed(queries.elapsed(state))}{typical}", "")]
-
-
-def _short(label: str) -> str:
-    """A path from here if it lies below, else as it is."""
-    if not os.path.isabs(label):
-        return label
-    relative = os.path.relpath(label)
-    return label if relative.startswith(os.pardir) else relative
-
-
-def flash(event: SessionEvent) -> tuple[str, str] | None:
-    """What the footer says, once, when this happens: (text, level); None for what needs no saying."""
-    match event:
-        case events.WorkerDied():
-            return f"the worker died: {event.cause}; 7 Log has its last output, r starts another", "error"
-        case events.RunEnded(failure=failure) if failure is not None and failure.kind == "cancelled":
-            return "cancelled: r runs again", "info"
-        case events.RunEnded(failure=failure) if failure is not None:
-            return _failed(failure), "error"
-        case events.ReproEnded():
-            return _repro(event)
-        case events.KernelLowered(failure=Failure() as failure):
-            return f"{failure.message}; {failure.hint}", "error"
-        case events.BenchEnded():
-            return _measured(event.failure)
-        case events.Noted():
-            return event.text, event.level
-        case _:
-            return None
-
-
-def _measured(failure: Failure | None) -> tuple[str, str]:
-    if failure is None:
-        return "measuring is done: 6 has the rows, C charts them", "info"
-    if failure.kind == "cancelled":
-        return "stopped measuring: finished rows stay, B measures again", "info"
-    return f"{failure.message}: {failure.hint}" if failure.hint else failure.message, "error"
-
-
-def _failed(failure: Failure) -> str:
-    line = headline(failure)
-    if failure.kind == "constraints":
-        repro = f"repro {cut(_short(failure.repro), _PATH)}" if failure.repro else "x writes a repro"
-        return f"{line.what}: {line.cause.partition(' of the rules of')[0]} over all stages; {repro}"
-    return f"{line}; 7 Log has the rest"
-
-
-def compared(state: State) -> tuple[str, str]:
-    """What came of the comparison that has just ended, and where the first bad kernel is; "" without one."""
-    report = state.run.diff if state.run is not None else None
-    if report is None or report.verdict == "error":
-        return "", "info"
-    bad = report.culprit
-    if bad is not None:
-        place = f", {os.path.basename(bad.file)}:{bad.line}" if bad.file else ""
-        return f"the first bad {'node' if bad.bisected else 'kernel'} is {bad.name}{place}: enter goes there", "error"
-    if report.verdict == "passed":
-        return f"{report.test} agrees with {report.reference}", "info"
-    why = "no kernel is worse than its inputs" if report.kernels else "D says in which kernel"
-    return f"{report.test} does not agree with {report.reference}: {why}", "error"
-
-
-def elsewhere(state: State) -> str:
-    """Where violations are, if the shown graph has none; "" if there is nothing to say."""
-    other = queries.broken_elsewhere(state)
-    if other is None or other not in queries.level(state) or state.graph_id is None:
-        return ""
-    frame = "" if other.id.frame == state.graph_id.frame else f" of frame {other.id.frame}"
-    count = len(state.checks.findings(other))
-    return f"no violation here, {count:,} in {stages.name_of(other.id)}{frame}: v goes there"
-
-
-def arrived(state: State) -> str:
-    """Which graph a key led to."""
-    graph = state.graph
-    if graph is None:
-        return ""
-    frame = f" of frame {graph.id.frame}" if len(queries.frames(state)) > 1 else ""
-    return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.checks.findings(graph)), 'violation')}"
-
-
-def _repro(event: events.ReproEnded) -> tuple[str, str]:
-    if event.failure is not None:
-        why = event.failure.message.strip().splitlines()[0]
-        return why if why.startswith("no repro") else f"no repro: {why}", "error"
-    path = cut(_short(event.path), _PATH)
-    if event.reproduced is None:
-        return f"repro written, not tried: {path}", "warning"
-    if event.reproduced:
-        return f"reproduced (exit {event.status}): {path}", "info"
-    return f"does NOT reproduce (exit {event.status}): {path}", "warning"

@@ -1,0 +1,100 @@
+"""What does the footer say once, when something has happened?"""
+
+import os
+
+from idbg.format import file_names
+from idbg.format.amounts import counted
+from idbg.format.failures import headline
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure
+from idbg_tui.state import queries, stages
+from idbg_tui.state.state import State
+from idbg_tui.widgets.lines import cut
+
+Said = tuple[str, str]
+"""A sentence, and its level: info, warning or error."""
+_PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
+
+
+def of_event(event: SessionEvent) -> Said | None:
+    """What is said of an event; None of what needs no saying."""
+    match event:
+        case events.WorkerDied():
+            return f"the worker died: {event.cause}; 7 Log has its last output, r starts another", "error"
+        case events.RunEnded(failure=failure) if failure is not None and failure.kind == "cancelled":
+            return "cancelled: r runs again", "info"
+        case events.RunEnded(failure=failure) if failure is not None:
+            return _failed(failure), "error"
+        case events.ReproEnded():
+            return _repro(event)
+        case events.KernelLowered(failure=Failure() as failure):
+            return f"{failure.message}; {failure.hint}", "error"
+        case events.BenchEnded():
+            return _measured(event.failure)
+        case events.Noted():
+            return event.text, event.level
+        case _:
+            return None
+
+
+def _measured(failure: Failure | None) -> Said:
+    if failure is None:
+        return "measuring is done: 6 has the rows, C charts them", "info"
+    if failure.kind == "cancelled":
+        return "stopped measuring: finished rows stay, B measures again", "info"
+    return f"{failure.message}: {failure.hint}" if failure.hint else failure.message, "error"
+
+
+def _failed(failure: Failure) -> str:
+    line = headline(failure)
+    if failure.kind == "constraints":
+        repro = f"repro {cut(file_names.from_here(failure.repro), _PATH)}" if failure.repro else "x writes a repro"
+        return f"{line.what}: {line.cause.partition(' of the rules of')[0]} over all stages; {repro}"
+    return f"{line}; 7 Log has the rest"
+
+
+def of_comparison(state: State) -> Said | None:
+    """What came of the latest run's comparison, and where the first bad kernel is; None where there was none."""
+    report = state.run.diff if state.run is not None else None
+    if report is None or report.verdict == "error":
+        return None
+    bad = report.culprit
+    if bad is not None:
+        place = f", {os.path.basename(bad.file)}:{bad.line}" if bad.file else ""
+        return f"the first bad {'node' if bad.bisected else 'kernel'} is {bad.name}{place}: enter goes there", "error"
+    if report.verdict == "passed":
+        return f"{report.test} agrees with {report.reference}", "info"
+    why = "no kernel is worse than its inputs" if report.kernels else "D says in which kernel"
+    return f"{report.test} does not agree with {report.reference}: {why}", "error"
+
+
+def elsewhere(state: State) -> Said | None:
+    """In which graph of the shown level the violations are if the shown graph has none; else None."""
+    other = queries.broken_elsewhere(state)
+    if other is None or other not in queries.level(state) or state.graph_id is None:
+        return None
+    frame = "" if other.id.frame == state.graph_id.frame else f" of frame {other.id.frame}"
+    count = len(state.checks.findings(other))
+    return f"no violation here, {count:,} in {stages.name_of(other.id)}{frame}: v goes there", "info"
+
+
+def arrived(state: State) -> str:
+    """Which graph a key led to."""
+    graph = state.graph
+    if graph is None:
+        return ""
+    frame = f" of frame {graph.id.frame}" if len(queries.frames(state)) > 1 else ""
+    return f"{stages.name_of(graph.id)}{frame}: {counted(len(state.checks.findings(graph)), 'violation')}"
+
+
+def _repro(event: events.ReproEnded) -> Said:
+    if event.failure is not None:
+        why = event.failure.message.strip().splitlines()[0]
+        return why if why.startswith("no repro") else f"no repro: {why}", "error"
+    path = cut(file_names.from_here(event.path), _PATH)
+    if event.reproduced is None:
+        return f"repro written, not tried: {path}", "warning"
+    if event.reproduced:
+        return f"reproduced (exit {event.status}): {path}", "info"
+    return f"does NOT reproduce (exit {event.status}): {path}", "warning"

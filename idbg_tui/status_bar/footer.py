@@ -1,0 +1,72 @@
+"""What does the footer say: which keys work here, and what is going on?"""
+
+import time
+
+from rich.cells import cell_len
+
+from idbg.format.amounts import elapsed
+from idbg.format.glyphs import MARKS
+from idbg_tui import keymap
+from idbg_tui.state import queries
+from idbg_tui.state.state import State
+from idbg_tui.widgets.bars import BarPart
+
+_LIVE_ONLY = ("run", "cancel", "repro", "strict", "measure")
+_KEYS_ROOM = 40  # cells of the footer that the keys need
+
+TYPING = (("enter", "takes it"), ("esc", "leaves it"))
+"""The keys of a line that is typed in."""
+
+
+def footer_keys(
+    pane_hints: tuple[tuple[str, str], ...], keys: dict[str, str], state: State, width: int, *, typing: bool = False
+) -> list[BarPart]:
+    """The keys that work here, the pane's own first; as many as have room in `width` cells. While `typing`, letters are
+    text: those alone are named that are none."""
+    shown = list(pane_hints)
+    if typing:
+        return _keys([*shown, (keymap.spelled(keys["palette"]).split(" ")[0], "palette")], width)
+    if len(queries.frames(state)) > 1:
+        pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
+        shown.insert(1, (pair, "frame"))
+    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
+    wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("memory", "memory")]
+    wanted += [("partitions", "partitions"), ("strict", "strict/warn"), ("measure", "measure"), ("charts", "charts")]
+    if state.running or state.measuring:
+        wanted.insert(0, ("cancel", "cancel"))
+    taken = {key for key, _ in shown}
+    for name, words in wanted:
+        key = keymap.spelled(keys[name]).split(" ")[0]
+        if key not in taken and (state.live or name not in _LIVE_ONLY):
+            shown.append((key, words))
+    return _keys(shown, width)
+
+
+def _keys(shown: list[tuple[str, str]], width: int) -> list[BarPart]:
+    pieces: list[BarPart] = []
+    for key, words in shown:
+        width -= len(key) + len(words) + 3
+        if width < 0:
+            break
+        pieces += [(key, "bold $primary"), (f" {words}  ", "$foreground 75%")]
+    return pieces
+
+
+def footer_progress(state: State, width: int) -> list[BarPart]:
+    """What the worker is doing, for how long, and how long it usually takes: in few words where keys need the room."""
+    run = state.run
+    if state.repro_running:
+        return [("writing and trying a repro", "$text-primary")]
+    if state.measuring:
+        from idbg_tui.panes.benchmarks.rows import measured_for, measured_now
+
+        step, whole = measured_for(state, time.time())
+        told = f"measuring {measured_now(state)}", f"  {step}{f', {whole} in all' if whole != step else ''}"
+        if sum(map(cell_len, told)) > width - _KEYS_ROOM:
+            told = measured_now(state, brief=True), f"  {step}"
+        return [(told[0], "$text-primary"), (told[1], "")]
+    if not state.running or run is None:
+        return []
+    seconds = queries.typical_seconds(state)
+    typical = f" {MARKS['separator']} last time {seconds:.0f} s" if seconds else ""
+    return [(f"{run.phase or 'starting'}", "$text-primary"), (f"  {elapsed(queries.elapsed(state))}{typical}", "")]
