@@ -11,7 +11,8 @@ from textual.widgets import Input
 
 from idbg_tui import keymap
 from idbg_tui.panes.base import Pane
-from idbg_tui.widgets.lines import Lines, StyledRow
+from idbg_tui.widgets.item_list import ItemList
+from idbg_tui.widgets.lines import StyledRow
 
 HelpEntry = tuple[str, str, str]
 """Group, key as it reads, words."""
@@ -25,21 +26,22 @@ def entries(keys: Mapping[str, str], panes: list[Pane]) -> list[HelpEntry]:
     return listed
 
 
-class HelpLines(Lines):
+class HelpLines(ItemList[HelpEntry | str]):
     """Entries under their groups; only those that contain every word of the filter."""
 
     def __init__(self, keys: list[HelpEntry]) -> None:
         super().__init__()
         self._entries = keys
         self._keys = max(len(key) for _, key, _ in keys)
-        self._rows: list[HelpEntry | str] = []
-        self._fill("")
+        self.items = self._matching("")
 
     def filter(self, query: str) -> None:
-        self._fill(query)
+        """Show only the keys whose group, name and words have every word of the query."""
+        self.items = self._matching(query)
         self.rows_changed()
 
-    def _fill(self, query: str) -> None:
+    def _matching(self, query: str) -> list[HelpEntry | str]:
+        """The keys, each group's after its name and a blank row."""
         words = query.lower().split()
         rows: list[HelpEntry | str] = []
         group = ""
@@ -50,17 +52,12 @@ class HelpLines(Lines):
                 group = entry[0]
                 rows += ["", group] if rows else [group]
             rows.append(entry)
-        self._rows = rows or [f'no key does "{query}": ctrl+p searches every action by name']
+        return rows or [f'no key does "{query}": ctrl+p searches every action by name']
 
-    @property
-    def row_count(self) -> int:
-        return len(self._rows)
-
-    def row(self, index: int, width: int) -> StyledRow:
-        row = self._rows[index]
-        if isinstance(row, str):
-            return [(f" {row}", "accent")]
-        return [(f"   {row[1].rjust(self._keys)}", "strong"), (f"   {row[2]}", "")]
+    def draw(self, item: HelpEntry | str, width: int) -> StyledRow:
+        if isinstance(item, str):
+            return [(f" {item}", "accent")]
+        return [(f"   {item[1].rjust(self._keys)}", "strong"), (f"   {item[2]}", "")]
 
 
 class Help(ModalScreen[None]):

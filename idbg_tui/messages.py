@@ -1,11 +1,11 @@
 """What can a user do in a pane? Panes post these; the app alone decides what follows."""
 
-from typing import Literal
-
 from textual.message import Message
 
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId, Part
+from idbg_tui.widgets.notices import CopyAsked as CopyAsked
+from idbg_tui.widgets.notices import Flash as Flash
 
 
 class NodeChosen(Message):
@@ -102,27 +102,9 @@ class LowerAsked(Message):
         self.kernel = kernel
 
 
-class CopyAsked(Message):
-    """Put `text` on the clipboard; `what` names it in the answer ("1 line", "the kernel")."""
-
-    def __init__(self, text: str, what: str) -> None:
-        super().__init__()
-        self.text = text
-        self.what = what
-
-
 class ActionAsked(Message):
     """The user wants what a key does that works everywhere: its `name` in keymap.KEYS."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-
-
-class Flash(Message):
-    """A sentence for the footer, shown until the next key."""
-
-    def __init__(self, text: str, level: Literal["info", "warning", "error"] = "info") -> None:
-        super().__init__()
-        self.text = text
-        self.level = level

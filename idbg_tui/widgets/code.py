@@ -17,10 +17,10 @@ from textual.timer import Timer
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
-from idbg_tui.messages import CopyAsked
-from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.lexing import Lexing
 from idbg_tui.widgets.looks import look
+from idbg_tui.widgets.notices import CopyAsked
+from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchAsked
 
 # What would move the terminal's cursor or change its colours; a tab has been expanded before
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -41,7 +41,7 @@ class CodeView(ScrollView, can_focus=True):
         "mark": "bold $primary",
         "cursor": "on $foreground 8%",
         "cursor:focus": "on $foreground 18%",
-        "found": "underline bold",
+        "match": "underline bold",
         "look-keyword": "$text-primary",
         "look-string": "$text-secondary",
         # none of their own: numbers are the most frequent, and two changes of style take 80 bytes each
@@ -65,10 +65,7 @@ class CodeView(ScrollView, can_focus=True):
         Binding("G,end", "edge(1)", show=False),
         Binding("left,h", "sideways(-1)", show=False),
         Binding("right,l", "sideways(1)", show=False),
-        Binding("slash", "search", show=False),
-        Binding("n", "find_next(1)", show=False),
-        Binding("N", "find_next(-1)", show=False),
-        Binding("escape", "forget", show=False),
+        *SEARCH_KEYS,
         Binding("y", "copy", show=False),
     ]
 
@@ -80,9 +77,6 @@ class CodeView(ScrollView, can_focus=True):
             self.view = view
             self.line = line
 
-    class SearchAsked(Message):
-        pass
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text, self._language, self._first = "", "", 1
@@ -92,7 +86,7 @@ class CodeView(ScrollView, can_focus=True):
         self._marks: frozenset[int] = frozenset()
         self._cursor = 0
         self._anchor: int | None = None
-        self._needle: re.Pattern[str] | None = None
+        self._finder = Finder(lambda index: self._lines[index])
         self._timer: Timer | None = None
         self._styles: dict[str, Style] = {}
         self._centre: int | None = None
@@ -106,7 +100,13 @@ class CodeView(ScrollView, can_focus=True):
         return self._cursor + self._first
 
     @property
+    def place(self) -> int:
+        """The cursor's line, as `find` counts them."""
+        return self.line
+
+    @property
     def line_count(self) -> int:
+        """The lines of the text."""
         return len(self._lines)
 
     def load(self, text: str, language: str = "", *, first: int = 1) -> bool:
@@ -142,17 +142,12 @@ class CodeView(ScrollView, can_focus=True):
         self._centre_on(self._cursor)
 
     def find(self, text: str, start: int) -> int:
-        """Look for `text` (case counts only where it has capitals) and mark it; the number of lines that have it.
-
-        The cursor goes to the first such line at or below the line `start`, or back to `start` if there is none.
-        """
-        self._needle = pattern(text)
+        """See `Searched`; the end of a search leaves the cursor where it is."""
+        count, index = self._finder.look_for(text, len(self._lines), start - self._first)
         self.refresh()
-        if (needle := self._needle) is None:
-            return 0
-        hits = [index + self._first for index, line in enumerate(self._lines) if needle.search(line)]
-        self.go(next((hit for hit in hits if hit >= start), hits[0] if hits else start))
-        return len(hits)
+        if self._finder:
+            self.go(index + self._first)
+        return count
 
     # how it is drawn
 
@@ -193,8 +188,8 @@ class CodeView(ScrollView, can_focus=True):
         """The coloured pieces of a line, up to column `end`: a line may have a million."""
         text = self._lines[index][:end]
         spans: list[tuple[int, int, str]] = [(a, b, f"look-{look}") for a, b, look in self._lexing.spans(index)]
-        if self._needle:
-            spans = _over(spans, [(*found.span(), "found") for found in self._needle.finditer(text)])
+        if self._finder:
+            spans = _over(spans, [(start, stop, "match") for start, stop in self._finder.spans(text)])
         segments, column = [], 0
         for start, stop, name in spans:
             segments.append(Segment(text[column:start], base))
@@ -301,15 +296,12 @@ class CodeView(ScrollView, can_focus=True):
         self._scroll(self.scroll_offset.x + side * _STEP, None)
 
     def action_search(self) -> None:
-        self.post_message(self.SearchAsked())
+        self.post_message(SearchAsked(self))
 
     def action_find_next(self, side: int) -> None:
-        count = len(self._lines)
-        for step in range(1, count + 1) if self._needle else ():
-            index = (self._cursor + side * step) % count
-            if self._needle and self._needle.search(self._lines[index]):
-                self._user_moves(index)
-                return
+        index = self._finder.next_row(self._cursor, side, len(self._lines))
+        if index is not None:
+            self._user_moves(index)
 
     def action_forget(self) -> None:
         """End the search and the selection."""
@@ -325,9 +317,9 @@ class CodeView(ScrollView, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """`n` and escape mean something here only while there is a search (or a selection) to go on with or to end."""
         if action == "find_next":
-            return self._needle is not None
+            return bool(self._finder)
         if action == "forget":
-            return self._needle is not None or self._anchor is not None
+            return bool(self._finder) or self._anchor is not None
         return True
 
     def on_click(self, event: events.Click) -> None:

@@ -10,13 +10,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
+from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import NodeId
-from idbg_tui.messages import CopyAsked, Flash
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
-
-_WHOLE = 400  # cells of a row that is copied: nothing is cut
+from idbg_tui.widgets.notices import Flash
+from idbg_tui.widgets.search import Searching
 
 
 @dataclass(frozen=True)
@@ -37,34 +38,29 @@ def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
         yield Entry(lambda _, row=row: row)  # type: ignore[misc]
 
 
-class ListingLines(Lines):
+class ListingLines(ItemList[Entry]):
     """The entries that `make` gives for a width."""
 
     def __init__(self, make: Callable[[int], Sequence[Entry]]) -> None:
         super().__init__()
         self._make = make
         self._width = 0
-        self.entries: Sequence[Entry] = []
 
-    @property
-    def row_count(self) -> int:
-        return len(self.entries)
+    def is_head(self, item: Entry) -> bool:
+        return item.picture
 
-    def stops(self, index: int) -> bool:
-        return not self.entries[index].picture
-
-    def row(self, index: int, width: int) -> StyledRow:
-        return self.entries[index].draw(width)
+    def draw(self, item: Entry, width: int) -> StyledRow:
+        return item.draw(width)
 
     def make(self) -> None:
         """Make the entries again, after what they tell has changed."""
-        first = not self.entries
-        self.entries = self._make(self._width)
+        first = not self.items
+        self.items = self._make(self._width)
         if first:
-            leading = [row for row, entry in enumerate(self.entries) if entry.node is not None]
-            here = (row for row in leading if self.entries[row].here)
+            leading = [row for row, entry in enumerate(self.items) if entry.node is not None]
+            here = (row for row in leading if self.items[row].here)
             self.cursor = next(here, leading[0] if leading else 0)
-        self.styles.height = len(self.entries)
+        self.styles.height = len(self.items)
         self.rows_changed()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -73,12 +69,8 @@ class ListingLines(Lines):
             self._width = self.line_width
             self.make()
 
-    def text(self, index: int) -> str:
-        """A row whole."""
-        return "".join(text for text, _ in self.row(index, _WHOLE)).rstrip()
 
-
-class Listing(ModalScreen[NodeId | None]):
+class Listing(Searching, ModalScreen[NodeId | None]):
     """Gives the node of the row that was opened, or None."""
 
     DEFAULT_CSS = """
@@ -88,12 +80,11 @@ class Listing(ModalScreen[NodeId | None]):
         background: $surface; padding: 0 1;
     }
     Listing ListingLines { background: $surface; height: 1; max-height: 100%; }
+    Listing SearchLine { dock: bottom; }
     """
     HINTS: ClassVar[tuple[str, ...]] = ("enter goes there", "y Y copy", "esc closes")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
-        Binding("y", "copy", show=False),
-        Binding("Y", "copy_all", show=False),
     ]
 
     def __init__(self, title: str, key: str, make: Callable[[int], Sequence[Entry]]) -> None:
@@ -111,23 +102,20 @@ class Listing(ModalScreen[NodeId | None]):
         with box:
             yield self.lines
 
+    @property
+    def search_room(self) -> Widget:
+        return self.query_one(Vertical)
+
     def on_mount(self) -> None:
         self.lines.focus()
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        node = self.lines.entries[event.index].node
+        node = self.lines.items[event.index].node
         if node is None:
             self.post_message(Flash("this row leads to no node"))
         else:
             self.dismiss(node)
-
-    def action_copy(self) -> None:
-        self.post_message(CopyAsked(self.lines.text(self.lines.cursor).strip(), "this row"))
-
-    def action_copy_all(self) -> None:
-        rows = map(self.lines.text, range(self.lines.row_count))
-        self.post_message(CopyAsked("\n".join(rows), "the whole list"))
 
 
 class Reading(Listing):

@@ -10,6 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 
 Choice = tuple[str, str]
@@ -32,7 +33,7 @@ def _distance(name: str, typed: str) -> int:
     return (name != typed) + (not name.rpartition("/")[2].startswith(typed)) + (typed not in name)
 
 
-class Choices(Lines, can_focus=False):
+class Choices(ItemList[Choice], can_focus=False):
     """One choice a row, the present one marked, and dim what cannot be had. The keys come from the line above."""
 
     LOOKS: ClassVar[dict[str, str]] = Lines.LOOKS | {
@@ -42,33 +43,23 @@ class Choices(Lines, can_focus=False):
 
     def __init__(self, choices: list[Choice], current: str, broken: Container[str]) -> None:
         super().__init__()
-        self._all = self._shown = choices
+        self._all = self.items = choices
+        self.empty = "nothing here is called that: backspace shows more"
         self._current = current
         self._broken = broken
         self._width = min(_NAME, max(len(name) for name, _ in choices))
         self.filter("")
 
-    @property
-    def row_count(self) -> int:
-        return len(self._shown) or 1
-
-    @property
-    def chosen(self) -> str | None:
-        """The name on the cursor's row."""
-        return self._shown[self.cursor][0] if self._shown else None
-
     def filter(self, typed: str) -> None:
         """Show what matches, with the cursor on the first; on the present choice while nothing is typed."""
-        self._shown = matching(self._all, typed)
-        names = [name for name, _ in self._shown]
+        self.items = matching(self._all, typed)
+        names = [name for name, _ in self.items]
         self.cursor = names.index(self._current) if not typed and self._current in names else 0
         if self.is_mounted:
             self.rows_changed()
 
-    def row(self, index: int, width: int) -> StyledRow:
-        if not self._shown:
-            return [(clip(" nothing here is called that: backspace shows more", width), "dim")]
-        name, words = self._shown[index]
+    def draw(self, item: Choice, width: int) -> StyledRow:
+        name, words = item
         mark = "*" if name == self._current else " "
         return [
             (f" {mark} ", "accent"),
@@ -133,4 +124,4 @@ class Picker(ModalScreen[str | None]):
 
     def _take(self) -> None:
         if self._choices.chosen is not None:
-            self.dismiss(self._choices.chosen)
+            self.dismiss(self._choices.chosen[0])

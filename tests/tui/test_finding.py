@@ -11,8 +11,7 @@ from idbg_tui.panes.graph.columns import is_kernel, kernel_mark, op_of
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.rules import words
 from idbg_tui.panes.violations.pane import ViolationLines
-from idbg_tui.widgets.finding import pattern
-from idbg_tui.widgets.search import SearchLine
+from idbg_tui.widgets.search import SearchLine, pattern
 from tests.harness.recorded import app_of
 from tests.harness.rule_bench import Bench, told
 from tests.harness.screen import WIDE, settle, texts
@@ -130,9 +129,9 @@ async def test_rules_are_found_by_name_kind_severity_and_value(tmp_path: Path, t
         bench.disk(RULES, "npu")
         await bench.press(pilot, "slash", *typed, "enter")
         form = bench.pane.form
-        assert form.selected is not None and form.selected.rule.name == rule
+        assert form.chosen is not None and form.chosen.rule.name == rule
         assert form.has_focus and f"1 line with {typed}: n and N go through them" in told(bench)
-        assert words.about(form.selected.rule, "", RULES, 0)[:10] in str(bench.pane.query_one("#about").render())
+        assert words.about(form.chosen.rule, "", RULES, 0)[:10] in str(bench.pane.query_one("#about").render())
 
 
 async def test_a_search_of_the_rules_goes_on_and_ends_before_anything_folds(tmp_path: Path) -> None:
@@ -145,9 +144,9 @@ async def test_a_search_of_the_rules_goes_on_and_ends_before_anything_folds(tmp_
         first, opened = form.cursor, set(form._opened)
         assert any(style == "match" for text, style in form.row(form.cursor, 60))
         await bench.press(pilot, "n")
-        assert form.cursor != first and form._hit(form.cursor)
+        assert form.cursor != first and "tip" in form.searched(form.cursor).lower()
         await bench.press(pilot, "escape")
-        assert form._needle is None and form._opened == opened
+        assert not form._finder and form._opened == opened
         await bench.press(pilot, "slash", "z", "z", "enter")
         assert "nothing here has zz" in told(bench)
         await bench.press(pilot, "escape", "escape")

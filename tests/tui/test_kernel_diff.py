@@ -181,7 +181,7 @@ async def test_no_figure_of_an_output_is_cut_on_a_small_screen(tmp_path: Path) -
         await pilot.pause()
         assert isinstance(app.screen, Listing)
         lines = app.screen.lines
-        narrow = [entry.draw(lines.line_width) for entry in lines.entries]
+        narrow = [entry.draw(lines.line_width) for entry in lines.items]
         assert all(sum(map(len, (text for text, _ in row))) <= lines.line_width for row in narrow)
 
 

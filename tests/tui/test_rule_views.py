@@ -148,11 +148,11 @@ async def test_a_renamed_rule_stays_open_with_the_cursor_on_its_name(bench: Benc
     async with bench.app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         await bench.press(pilot, "enter", *"j" * 10)
-        row = bench.pane.form.selected
+        row = bench.pane.form.chosen
         assert row is not None and row.key == "name"
         await bench.press(pilot, "enter")
         await answer(pilot, bench, "bus width")
-        row = bench.pane.form.selected
+        row = bench.pane.form.chosen
         assert row is not None and (row.rule.name, row.key) == ("bus width", "name")
 
 
@@ -186,7 +186,7 @@ async def test_a_long_list_of_globs_is_written_in_the_text_and_escape_goes_back(
         assert bench.pane.view == "text"
         await bench.press(pilot, "escape")
         assert bench.pane.view == "form" and pilot.app.focused is bench.pane.form
-        row = bench.pane.form.selected
+        row = bench.pane.form.chosen
         assert row is not None and (row.rule.name, row.key) == ("unsupported_ops", "deny")
 
 
@@ -206,7 +206,7 @@ async def test_a_rule_is_added_by_its_kind_and_taken_out_again(bench: Bench) -> 
         assert "rank" in "".join(shown(pilot.app.screen.query_one(Choices)))
         await bench.press(pilot, *"rank", "enter")
         assert bench.editor.text == RULES + '\n[[rules]]\nkind = "rank"\nmax = 8\n'
-        row = bench.pane.form.selected
+        row = bench.pane.form.chosen
         assert row is not None and (row.rule.kind, row.key) == ("rank", "")
         await bench.press(pilot, "j", "minus", "D")
         assert bench.editor.text == RULES + "" and told(bench) == ["rank is taken out: ^z brings it back"]

@@ -126,7 +126,7 @@ async def test_the_peak_opens_with_a_key_and_enter_goes_to_the_node(tmp_path: Pa
         await settle(pilot)
         listing = app.screen
         assert isinstance(listing, Listing) and "peak" in str(listing.query("Vertical").first().border_title)
-        alive = listing.lines.entries[listing.lines.cursor].node
+        alive = listing.lines.items[listing.lines.cursor].node
         await pilot.press("j", "enter")
         await settle(pilot)
         assert not isinstance(app.screen, Listing)

@@ -153,7 +153,7 @@ def test_names_are_cut_and_the_percents_of_a_narrow_list_are_not() -> None:
     checked = [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
     lines = ViolationLines()
     lines.items = violation_list(checked)
-    lines.measure()
+    lines._measure(lines.items)
     costs = [item.says.partition(" (and ")[0].rpartition(": ")[2] for item in lines.items if isinstance(item, Line)]
     shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines)]
     assert sum(" % bytes" in cost for cost in costs) > 3

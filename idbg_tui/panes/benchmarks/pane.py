@@ -1,13 +1,10 @@
 """What does compiling buy: how long does each backend take, to compile and to run, and does it compute the same?"""
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 
 from idbg.schema import bench as records
 from idbg.schema.kernel_times import KernelTime, KernelTimes
-from idbg_tui.messages import BenchAsked, CopyAsked, Flash, KernelChosen, SourceAsked
+from idbg_tui.messages import BenchAsked, Flash, KernelChosen, SourceAsked
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.benchmarks.kernel_times import KernelHeads
@@ -15,43 +12,36 @@ from idbg_tui.panes.benchmarks.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import benching, queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
 
-_WHOLE = 400  # cells of a row that is copied
 
-
-class BenchLines(FindableLines):
+class BenchLines(ItemList[Item]):
     """The tables of measurements."""
+
+    ALL = "the measurements"
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: list[Item] = []
         self.rows: list[records.Row] = []
         self.times: KernelTimes | None = None
 
-    def show_items(self, found: list[Item], times: KernelTimes | None = None) -> None:
+    def show_tables(self, items: list[Item], times: KernelTimes | None = None) -> None:
         """Show these, with the cursor on the backend that it was on; `times` are those that the kernels are of."""
         self.times = times
-        before = self.items[self.cursor] if self.cursor < len(self.items) else None
-        if isinstance(before, records.Row):
-            keys = [item.key if isinstance(item, records.Row) else None for item in found]
-            self.cursor = keys.index(before.key) if before.key in keys else self.cursor
-        self.items = found
-        self.rows = [item for item in found if isinstance(item, records.Row)]
-        self.rows_changed()
+        self.rows = [item for item in items if isinstance(item, records.Row)]
+        self.show_items(items)
 
-    @property
-    def row_count(self) -> int:
-        return len(self.items)
+    def key(self, item: Item) -> object:
+        return item.key if isinstance(item, records.Row) else None
 
-    def stops(self, index: int) -> bool:
-        return not isinstance(self.items[index], Heads | KernelHeads)
+    def is_head(self, item: Item) -> bool:
+        return isinstance(item, Heads | KernelHeads)
 
-    def row(self, index: int, width: int) -> StyledRow:
-        return self.lit(self._row(self.items[index], width))
+    def has_copy(self) -> bool:
+        return bool(self.rows or self.times)
 
-    def _row(self, item: Item, width: int) -> StyledRow:
+    def draw(self, item: Item, width: int) -> StyledRow:
         match item:
             case Told():
                 return [(clip(bench_list.plain(item.text), width), item.style)]
@@ -64,9 +54,6 @@ class BenchLines(FindableLines):
             case KernelTime():
                 return kernel_times.row(item, self.times, width) if self.times else []
 
-    def searched(self, index: int) -> str:
-        return "".join(text for text, _ in self._row(self.items[index], _WHOLE))
-
 
 class BenchmarksPane(FindingPane):
     """The last measurement of each backend, and what is measured now."""
@@ -75,10 +62,6 @@ class BenchmarksPane(FindingPane):
     LABEL = "Benchmarks"
     SHORT = "Bench"
     HINTS = (("enter", "look into"), ("B", "measure"), ("R", "kernels"), ("T", "on what"), ("C", "charts"))
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", show=False),
-        Binding("Y", "copy_all", show=False),
-    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -98,13 +81,13 @@ class BenchmarksPane(FindingPane):
         self._seen = seen
         self.mark = bench_list.mark(state)
         found = bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)]
-        self.lines.show_items(found, state.history.kernels.times if state.history.kernels else None)
+        self.lines.show_tables(found, state.history.kernels.times if state.history.kernels else None)
 
     # ---------------------------------------------------------------- keys
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        item = self.lines.items[event.index]
+        item = self.lines.chosen
         if isinstance(item, KernelTime):
             self._go_to(item)
             return
@@ -121,19 +104,6 @@ class BenchmarksPane(FindingPane):
             return
         self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, kernel.handle, kernel.line))
         self.post_message(SourceAsked())
-
-    def action_copy(self) -> None:
-        if not (self.lines.rows or self.lines.times):
-            self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
-            return
-        self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
-
-    def action_copy_all(self) -> None:
-        if not (self.lines.rows or self.lines.times):
-            self.action_copy()
-            return
-        rows = map(self.lines.searched, range(self.lines.row_count))
-        self.post_message(CopyAsked("\n".join(rows), "the measurements"))
 
 
 def _elsewhere(state: State) -> str:

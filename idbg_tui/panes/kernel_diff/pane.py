@@ -10,33 +10,32 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId
-from idbg_tui.messages import CopyAsked, DiffAsked, Flash, KernelChosen, NodeChosen, SourceAsked
+from idbg_tui.messages import DiffAsked, Flash, KernelChosen, NodeChosen, SourceAsked
 from idbg_tui.panes.kernel_diff import rows as diff_list
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.panes.kernel_diff.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
-from idbg_tui.widgets.search import SearchLine
-
-_WHOLE = 400  # cells of a row that is copied
+from idbg_tui.widgets.search import Searched, SearchLine
 
 
-class DiffLines(FindableLines):
+class DiffLines(ItemList[Item]):
     """The rows of one report."""
+
+    ALL = "the comparison"
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: list[Item] = []  # of `_found`, each sentence on as many rows as it takes
         self.culprit: KernelError | None = None
-        self.empty = ""
-        self._found: list[Item] = []
+        self._report: list[Item] = []  # of which a sentence has as many rows, each an item, as it takes
         self._columns: dict[int, tuple[DiffColumns, DiffColumns]] = {}  # by width: of outputs, of kernels
 
-    def show_items(self, found: list[Item], culprit: KernelError | None, empty: str) -> None:
-        self._found, self.culprit, self.empty = found, culprit, empty
+    def show_report(self, items: list[Item], culprit: KernelError | None, empty: str) -> None:
+        """Show what is told of a comparison, with a mark at its first bad kernel; or why there is none."""
+        self._report, self.culprit, self.empty = items, culprit, empty
         self._lay()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -44,28 +43,19 @@ class DiffLines(FindableLines):
         self._lay()
 
     def _lay(self) -> None:
-        """Lay the items out as rows; the cursor stays on its item."""
-        here = self.items[self.cursor] if self.cursor < len(self.items) else None
+        """Lay the items out as rows."""
         width = self.line_width
         self._columns.clear()
-        self.items = [row for one in self._found for row in (one.rows(width) if isinstance(one, Told) else [one])]
-        if here is not None and not isinstance(here, Told | Heads):
-            self.cursor = next((row for row, one in enumerate(self.items) if one == here), self.cursor)
-        self.rows_changed()
+        rows = [row for one in self._report for row in (one.rows(width) if isinstance(one, Told) else [one])]
+        self.show_items(rows, self.empty)
 
-    @property
-    def row_count(self) -> int:
-        return len(self.items) or 1
+    def is_head(self, item: Item) -> bool:
+        return isinstance(item, Heads)
 
-    def stops(self, index: int) -> bool:
-        return not self.items or not isinstance(self.items[index], Heads)
+    def key(self, item: Item) -> object:
+        return None if isinstance(item, Told | Heads) else item
 
-    def row(self, index: int, width: int) -> StyledRow:
-        if not self.items:
-            return [(f" {clip(self.empty, width - 1)}", "dim")]
-        return self.lit(self._row(self.items[index], width))
-
-    def _row(self, item: Item, width: int) -> StyledRow:
+    def draw(self, item: Item, width: int) -> StyledRow:
         if width not in self._columns:
             self._columns[width] = (
                 diff_list.tensor_columns(self.items, width),
@@ -81,9 +71,6 @@ class DiffLines(FindableLines):
                 return diff_list.tensor_row(item, tensors)
             case KernelError():
                 return diff_list.kernel_row(item, kernels, item is self.culprit)
-
-    def searched(self, index: int) -> str:
-        return "".join(text for text, _ in self._row(self.items[index], _WHOLE)) if self.items else ""
 
     def action_forget(self) -> None:
         self.post_message(SearchLine.Sought("", done=True))
@@ -103,8 +90,6 @@ class KernelDiffPane(FindingPane):
         Binding("o", "order", show=False),
         Binding("f", "failed", show=False),
         Binding("t", "look('chart')", show=False),
-        Binding("y", "copy", show=False),
-        Binding("Y", "copy_all", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -130,12 +115,12 @@ class KernelDiffPane(FindingPane):
         self._seen = seen
         if report is None or compared is None:
             self.mark = ""
-            self.lines.show_items([], None, _why_empty(state))
+            self.lines.show_report([], None, _why_empty(state))
             return
         found = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
         if (now := _since(state)) is not None:
             found.insert(0, now)
-        self.lines.show_items(found, report.culprit, "")
+        self.lines.show_report(found, report.culprit, "")
         if report is not self._landed:
             self._landed = report
             self._land(report.culprit)
@@ -154,8 +139,7 @@ class KernelDiffPane(FindingPane):
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        item = self.lines.items[event.index] if self.lines.items else None
-        match item:
+        match item := self.lines.chosen:
             case KernelError() if self._is_shown(item):
                 self._go_to(item)
                 self.post_message(SourceAsked())
@@ -170,7 +154,7 @@ class KernelDiffPane(FindingPane):
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
-        item = self.lines.items[event.index] if self.lines.items else None
+        item = self.lines.chosen
         if isinstance(item, KernelError) and self._is_shown(item):
             self._go_to(item)
 
@@ -207,32 +191,14 @@ class KernelDiffPane(FindingPane):
         if said:
             self.post_message(Flash(said))
 
-    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
+    def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text; the cursor goes to the first of it."""
-        event.prevent_default()  # other panes find, where this one filters
-        event.stop()
-        self._query = event.text
-        entered = event.text and event.done
-        self._again(f"only outputs and kernels with {event.text}; esc shows all" if entered else "")
-        self.lines.find(event.text, self.lines.cursor)
+        self._query = text
+        self._again(f"only outputs and kernels with {text}; esc shows all" if text and done else "")
+        searched.find(text, searched.place)
         first = (row for row, item in enumerate(self.lines.items) if isinstance(item, TensorDiff | KernelError))
-        if event.text:
+        if text:
             self.lines.place_cursor(next(first, 0))
-        if event.done:
-            self.lines.focus()
-
-    def action_copy(self) -> None:
-        if not self.lines.items:
-            self.post_message(Flash(f"there is nothing to copy in {self.LABEL}"))
-            return
-        self.post_message(CopyAsked(self.lines.searched(self.lines.cursor).strip(), "this row"))
-
-    def action_copy_all(self) -> None:
-        if not self.lines.items:
-            self.action_copy()
-            return
-        rows = map(self.lines.searched, range(self.lines.row_count))
-        self.post_message(CopyAsked("\n".join(rows), "the comparison"))
 
 
 def _why_empty(state: State) -> str:

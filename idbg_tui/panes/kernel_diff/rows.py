@@ -14,8 +14,8 @@ from idbg.schema.diff import DiffReport, KernelError, Outcome, TensorDiff, Worst
 from idbg.schema.programs import Failure, Verdict
 from idbg_tui.panes.graph.columns import cut_shape
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
-from idbg_tui.widgets.finding import pattern
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
+from idbg_tui.widgets.search import pattern
 
 OK, BAD, UNSEEN = "clean", "reject", "dim"
 LOOKS: dict[Outcome, Verdict] = {

@@ -14,7 +14,7 @@ from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state.state import State
-from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow
 
 _STEP = 16  # columns that one key scrolls sideways
@@ -39,14 +39,14 @@ class LogPane(FindingPane):
         self._shown = -1
 
     def compose(self) -> ComposeResult:
-        yield _Rows(self._log)
+        yield LogList(self._log)
 
     def show(self, state: State) -> None:
         """Append what is new; a session that begins again begins a new log."""
         if state.versions.log == self._shown or not self.is_mounted:
             return
         self._shown = state.versions.log
-        rows = self.query_one(_Rows)
+        rows = self.query_one(LogList)
         if len(state.events) < self._taken:
             self._log = LogLines()
             rows.restart(self._log)
@@ -62,48 +62,43 @@ class LogPane(FindingPane):
         self.mark = VERDICT_SIGNS["failed"] if state.worker_died or (run and run.looks == "failed") else ""
 
 
-class _Rows(FindableLines):
+class LogList(ItemList[int]):
+    """The rows of a log, by their numbers: they are laid out for the width, and some go from the front."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "sideways(-1)", show=False),
         Binding("right,l", "sideways(1)", show=False),
-        Binding("y", "copy", show=False),
-        Binding("Y", "copy_all", show=False),
         Binding("e", "edit", show=False),
     ]
 
     def __init__(self, log: LogLines) -> None:
         super().__init__()
+        self.empty = _EMPTY.text
         self._column = 0
         self.restart(log)
 
     def restart(self, log: LogLines) -> None:
         """Show another log."""
-        self.text = log
+        self.session_log = log
         self._laid = LogRows(log)
-
-    @property
-    def row_count(self) -> int:
-        return max(1, len(self._laid))
+        self.items = range(0)
 
     @property
     def follows(self) -> bool:
         """The cursor is on the last line: new ones take it along."""
         return self.cursor >= len(self._laid) - 1
 
-    def row(self, index: int, width: int) -> StyledRow:
-        if not len(self._laid):
-            return [(" " + _EMPTY.text, _EMPTY.style)]
-        line, text, _ = self._laid.piece(index)
+    def draw(self, item: int, width: int) -> StyledRow:
+        line, text, _ = self._laid.piece(item)
         stream = f"{MARKS['guide']} " if line.stream else ""
         room = width - 1 - len(stream)
         text = text[self._column :]
         if len(text) > room:
             text = text[: room - 1] + MARKS["ellipsis"]
-        row = [(f" {stream}", "fallback" if line.stream == "stderr" else "dim"), (text, line.told.style)]
-        return self.lit(row)
+        return [(f" {stream}", "fallback" if line.stream == "stderr" else "dim"), (text, line.told.style)]
 
     def searched(self, index: int) -> str:
-        if not len(self._laid):
+        if not self.items:
             return ""
         line, _, begins = self._laid.piece(index)
         return line.told.text if begins else ""
@@ -122,7 +117,10 @@ class _Rows(FindableLines):
         return self._laid.line_of(self.cursor) if len(self._laid) else 0
 
     def _lay(self) -> int:
-        return self._laid.lay(self.line_width - 1)
+        """Lay out what is new, or all at another width; the number of rows that went from the front."""
+        gone = self._laid.lay(self.line_width - 1)
+        self.items = range(len(self._laid))
+        return gone
 
     def grew(self, *, follow: bool, stop: int | None) -> None:
         """Lines were added at the end, and some may have gone from the front: what is read stays where it is.
@@ -147,24 +145,22 @@ class _Rows(FindableLines):
         self.refresh()
 
     def action_open(self) -> None:
-        told = self.text.lines[self._line].told if self.text.lines else _EMPTY
+        told = self.session_log.lines[self._line].told if self.session_log.lines else _EMPTY
         if told.file:
             self.post_message(LineChosen(told.file, told.line, jump=True))
 
     def action_edit(self) -> None:
         """The line that the log tells of here, else what `e` opens elsewhere."""
-        told = self.text.lines[self._line].told if self.text.lines else _EMPTY
+        told = self.session_log.lines[self._line].told if self.session_log.lines else _EMPTY
         if told.file:
             self.post_message(EditorAsked(told.file, told.line))
         else:
             self.post_message(ActionAsked("edit"))
 
-    def action_copy(self) -> None:
-        if self.text.lines:
-            block = self.text.block(self._line)
-            self.post_message(CopyAsked("\n".join(block), counted(len(block), "line")))
+    def copied(self, index: int) -> tuple[str, str]:
+        block = self.session_log.block(self._laid.line_of(index))
+        return "\n".join(block), counted(len(block), "line")
 
     def action_copy_all(self) -> None:
-        texts = [line.told.text for line in self.text.lines]
-        if texts:
-            self.post_message(CopyAsked("\n".join(texts), counted(len(texts), "line")))
+        texts = [line.told.text for line in self.session_log.lines]
+        self.post_message(CopyAsked("\n".join(texts), counted(len(texts), "line")))

@@ -1,11 +1,9 @@
 """What is the selected node, whole, and where can one go from it?"""
 
 import textwrap
-from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
@@ -15,7 +13,7 @@ from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import queries
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
-from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
 
 _LABEL = 11  # cells: "⚠ fallback" and a blank
@@ -35,7 +33,7 @@ class NodePane(FindingPane):
         self._facts: list[Fact] = []
 
     def compose(self) -> ComposeResult:
-        yield _Rows()
+        yield FactList()
 
     def show(self, state: State) -> None:
         """Show the selected node from its top; one whose facts alone changed keeps the cursor."""
@@ -53,11 +51,14 @@ class NodePane(FindingPane):
         if found != self._facts:
             same = self._facts[:1] == found[:1]
             self._facts = found
-            self.query_one(_Rows).take(found, keep=same)
+            self.query_one(FactList).take(found, keep=same)
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        fact = self.query_one(_Rows).fact_at(event.index)
+        chosen = self.query_one(FactList).chosen
+        if chosen is None:
+            return
+        fact = chosen[2]
         if fact.node is not None:
             self.post_message(NodeChosen(fact.node, jump=True))
         elif fact.kernel is not None:
@@ -68,33 +69,29 @@ class NodePane(FindingPane):
             self.post_message(EditorAsked(fact.file, fact.line))
 
 
-class _Rows(FindableLines):
-    """Facts, wrapped to the width."""
+FactRow = tuple[str, str, Fact]
+"""The label, on a fact's first row only; as much of its text as the row takes; the fact."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", show=False),
-        Binding("Y", "copy_all", show=False),
-    ]
+
+class FactList(ItemList[FactRow]):
+    """Facts, wrapped to the width."""
 
     def __init__(self) -> None:
         super().__init__()
         self._facts: list[Fact] = [_NOT_YET]
-        self._rows: list[tuple[str, str, Fact]] = []
         self._width = 0
 
-    @property
-    def row_count(self) -> int:
-        return len(self._rows)
-
-    def row(self, index: int, width: int) -> StyledRow:
-        label, text, fact = self._rows[index]
+    def draw(self, item: FactRow, width: int) -> StyledRow:
+        label, text, fact = item
         style = "accent" if not fact.style and (fact.node or fact.kernel) else fact.style
         name, gap, rest = text.partition("  ")
         sign = fact.style if label and fact.style not in ("strong", "dim") else "dim"
         if not self._labelled:
-            return self.lit([(" " + text, style)])
-        row = [(f" {label:<{_LABEL}}", sign), (name, style), (gap + rest, "" if style == "accent" else style)]
-        return self.lit(row)
+            return [(" " + text, style)]
+        return [(f" {label:<{_LABEL}}", sign), (name, style), (gap + rest, "" if style == "accent" else style)]
+
+    def key(self, item: FactRow) -> object:
+        return None  # the cursor stays on its row: the facts of another node stand in the same order
 
     @property
     def _labelled(self) -> bool:
@@ -102,45 +99,41 @@ class _Rows(FindableLines):
         return any(fact.label for fact in self._facts)
 
     def searched(self, index: int) -> str:
-        label, text, _ = self._rows[index]
+        label, text, _ = self.items[index] if self.items else ("", "", None)
         return f"{label} {text}"
 
-    def action_copy(self) -> None:
-        if self._labelled:
-            fact = self.fact_at(self.cursor)
-            self.post_message(CopyAsked(fact.copied or fact.text, "this fact"))
+    def has_copy(self) -> bool:
+        return self._labelled
+
+    def copied(self, index: int) -> tuple[str, str]:
+        fact = self.items[index][2]
+        return fact.copied or fact.text, "this fact"
 
     def action_copy_all(self) -> None:
-        if not self._labelled:
-            return
         texts = [f"{fact.label:<{_LABEL}}{fact.text}".rstrip() for fact in self._facts]
         self.post_message(CopyAsked("\n".join(texts), "all that is known of this node"))
-
-    def fact_at(self, index: int) -> Fact:
-        return self._rows[index][2]
 
     def take(self, found: list[Fact], *, keep: bool) -> None:
         """Show other facts; `keep` leaves the cursor and the scroll where they are."""
         self._facts = found
-        self._wrap()
         if not keep:
             self.cursor = 0
             self.scroll_to(y=0, animate=False, immediate=True)
-        self.rows_changed()
+        self._wrap()
 
     def on_resize(self, event: events.Resize) -> None:
         if self.size.width != self._width:
             self._wrap()
-            self.rows_changed()
 
     def _wrap(self) -> None:
         self._width = self.size.width
         room = max(self._width - (_LABEL if self._labelled else 0) - 2, 20)
-        self._rows = [
+        rows = [
             (fact.label if number == 0 else "", text, fact)
             for fact in self._facts
             for number, text in enumerate(_wrapped(fact.text, room))
         ]
+        self.show_items(rows)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -16,7 +16,7 @@ from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
 from idbg_tui.panes.rules.form import Count, Form, FormRow
-from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow as Pieces
 from idbg_tui.widgets.lines import clip, fit
 
@@ -25,7 +25,7 @@ _KEY = 12  # cells of a key's
 _TYPED = 80  # characters of a list that can still be typed in one line
 
 
-class RuleRows(FindableLines):
+class RuleRows(ItemList[FormRow]):
     """One row a rule; an open one has a row for each key below it, and an open list one for each value it can hold."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -36,7 +36,6 @@ class RuleRows(FindableLines):
         Binding("left,h", "outward", show=False),
         Binding("D,delete", "remove", show=False),
         Binding("escape", "close", show=False),
-        Binding("y", "copy", show=False),
     ]
 
     class ValueAsked(Message):
@@ -58,7 +57,7 @@ class RuleRows(FindableLines):
         super().__init__()
         self._edit = edit
         self.form = Form("", (), {})
-        self.rows: list[FormRow] = []
+        self.empty = "no rules: everything is accepted; A adds one"
         self.wrong = 0  # the line of a mistake in the text: the rows are those of the last good one
         self._counts: dict[str, Count] = {}
         self._warned: set[tuple[int, str]] = set()
@@ -66,14 +65,6 @@ class RuleRows(FindableLines):
         self._names = self._severities = 0  # cells of the longest
 
     # ---------------------------------------------------------------- what is shown
-
-    @property
-    def row_count(self) -> int:
-        return len(self.rows) or 1
-
-    @property
-    def selected(self) -> FormRow | None:
-        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     def show_text(self, text: str) -> None:
         """Show the rules of a text; where it has a mistake, the last good ones stay, and cannot be changed."""
@@ -98,7 +89,7 @@ class RuleRows(FindableLines):
     def select_line(self, line: int) -> None:
         """Put the cursor on the rule that this 1-based line is in."""
         number, key = self.form.at(line)
-        ours = [at for at, row in enumerate(self.rows) if row.number == number and row.key in ("", key)]
+        ours = [at for at, row in enumerate(self.items) if row.number == number and row.key in ("", key)]
         self.place_cursor(ours[-1 if key else 0] if ours else 0)
 
     def select_new(self, number: int) -> None:
@@ -106,28 +97,23 @@ class RuleRows(FindableLines):
         if number < len(self.form.rules):
             self._opened.add((self.form.rules[number].name, ""))
             self._lay()
-            self.place_cursor(next(at for at, row in enumerate(self.rows) if row.number == number))
+            self.place_cursor(next(at for at, row in enumerate(self.items) if row.number == number))
 
     def _lay(self) -> None:
         """Make the rows anew, with the cursor on the row where it was."""
-        place = self.selected.place if self.selected else None
-        self.rows = rule_form.rows(self.form, self._opened)
+        rows = rule_form.rows(self.form, self._opened)
         self._names = max((len(rule.name) for rule in self.form.rules), default=0)
         self._severities = max((len(rule.severity) for rule in self.form.rules), default=0)
-        self.cursor = next((at for at, row in enumerate(self.rows) if row.place == place), self.cursor)
-        self.rows_changed()
+        self.show_items(rows, self.empty)
 
-    def row(self, index: int, width: int) -> Pieces:
-        if not self.rows:
-            return [(clip(" no rules: everything is accepted; A adds one", width), "dim")]
-        row = self.rows[index]
-        return self.lit(self._row(row, width))
+    def key(self, item: FormRow) -> object:
+        return item.place
 
     def searched(self, index: int) -> str:
         """All that a row says of its rule, and the rule's kind."""
-        if not self.rows:
+        if not self.items:
             return ""
-        row, rule = self.rows[index], self.rows[index].rule
+        row, rule = self.items[index], self.items[index].rule
         if row.key:
             return f"{row.key} {row.choice or rule_words.value_words(rule, row.key)}"
         return f"{rule.name} {rule.kind} {SEVERITY_SIGNS[rule.severity]} {rule.severity} {rule_words.summary(rule)}"
@@ -137,10 +123,10 @@ class RuleRows(FindableLines):
         self.post_message(self.Moved(self, self.cursor))
         return count
 
-    def _row(self, row: FormRow, width: int) -> Pieces:
-        if row.choice:
-            return [(f"       {MARKS['on' if row.on else 'off']} ", "accent"), (row.choice, "" if row.on else "dim")]
-        return self._key(row, width) if row.key else self._rule(row, width)
+    def draw(self, item: FormRow, width: int) -> Pieces:
+        if item.choice:
+            return [(f"       {MARKS['on' if item.on else 'off']} ", "accent"), (item.choice, "" if item.on else "dim")]
+        return self._key(item, width) if item.key else self._rule(item, width)
 
     def _rule(self, row: FormRow, width: int) -> Pieces:
         rule, dim = row.rule, not row.on or bool(self.wrong)
@@ -181,7 +167,7 @@ class RuleRows(FindableLines):
 
     def _change(self, do: Callable[[Form, FormRow], str | None], otherwise: str) -> bool:
         """Put the text in force that a key makes of the selected row; say why not where there is none."""
-        row = self.selected
+        row = self.chosen
         if row is None:
             return False
         if self.wrong:
@@ -209,7 +195,7 @@ class RuleRows(FindableLines):
         self._change(partial(rule_form.stepped, up=up), "no further value here: enter writes any")
 
     def action_remove(self) -> None:
-        row = self.selected
+        row = self.chosen
         if row is None:
             return
         self.place_cursor(self._place_of((row.rule.name, "", "")))
@@ -218,7 +204,7 @@ class RuleRows(FindableLines):
 
     def action_open(self) -> None:
         """Open or fold what the row holds; else write its value, or switch it."""
-        row = self.selected
+        row = self.chosen
         if row is None:
             return
         if row.choice:
@@ -235,7 +221,7 @@ class RuleRows(FindableLines):
             self.post_message(self.ValueAsked(self.form, row))
 
     def action_inward(self) -> None:
-        row = self.selected
+        row = self.chosen
         if row is None or row.choice:
             return
         if row.key and not options(row.rule, row.key):
@@ -246,7 +232,7 @@ class RuleRows(FindableLines):
             self._fold(row, unfold=True)
 
     def action_outward(self) -> None:
-        row = self.selected
+        row = self.chosen
         if row is not None and row.key and not options(row.rule, row.key):
             self.action_step(False)
         else:
@@ -254,10 +240,10 @@ class RuleRows(FindableLines):
 
     def action_close(self) -> None:
         """Fold what is open here, or what the row is in; a search is ended first."""
-        if self._needle is not None:
+        if self._finder:
             self.action_forget()
             return
-        row = self.selected
+        row = self.chosen
         if row is None:
             return
         inner = bool(row.choice) or (row.rule.name, row.key) in self._opened
@@ -273,10 +259,10 @@ class RuleRows(FindableLines):
         self.post_message(self.Moved(self, self.cursor))
 
     def _place_of(self, place: tuple[str, str, str]) -> int:
-        return next(at for at, row in enumerate(self.rows) if row.place == place)
+        return next(at for at, row in enumerate(self.items) if row.place == place)
 
     def action_copy(self) -> None:
-        row = self.selected
+        row = self.chosen
         if row is not None and (row.number, "") in self.form.lines:
             self.post_message(CopyAsked(edit.rule_text(self.form.text, row.number), "the rule"))
 

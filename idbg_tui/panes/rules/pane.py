@@ -200,7 +200,7 @@ class RulesPane(RuleText, FindingPane):
 
     def _show_about(self) -> None:
         """What the selected row of the form is for, and which document says so."""
-        row, form = self.form.selected, self.form.form
+        row, form = self.form.chosen, self.form.form
         about = self.query_one("#about", Static)
         about.display = self.view == "form" and row is not None
         if row is None:
@@ -239,7 +239,7 @@ class RulesPane(RuleText, FindingPane):
 
     def action_mode(self) -> None:
         """The form or the text, at the same rule."""
-        row = self.form.selected
+        row = self.form.chosen
         if self._base == "text":
             self._go_to_form()
         else:
@@ -338,5 +338,5 @@ class RulesPane(RuleText, FindingPane):
         self._show_about()
 
     def current_line(self) -> int:
-        row = self.form.selected
+        row = self.form.chosen
         return self.form.form.line(row) or 1 if row else 1

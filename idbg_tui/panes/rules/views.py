@@ -9,18 +9,18 @@ from textual.message import Message
 from idbg.checking.relax import Relaxation
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg_tui.messages import CopyAsked
-from idbg_tui.widgets.lines import Lines, StyledRow, clip, cut, fit
+from idbg_tui.widgets.item_list import ItemList
+from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 _NAME, _SHORT = 18, 6  # cells of a rule's name at most, and where its number needs the room
 
 
-class RelaxRows(Lines):
+class RelaxRows(ItemList[Relaxation]):
     """The smallest change of each broken rule; enter makes one, `a` all; space lists every severity."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "all", show=False),
         Binding("space", "severities", show=False),
-        Binding("y", "copy", show=False),
     ]
 
     class Wanted(Message):
@@ -36,24 +36,18 @@ class RelaxRows(Lines):
     def __init__(self) -> None:
         super().__init__()
         self.every = False  # not only what rejects
-        self._relaxations: list[Relaxation] = []
-        self._empty = ""
-
-    @property
-    def row_count(self) -> int:
-        return len(self._relaxations) or 1
 
     def show_relaxations(self, relaxations: list[Relaxation], empty: str) -> None:
-        if (relaxations, empty) != (self._relaxations, self._empty):
-            self._relaxations, self._empty = relaxations, empty
-            self.rows_changed()
+        """Show other changes, or why there is none; the same again scrolls nothing."""
+        if (relaxations, empty) != (self.items, self.empty):
+            self.show_items(relaxations, empty)
 
-    def row(self, index: int, width: int) -> StyledRow:
-        if not self._relaxations:
-            return [(clip(f" {self._empty}", width), "dim")]
-        item = self._relaxations[index]
+    def key(self, item: Relaxation) -> object:
+        return None  # the cursor stays on its row: the next change moves up where one was made
+
+    def draw(self, item: Relaxation, width: int) -> StyledRow:
         names, room, removes = self._columns(width)
-        counts = max(len(f"{one.count:,}") for one in self._relaxations)
+        counts = max(len(f"{one.count:,}") for one in self.items)
         says = _says(item)
         says = cut(says, room) if MARKS["arrow"] in says else clip(says, room)
         return [
@@ -65,67 +59,58 @@ class RelaxRows(Lines):
 
     def _columns(self, width: int) -> tuple[int, int, str]:
         """Cells of a name and of what it takes, and the word before the count: a new number is never cut for those."""
-        longest = min(_NAME, max(len(one.rule.name) for one in self._relaxations))
-        says = [_says(one) for one in self._relaxations]
+        longest = min(_NAME, max(len(one.rule.name) for one in self.items))
+        says = [_says(one) for one in self.items]
         numbers = max((len(words) for words in says if MARKS["arrow"] in words), default=0)
         names = room = 0
         for removes in ("removes ", "-"):
-            room = width - 8 - len(removes) - max(len(f"{one.count:,}") for one in self._relaxations)
+            room = width - 8 - len(removes) - max(len(f"{one.count:,}") for one in self.items)
             names = max(min(longest, room - numbers), min(longest, _SHORT))
             if room - names >= numbers:
                 break
         return names, max(0, min(room - names, max(map(len, says)))), removes
 
     def action_open(self) -> None:
-        if self._relaxations:
-            self.post_message(self.Wanted([self._relaxations[self.cursor]]))
+        if self.items:
+            self.post_message(self.Wanted([self.items[self.cursor]]))
 
     def action_all(self) -> None:
-        if self._relaxations:
-            self.post_message(self.Wanted(self._relaxations))
+        if self.items:
+            self.post_message(self.Wanted(list(self.items)))
 
     def action_severities(self) -> None:
         self.every = not self.every
         self.post_message(self.Switched())
 
     def action_copy(self) -> None:
-        text = "\n".join(f"{one.rule.name}: {_says(one)} (removes {one.count})" for one in self._relaxations)
-        self.post_message(CopyAsked(text or self._empty, "what it would take"))
+        text = "\n".join(f"{one.rule.name}: {_says(one)} (removes {one.count})" for one in self.items)
+        self.post_message(CopyAsked(text, "what it would take"))
 
 
-class DiffRows(Lines):
+class DiffRows(ItemList[str]):
     """A unified diff of the rules against the text that they come from."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", show=False)]
 
     def __init__(self) -> None:
         super().__init__()
         self.added = self.removed = 0
-        self._lines: list[str] = []
-        self._empty = ""
-
-    @property
-    def row_count(self) -> int:
-        return len(self._lines) or 1
 
     def show_diff(self, before: str, after: str, empty: str) -> None:
         """Show what is different; where nothing is, the sentence that says so."""
         lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
         self.added = sum(line.startswith("+") for line in lines)
         self.removed = sum(line.startswith("-") for line in lines)
-        if (lines, empty) != (self._lines, self._empty):
-            self._lines, self._empty = lines, empty
-            self.rows_changed()
+        if (lines, empty) != (self.items, self.empty):
+            self.show_items(lines, empty)
 
-    def row(self, index: int, width: int) -> StyledRow:
-        if not self._lines:
-            return [(clip(f" {self._empty}", width), "dim")]
-        line = self._lines[index]
-        style = {"+": "clean", "-": "reject", "@": "accent"}.get(line[0], "dim")
-        return [(clip(f" {line}", width), style)]
+    def key(self, item: str) -> object:
+        return None  # two lines of a text can be the same
+
+    def draw(self, item: str, width: int) -> StyledRow:
+        style = {"+": "clean", "-": "reject", "@": "accent"}.get(item[0], "dim")
+        return [(clip(f" {item}", width), style)]
 
     def action_copy(self) -> None:
-        self.post_message(CopyAsked("\n".join(self._lines) or self._empty, "the diff"))
+        self.post_message(CopyAsked("\n".join(self.items), "the diff"))
 
 
 def _says(item: Relaxation) -> str:

@@ -16,9 +16,8 @@ from idbg_tui.panes.source.sheets import VIEWS, Sheet, SheetView
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.code import CodeView
-from idbg_tui.widgets.finding import told
 from idbg_tui.widgets.lines import cut
-from idbg_tui.widgets.search import SearchLine
+from idbg_tui.widgets.search import Searching
 
 
 class Caption(Widget):
@@ -46,7 +45,7 @@ class Caption(Widget):
         return Content("  ".join(part for part in (name, self._words) if part))
 
 
-class SourcePane(Pane):
+class SourcePane(Searching, Pane):
     """One text at a time, with the selected node's lines marked; moving in it selects what the line belongs to."""
 
     ID = "source"
@@ -72,7 +71,6 @@ class SourcePane(Pane):
         self._state: State | None = None
         self._sheet = Sheet("")
         self._seen: tuple[object, ...] = ()
-        self._sought_from = 1
         self._level = 0  # of what a kernel was lowered to; 0 is its source
 
     def compose(self) -> ComposeResult:
@@ -185,17 +183,3 @@ class SourcePane(Pane):
             self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name))
         else:
             self.post_message(LineChosen(place.file, place.line))
-
-    def on_code_view_search_asked(self, event: CodeView.SearchAsked) -> None:
-        event.stop()
-        self._sought_from = self.query_one(CodeView).line
-        SearchLine.open_in(self)
-
-    def on_search_line_sought(self, event: SearchLine.Sought) -> None:
-        event.stop()
-        code = self.query_one(CodeView)
-        count = code.find(event.text, self._sought_from)
-        if event.done:
-            code.focus()
-            if event.text:
-                self.post_message(Flash(told(event.text, count)))

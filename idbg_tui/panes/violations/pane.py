@@ -12,30 +12,29 @@ from idbg.format import file_names
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
-from idbg_tui.messages import ActionAsked, CopyAsked, Flash, NodeChosen, ReproAsked
+from idbg_tui.messages import ActionAsked, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, rule_costs
 from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
-from idbg_tui.widgets.finding import FindableLines
+from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip, fit
 
 _NAMES = 3
 _MANY, _WIDE = 24, 140  # nodes of a line at most where the pane has so many cells
-_WHOLE = 500  # cells of a row that is copied or searched
 _CLAUSES = re.compile(rf"(.*)(?:, | {MARKS['arrow']} )")
 _LEAST = 14  # cells of names, however much a line says
 TOLD = 6.0  # seconds that what went is listed, unless a key moves the cursor before
 
 
-class ViolationLines(FindableLines):
-    """Rules and, under each, the user's lines; one dim sentence where there is none."""
+class ViolationLines(ItemList[Item]):
+    """Rules and, under each, the user's lines."""
+
+    ALL = "all violations"
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: list[Item] = []
-        self.empty = ""
         self.files: frozenset[str] = frozenset()  # that names are told apart from
         self._rule = 0
         self._place = 0
@@ -44,23 +43,22 @@ class ViolationLines(FindableLines):
         self._told = 0  # cells of what stands beside them
         self._says: dict[str, int] = {}  # rule -> cells of what its lines say
 
-    @property
-    def row_count(self) -> int:
-        return len(self.items) or 1
-
-    def show_items(self, items: list[Item], empty: str) -> None:
+    def show_items(self, items: Sequence[Item], empty: str = "") -> None:
         """Show another list; the cursor stays on what it was on, wherever that is now."""
-        key = self.items[self.cursor].key if self.cursor < len(self.items) else None
-        self.items, self.empty = items, empty
-        self.measure()
-        rows = {item.key: row for row, item in enumerate(items)}
-        self.cursor = rows.get(key, self.cursor) if key else 0
-        self.rows_changed()
+        self._measure(items)
+        if self.chosen is None:
+            self.cursor = 0
+        super().show_items(items, empty)
         self.show_cursor()
 
-    def measure(self) -> None:
+    def key(self, item: Item) -> object:
+        return item.key
+
+    def copied(self, index: int) -> tuple[str, str]:
+        return self.text(index).strip(), "the violation"
+
+    def _measure(self, items: Sequence[Item]) -> None:
         """How wide each column is, from all its cells."""
-        items = self.items
         self._rule = max((len(item.rule.name) for item in items), default=0)
         self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, Line)), default=0)
         self._names = max((_width(item, _NAMES) for item in items if isinstance(item, Line)), default=0)
@@ -71,16 +69,8 @@ class ViolationLines(FindableLines):
             if isinstance(item, Line):
                 self._says[item.rule.name] = max(self._says.get(item.rule.name, 0), _needed(item))
 
-    def searched(self, index: int) -> str:
-        return "".join(text for text, _ in self._row(index, _WHOLE))
-
-    def row(self, index: int, width: int) -> StyledRow:
-        return self.lit(self._row(index, width))
-
-    def _row(self, index: int, width: int) -> StyledRow:
-        if not self.items:
-            return [(clip(f" {self.empty}", width), "dim")]
-        match self.items[index]:
+    def draw(self, item: Item, width: int) -> StyledRow:
+        match item:
             case RuleHeading() as heading:
                 return self._heading(heading, width)
             case Line() as line:
@@ -135,7 +125,6 @@ class ViolationsPane(FindingPane):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "repro", show=False),
-        Binding("y", "copy", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -243,13 +232,6 @@ class ViolationsPane(FindingPane):
             self.post_message(ReproAsked(nodes[0], self.lines.items[self.lines.cursor].rule.name))
         else:
             self.post_message(ReproAsked(None))
-
-    def action_copy(self) -> None:
-        if not self.lines.items:
-            self.post_message(Flash("nothing to copy: there are no violations"))
-            return
-        text = "".join(text for text, _ in self.lines.row(self.lines.cursor, _WHOLE)).strip()
-        self.post_message(CopyAsked(text, "the violation"))
 
 
 def _nodes_of(item: Item) -> tuple[NodeId, ...]:
