@@ -13,6 +13,7 @@ from idbg_tui.state import costs, queries
 from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Entry, Listing
+from idbg_tui.widgets.search import SearchLine
 from tests.harness.recorded import app_of, big, chain, count, under
 from tests.harness.rule_texts import FALL, PAD
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
@@ -167,6 +168,30 @@ async def test_a_row_and_the_whole_list_can_be_copied(tmp_path: Path, monkeypatc
         await until(pilot, lambda: len(copied) == 2)
         assert copied[0].startswith("9.0 MiB") and "layer4.0.conv2" in copied[0]
         assert copied[0] in copied[1] and copied[1].count("\n") > 50
+
+
+async def test_a_text_is_found_in_a_list_over_the_screen(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await pilot.press("M")
+        await settle(pilot)
+        listing = app.screen
+        assert isinstance(listing, Listing)
+        await pilot.press("slash", *"layer4.0.conv2")
+        await settle(pilot)
+        lines, typed = listing.lines, listing.query_one(SearchLine)
+        assert "layer4.0.conv2" in lines.text(lines.cursor) and typed.has_focus
+        assert lines.region.bottom <= typed.region.y or not lines.region.overlaps(typed.region)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert lines.has_focus and any(style == "match" for _, style in lines.row(lines.cursor, 100))
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.screen is listing, "the first escape ends the search"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.screen is not listing
 
 
 async def test_a_large_graph_is_counted_beside_the_screen(tmp_path: Path) -> None:
