@@ -19,8 +19,8 @@ from idbg.engine.bench.launches import LaunchSite, launches
 from idbg.engine.bench.peaks import BUSY, peaks, place, unmeasured
 from idbg.engine.bench.work import WorkProbe
 from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_code import output_code
 from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
-from idbg.engine.kerneldiff.kernels.watch import output_code
 from idbg.schema.code import Kernel, OutputCode
 from idbg.schema.errors import BadInput
 from idbg.schema.kernel_times import KernelTimes, Peaks

@@ -4,14 +4,12 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, FunctionType
-from typing import cast
 
 import torch
 
 from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AROUND, Launch, routed
-from idbg.engine.kerneldiff.kernels.watch import output_code
 from idbg.schema.code import Kernel
 
 Around = Callable[..., object]
@@ -35,22 +33,13 @@ class LaunchSite:
         return next((kind for kind in ("cpp", "triton") if self.launch.name.startswith(f"{kind}_")), "extern")
 
 
-@dataclass(frozen=True)
-class _Function:
-    """A function of a wrapper with its own bytecode, and with that which goes through AROUND."""
-
-    function: FunctionType
-    own: CodeType
-    routed: CodeType
-
-
 class Launches:
     """The launches of all graphs that were compiled since it began, by number. `problem`: why some are not there."""
 
     def __init__(self) -> None:
         self.problem = ""
         self.all: list[LaunchSite] = []
-        self._functions: list[_Function] = []
+        self._wrappers: list[Instrumented] = []
 
     def compiled(self, graph: comparing.InductorGraph) -> None:
         """Hear of a graph that Inductor compiled: number its launches, and make its wrapper's functions ready to be
@@ -69,25 +58,18 @@ class Launches:
             return
         kernels = {kernel.name: kernel for kernel in code.kernels}
         self.all += [LaunchSite(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
-        namespace = vars(graph.module)
-        for const in compile(module, graph.module.__file__, "exec").co_consts:
-            if isinstance(const, CodeType) and AROUND in const.co_names:
-                bound = graph.module.call if const.co_name == "call" else namespace[const.co_name]
-                function = cast("FunctionType", getattr(bound, "__func__", bound))
-                self._functions.append(_Function(function, function.__code__, const))
+        self._wrappers.append(Instrumented(graph, module, AROUND))
 
     @contextmanager
     def through(self, around: Around) -> Iterator[None]:
         """While it lasts, every launch goes through this function."""
-        for each in self._functions:
-            each.function.__globals__[AROUND] = around
-            each.function.__code__ = each.routed
+        for wrapper in self._wrappers:
+            wrapper.start({AROUND: around})
         try:
             yield
         finally:
-            for each in self._functions:
-                each.function.__code__ = each.own
-                each.function.__globals__.pop(AROUND, None)
+            for wrapper in self._wrappers:
+                wrapper.stop()
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""How is Inductor's wrapper changed so that each of its launches can be watched?"""
+"""How is a wrapper of Inductor's read, and how does it run with calls of ours between its statements?"""

@@ -35,14 +35,15 @@ class Observation:
         if graph.is_cpp_wrapper:
             self.problem = "kernels cannot be observed under a C++ wrapper (Inductor's option cpp_wrapper)"
             return
+        if any(graph.module is watch.graph.module for watch in self.watches):
+            return
         try:
             watch = Watch(graph, self.k, self._count)
         except ValueError as error:
             self.problem = f"a wrapper of Inductor's could not be read: {error}"
             return
-        if watch.function not in [other.function for other in self.watches]:
-            self.watches.append(watch)
-            watch.start()
+        self.watches.append(watch)
+        watch.start()
 
     def _count(self) -> int:
         return 1 + sum(watch.called > 0 for watch in self.watches)

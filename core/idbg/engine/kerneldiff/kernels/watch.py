@@ -9,8 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import CodeType, FunctionType
 from typing import cast
 
 import torch
@@ -18,16 +16,14 @@ from msgspec.structs import replace
 from torch import Tensor
 from torch.fx import Node
 
-from idbg.analysis.output_code import read_output_code
 from idbg.engine.capture.fx import user_line
-from idbg.engine.capture.run import current
-from idbg.engine.compat import comparing, fx, tracing
+from idbg.engine.compat import comparing, fx
+from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
 from idbg.engine.kerneldiff.kernels.judge import Judged, Size, judged
 from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown
 from idbg.engine.kerneldiff.kernels.rounding import Rounding
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
-from idbg.schema.code import OutputCode
 from idbg.schema.diff import KernelError, TensorDiff
 from idbg.schema.graphs import GraphId
 
@@ -65,14 +61,6 @@ class Seen:
     ran: bool = False
 
 
-def output_code(graph: comparing.InductorGraph) -> OutputCode:
-    """The wrapper of a graph whose frame is still being compiled. Raises ValueError where it cannot be read."""
-    capture, frame = current(), tracing.current_frame()
-    name = capture.frame(frame).frame if capture else frame
-    text = Path(graph.module.__file__).read_text()
-    return read_output_code(text, frame=name, part=graph.part, handles=graph.handles)
-
-
 class Watch:
     """One graph's wrapper and what its launches wrote in its first call."""
 
@@ -85,11 +73,10 @@ class Watch:
         self.code = output_code(graph)
         self.frame = self.code.frame
         self.nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
-        self.function = cast("FunctionType", getattr(graph.module.call, "__func__", graph.module.call))
-        self.original = self.function.__code__
         buffers = {buffer.name: buffer for buffer in graph.buffers}
         self.changes = _changes(graph, self.nodes)
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, self.changes)
+        self.instrumented = Instrumented(graph, self.wrapper.instrumented(), ENTER, AFTER)
         self.held = self._held(buffers)
         self.seen = [Seen() for _ in self.wrapper.launches]
         self.sizes: dict[str, Size] = {}  # the error of each buffer, over its own size
@@ -100,16 +87,10 @@ class Watch:
         self.problem = ""
 
     def start(self) -> None:
-        module = compile(self.wrapper.instrumented(), self.original.co_filename, "exec")
-        vars(self.graph.module).update({ENTER: self.enter, AFTER: self.after})
-        self.function.__code__ = next(
-            const for const in module.co_consts if isinstance(const, CodeType) and const.co_name == "call"
-        )
+        self.instrumented.start({ENTER: self.enter, AFTER: self.after})
 
     def stop(self) -> None:
-        self.function.__code__ = self.original
-        for name in (ENTER, AFTER):
-            vars(self.graph.module).pop(name, None)
+        self.instrumented.stop()
         self.references = None
 
     def _held(self, buffers: Mapping[str, comparing.Buffer]) -> dict[int, list[Held]]:

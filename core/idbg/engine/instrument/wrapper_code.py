@@ -1,0 +1,71 @@
+"""Which code does Inductor's wrapper run: its own, or the same with calls of ours in it?
+
+Its functions stay the objects that Inductor and torch hold: only their bytecode is another one for a while.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import cast
+
+from idbg.analysis.output_code import read_output_code
+from idbg.engine.capture.run import current
+from idbg.engine.compat import comparing, tracing
+from idbg.schema.code import OutputCode
+
+Hooks = Mapping[str, Callable[..., object]]
+"""What the changed code calls, by the names that it calls them by."""
+
+
+def output_code(graph: comparing.InductorGraph) -> OutputCode:
+    """The wrapper of a graph whose frame is still being compiled. Raises ValueError where it cannot be read."""
+    capture, frame = current(), tracing.current_frame()
+    name = capture.frame(frame).frame if capture else frame
+    text = Path(graph.module.__file__).read_text()
+    return read_output_code(text, frame=name, part=graph.part, handles=graph.handles)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the wrapper with its own bytecode, and with that which calls hooks."""
+
+    function: FunctionType
+    own: CodeType
+    changed: CodeType
+
+
+class Instrumented:
+    """A wrapper that has been given other code, which runs from `start` to `stop`."""
+
+    def __init__(self, graph: comparing.InductorGraph, changed: ast.Module, *hooks: str) -> None:
+        """`changed` holds functions of the wrapper by their names, their lines numbered as they were: those that call
+        one of these hooks stand in for its own.
+        """
+        self._namespace: dict[str, object] = vars(graph.module)
+        self._hooks = hooks
+        self._functions = tuple(
+            self._function(graph, code)
+            for code in compile(changed, graph.module.__file__, "exec").co_consts
+            if isinstance(code, CodeType) and not {*hooks}.isdisjoint(code.co_names)
+        )
+
+    def _function(self, graph: comparing.InductorGraph, changed: CodeType) -> _Function:
+        """`call` may be a method of an object that the module holds under this name."""
+        held = graph.module.call if changed.co_name == "call" else self._namespace[changed.co_name]
+        function = cast("FunctionType", getattr(held, "__func__", held))
+        return _Function(function, function.__code__, changed)
+
+    def start(self, hooks: Hooks) -> None:
+        """Run the changed code, with these for what it calls."""
+        self._namespace.update(hooks)
+        for each in self._functions:
+            each.function.__code__ = each.changed
+
+    def stop(self) -> None:
+        """Run the wrapper's own code again; nothing of ours is left in its module."""
+        for each in self._functions:
+            each.function.__code__ = each.own
+        for name in self._hooks:
+            self._namespace.pop(name, None)
