@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from idbg.engine.kerneldiff.sides.sides import run_eager
+from idbg.engine.kerneldiff.sides.run import run_eager
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.sides.float64 import Float64, NotInFloat64
-from idbg.engine.kerneldiff.sides.sides import eagers_draws
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64
+from idbg.engine.kerneldiff.sides.run import eagers_draws
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 

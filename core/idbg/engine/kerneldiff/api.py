@@ -1,25 +1,19 @@
 """How far is a compiled model from the same model in eager, and which of its outputs fail?"""
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from math import inf
-from typing import Any, cast, get_args
+from collections.abc import Mapping
+from typing import Any, cast
 
 import torch
 
-from idbg.engine.kerneldiff.comparison import FLOAT64, Backend, Comparison
+from idbg.engine.kerneldiff.asked import Asked
+from idbg.engine.kerneldiff.comparison import Comparison
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.tensors.compare import tolerance
-from idbg.engine.kerneldiff.tensors.kept import Kept
-from idbg.engine.program.load import Loss, Model, Workload
+from idbg.engine.program.load import Model, Workload
 from idbg.reports.diff import ReadableReport
-from idbg.schema.diff import DiffReport, Mode
-from idbg.schema.errors import BadInput
 
 
-@dataclass(frozen=True)
-class KernelDiff:
+class KernelDiff(Asked):
     """A model's compiled run, held against a reference.
 
     `inputs`: a tuple or list of arguments; one tensor; a dict of keyword arguments, where the model takes such; any
@@ -38,30 +32,8 @@ class KernelDiff:
     `grad`: the forward runs with gradients recorded, as in training, also where none are compared; else without.
 
     `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`
-    the report so far after each.
+    the report so far after each. `kept`: a later session may ask for what was compared here.
     """
-
-    model: Model
-    inputs: object = ()
-    kwargs: Mapping[str, Any] | None = None
-    _: KW_ONLY
-    loss: Loss | None = None
-    backward: bool = False
-    grad: bool = False
-    reference: Backend | Kept = "eager"
-    test: Backend = "inductor"
-    atol: float | None = None
-    rtol: float | None = None
-    tolerances: Mapping[str, tuple[float, float]] | None = None
-    k: float = 3.0
-    runs: int = 1
-    mode: Mode | None = None
-    dynamic: bool | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    per_kernel: bool = False
-    kept: bool = False  # a later session may ask for what was compared here
-    on_side: Callable[[str], None] | None = None
-    on_result: Callable[[DiffReport], None] | None = None
 
     def compare(self) -> ReadableReport:
         """Run every side and compare. Raises BadInput for settings that make no sense; what a side raises is told in
@@ -71,46 +43,11 @@ class KernelDiff:
 
     def begin(self) -> Comparison:
         """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""
-        self._check()
+        self.check()
         args, kwargs = arguments(self.model, self.inputs, self.kwargs)
         workload = Workload(self.model, args, kwargs, self.loss, self.grad)
         subject = Subject(workload, input_gradients=self.backward)
         return Comparison(self, subject)
-
-    @property
-    def chosen_mode(self) -> Mode:
-        if self.reference in FLOAT64:  # there is no third side to be better than
-            return "tolerance"
-        plain = self.atol is not None or self.rtol is not None
-        return self.mode or ("tolerance" if plain else "float64")
-
-    def _check(self) -> None:
-        if self.mode is not None and self.mode not in get_args(Mode):
-            raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
-        if self.runs < 1:
-            raise BadInput(f"the test cannot run {self.runs} times", hint="runs is 1 or more")
-        self._check_numbers()
-        if self.test in FLOAT64:
-            raise BadInput("float64 cannot be the test side", hint='give it as the reference: reference="float64"')
-        for side in (self.reference, self.test):
-            if isinstance(side, torch.nn.Module):
-                raise BadInput(
-                    "a model was given where a backend belongs", hint="compare two models with compare_tensors"
-                )
-
-    def _check_numbers(self) -> None:
-        if not 1 <= self.k < inf:
-            raise BadInput(
-                f"k is {self.k}", hint="k is 1 or more: the test may be as far from float64 as the reference is"
-            )
-        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
-            if value is not None:
-                tolerance(name, value)
-        for name, own in (self.tolerances or {}).items():
-            if not isinstance(own, (tuple, list)) or len(own) != 2:
-                raise BadInput(f"the tolerances of {name} are {own!r}", hint="give its (atol, rtol)")
-            for kind, value in zip(("atol", "rtol"), own, strict=True):
-                tolerance(f"the {kind} of {name}", value)
 
 
 def quick_check(model: Model, inputs: object = ()) -> bool:

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.engine import backends
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.kernels.narrowed import first_bad_of
+from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
+from idbg.engine.kerneldiff.blame import first_bad_of, run_observed
+from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
-from idbg.engine.kerneldiff.sides.float64 import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.otherwise import SAMPLES, is_doubtful, looked_at_again
-from idbg.engine.kerneldiff.sides.sides import (
+from idbg.engine.kerneldiff.sides.run import (
     ROUNDED,
     Given,
     Side,
@@ -25,7 +25,6 @@ from idbg.engine.kerneldiff.sides.sides import (
     run_compiled,
     run_eager,
     run_float64,
-    run_observed,
     run_rounded,
 )
 from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
@@ -37,14 +36,8 @@ from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput, said
 
-if TYPE_CHECKING:
-    from idbg.engine.kerneldiff.api import KernelDiff
-
-Backend = str | Callable[..., Any]
-
-FLOAT64 = ("float64", "fp64")
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
-_NOT_NARROWED = (
+_NOT_BISECTED = (
     "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
     "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
 )
@@ -57,7 +50,7 @@ _OTHER_NUMBERS = 0.5
 class Comparison:
     """One comparison as it goes on."""
 
-    def __init__(self, asked: "KernelDiff", subject: Subject) -> None:
+    def __init__(self, asked: Asked, subject: Subject) -> None:
         self.asked = asked
         self.subject = subject
         self.backward = asked.backward or asked.loss is not None
@@ -81,7 +74,7 @@ class Comparison:
         kernels = self._kernels()
         if not kernels:
             self.notes.append(f"{name_of(self.asked.test)} has no kernels that can be observed")
-            kernels = self._narrowed() if report.verdict == "failed" else ()
+            kernels = self._bisected() if report.verdict == "failed" else ()
         if report.passed:
             kernels = tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
@@ -284,42 +277,27 @@ class Comparison:
             self.notes.append(f"the kernels could not be observed: {_first_line(side.result.failure.message)}")
         return kernels
 
-    def _narrowed(self) -> tuple[KernelError, ...]:
+    def _bisected(self) -> tuple[KernelError, ...]:
         """Where no kernel can be observed: the first node that is wrong, bisected."""
         name = name_of(self.asked.test)
         try:
             with uncaptured(), self.subject.restored():
-                found = first_bad_of(self.subject, _taken(self.asked.test), dynamic=self.asked.dynamic)
+                found = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
             told = _first_line(said(error)) or type(error).__name__
             self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
             return ()
         if not found:
-            self.notes.append(_NOT_NARROWED)
+            self.notes.append(_NOT_BISECTED)
         return found
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
-        return partial(torch.compile, backend=_taken(backend), dynamic=self.asked.dynamic)
+        return partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
 
 
 def _first_line(text: str) -> str:
     """A compiler's message can be 100 kB."""
     return text.strip().partition("\n")[0]
-
-
-def name_of(backend: Backend | Kept) -> str:
-    if isinstance(backend, str):
-        return backend
-    if isinstance(backend, backends.TargetBackend):
-        return backend.backend.name
-    return str(getattr(backend, "__name__", type(backend).__name__))
-
-
-def _taken(backend: Backend) -> Backend:
-    """What torch.compile takes. Of idbg's own backends no rules are checked: the numbers are what matters."""
-    if not isinstance(backend, str) or backend == "inductor":
-        return backend
-    return backends.backend(backend, strict=False, constraints=())
 
 
 def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:

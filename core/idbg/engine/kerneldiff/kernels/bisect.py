@@ -14,9 +14,9 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from idbg.engine.capture.fx import user_line
+from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widened
 from idbg.engine.kerneldiff.kernels.judge import Judged, K, judged
 from idbg.engine.kerneldiff.kernels.references import Both, copied
-from idbg.engine.kerneldiff.sides.float64 import Float64, usual_dtype, widened
 from idbg.engine.program.environment import state_restored
 
 Backend = str | Callable[..., Callable[..., object]]

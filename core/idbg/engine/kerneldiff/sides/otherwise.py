@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import fx
-from idbg.engine.kerneldiff.sides.draws import Op
+from idbg.engine.kerneldiff.float64.draws import Op
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.engine.kerneldiff.tensors.verdict import SMALL

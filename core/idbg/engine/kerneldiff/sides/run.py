@@ -12,15 +12,14 @@ from torch import Tensor
 from idbg.engine.compat import comparing, gpu
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
-from idbg.engine.kerneldiff.kernels.observe import Observation, observing
-from idbg.engine.kerneldiff.sides.draws import Draws, recorded_draws
-from idbg.engine.kerneldiff.sides.float64 import Float64, usual_dtype, widened
+from idbg.engine.kerneldiff.float64.draws import Draws, recorded_draws
+from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widened
 from idbg.engine.kerneldiff.sides.form import Forms, forms
 from idbg.engine.kerneldiff.sides.otherwise import OtherRoundings
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, leaves, snapshot
 from idbg.engine.kerneldiff.tensors.wrapped import parts
-from idbg.schema.diff import KernelError, SideResult, Variance
+from idbg.schema.diff import SideResult, Variance
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
 
@@ -71,7 +70,7 @@ def run_eager(subject: Subject, *, backward: bool = False) -> Side:
         stack.enter_context(comparing.nothing_compiled())
         return subject.model
 
-    return _side("eager", subject, around, backward)
+    return run_side("eager", subject, around, backward)
 
 
 def run_rounded(subject: Subject, seed: int, *, backward: bool = False) -> Side:
@@ -82,7 +81,7 @@ def run_rounded(subject: Subject, seed: int, *, backward: bool = False) -> Side:
         stack.enter_context(OtherRoundings(seed))
         return subject.model
 
-    return _side(ROUNDED, subject, around, backward)
+    return run_side(ROUNDED, subject, around, backward)
 
 
 def run_compiled(
@@ -99,26 +98,10 @@ def run_compiled(
         return compiled[0]
 
     with fallbacks.heard(name) as told:
-        side = _side(name, subject, around, backward, runs, backend=name)
+        side = run_side(name, subject, around, backward, runs, backend=name)
     if told and side.given is not None:
         return Side(SideResult(name, side.result.seconds, fallbacks.failure(name, told[0])))
     return replace(side, graphs=comparing.graphs_compiled() - before)
-
-
-def run_observed(
-    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False
-) -> tuple[Side, tuple[KernelError, ...]]:
-    """The compiled model once more, with every kernel of Inductor's observed."""
-    torch._dynamo.reset()
-    observed = Observation()
-
-    def around(stack: ExitStack) -> Call:
-        nonlocal observed
-        stack.enter_context(comparing.random_as_eager())
-        observed = stack.enter_context(observing())
-        return compile(subject.model)
-
-    return _side("kernels", subject, around, backward), observed.kernels
 
 
 def run_float64(subject: Subject, *, backward: bool = False) -> Side:
@@ -132,7 +115,7 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
         stack.enter_context(mode)
         return subject.model
 
-    side = _side("float64", subject, around, backward)
+    side = run_side("float64", subject, around, backward)
     given = side.given and replace(side.given, forms={})  # nothing lies where the program has it
     return replace(side, given=given, draws=tuple(mode.draws))
 
@@ -144,7 +127,7 @@ def eagers_draws(subject: Subject, *, backward: bool = False) -> Draws | None:
     return tuple(draws) if side.given is not None else None
 
 
-def _side(
+def run_side(
     name: str,
     subject: Subject,
     around: Callable[[ExitStack], Call],
@@ -153,6 +136,9 @@ def _side(
     *,
     backend: str = "",
 ) -> Side:
+    """Run the subject `runs` times, each from the same state, in what `around` opens; the call that it gives is made.
+    Whatever is raised is the side's result, told as `backend`'s where that is named.
+    """
     began = time.perf_counter()
     given: Given | None = None
     spread: _Spread | None = None

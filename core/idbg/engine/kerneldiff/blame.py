@@ -1,18 +1,37 @@
-"""At which node of the program's graphs does a backend go wrong that gives no wrapper to observe?"""
+"""Which kernel of the compiled program is to blame, or which node of its graphs where no kernel can be observed?"""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
+from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.asked import Backend
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
+from idbg.engine.kerneldiff.kernels.observe import Observation, observing
 from idbg.engine.kerneldiff.kernels.references import copied
+from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import GraphId
 
-Backend = str | Callable[..., Any]
+
+def run_observed(
+    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False
+) -> tuple[Side, tuple[KernelError, ...]]:
+    """The compiled model once more, with every kernel of Inductor's observed."""
+    torch._dynamo.reset()
+    observed = Observation()
+
+    def around(stack: ExitStack) -> Call:
+        nonlocal observed
+        stack.enter_context(comparing.random_as_eager())
+        observed = stack.enter_context(observing())
+        return compile(subject.model)
+
+    return run_side("kernels", subject, around, backward), observed.kernels
 
 
 def first_bad_of(subject: Subject, backend: Backend, *, dynamic: bool | None = None) -> tuple[KernelError, ...]:

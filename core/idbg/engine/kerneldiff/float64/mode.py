@@ -1,4 +1,4 @@
-"""What would the program compute if all its floating arithmetic were done in float64?
+"""What does the program compute, op by op, when all its floating arithmetic is done in float64?
 
 `Float64` keeps what is computed in it in float64, whatever lower floating dtype the program asks for; `widened` lends
 parameters, buffers and inputs float64 copies of their values. Random numbers are drawn in the dtype that the program
@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.compat.lowering import Compiled
-from idbg.engine.kerneldiff.sides.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
-from idbg.engine.kerneldiff.sides.wide_ops import in_float64
+from idbg.engine.kerneldiff.float64.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
+from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 from idbg.schema.errors import said
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`

@@ -1,0 +1,100 @@
+"""What is a comparison asked to do, and does it make sense?"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from math import inf
+from typing import Any, get_args
+
+import torch
+
+from idbg.engine import backends
+from idbg.engine.kerneldiff.tensors.compare import tolerance
+from idbg.engine.kerneldiff.tensors.kept import Kept
+from idbg.engine.program.load import Loss, Model
+from idbg.schema.diff import DiffReport, Mode
+from idbg.schema.errors import BadInput
+
+Backend = str | Callable[..., Any]
+"""A side: "eager", "float64", a backend that idbg or torch knows by name, or what torch.compile takes for one."""
+
+FLOAT64 = ("float64", "fp64")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The settings of one comparison. `api.KernelDiff`, which people make, says what each of them means."""
+
+    model: Model
+    inputs: object = ()
+    kwargs: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    loss: Loss | None = None
+    backward: bool = False
+    grad: bool = False
+    reference: Backend | Kept = "eager"
+    test: Backend = "inductor"
+    atol: float | None = None
+    rtol: float | None = None
+    tolerances: Mapping[str, tuple[float, float]] | None = None
+    k: float = 3.0
+    runs: int = 1
+    mode: Mode | None = None
+    dynamic: bool | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    per_kernel: bool = False
+    kept: bool = False  # a later session may ask for what was compared here
+    on_side: Callable[[str], None] | None = None
+    on_result: Callable[[DiffReport], None] | None = None
+
+    @property
+    def chosen_mode(self) -> Mode:
+        """The mode that was given, or the one that the other settings come to."""
+        if self.reference in FLOAT64:  # there is no third side to be better than
+            return "tolerance"
+        plain = self.atol is not None or self.rtol is not None
+        return self.mode or ("tolerance" if plain else "float64")
+
+    def check(self) -> None:
+        """Raises BadInput for settings that make no sense."""
+        if self.mode is not None and self.mode not in get_args(Mode):
+            raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
+        if self.runs < 1:
+            raise BadInput(f"the test cannot run {self.runs} times", hint="runs is 1 or more")
+        self._check_numbers()
+        if self.test in FLOAT64:
+            raise BadInput("float64 cannot be the test side", hint='give it as the reference: reference="float64"')
+        for side in (self.reference, self.test):
+            if isinstance(side, torch.nn.Module):
+                raise BadInput(
+                    "a model was given where a backend belongs", hint="compare two models with compare_tensors"
+                )
+
+    def _check_numbers(self) -> None:
+        if not 1 <= self.k < inf:
+            raise BadInput(
+                f"k is {self.k}", hint="k is 1 or more: the test may be as far from float64 as the reference is"
+            )
+        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
+            if value is not None:
+                tolerance(name, value)
+        for name, own in (self.tolerances or {}).items():
+            if not isinstance(own, (tuple, list)) or len(own) != 2:
+                raise BadInput(f"the tolerances of {name} are {own!r}", hint="give its (atol, rtol)")
+            for kind, value in zip(("atol", "rtol"), own, strict=True):
+                tolerance(f"the {kind} of {name}", value)
+
+
+def name_of(backend: Backend | Kept) -> str:
+    """What reports call this side."""
+    if isinstance(backend, str):
+        return backend
+    if isinstance(backend, backends.TargetBackend):
+        return backend.backend.name
+    return str(getattr(backend, "__name__", type(backend).__name__))
+
+
+def taken(backend: Backend) -> Backend:
+    """What torch.compile takes. Of idbg's own backends no rules are checked: the numbers are what matters."""
+    if not isinstance(backend, str) or backend == "inductor":
+        return backend
+    return backends.backend(backend, strict=False, constraints=())
