@@ -4,9 +4,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from textual import actions
+from textual.binding import Binding
 
 from idbg.schema.errors import SettingsError
 from idbg_tui import keymap
+from idbg_tui.panes.benchmarks.chart_listing import ChartListing
+from idbg_tui.panes.kernel_diff.tensor import TensorListing
+from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of
 
 
@@ -32,3 +37,19 @@ def test_an_action_that_does_not_exist_is_an_error_with_the_nearest_name() -> No
 def test_keys_read_as_they_are_typed() -> None:
     assert keymap.spelled("left_square_bracket") == "["
     assert keymap.spelled("backspace,ctrl+o") == "⌫ ^o"
+
+
+def test_no_two_controllers_answer_for_the_same_key(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    parts = [app.body, *(part for part in vars(app.controllers).values() if hasattr(part, "actions"))]
+    claimed = Counter(name for part in parts for name in part.actions())
+    assert [name for name, count in claimed.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("listing", [Listing, ChartListing, TensorListing])
+def test_a_list_over_the_screen_owns_what_its_keys_do(listing: type[Listing]) -> None:
+    bindings = [binding for binding in listing.BINDINGS if isinstance(binding, Binding)]
+    assert bindings
+    for binding in bindings:
+        where, name, _ = actions.parse(binding.action)
+        assert where in ("", "screen") and hasattr(listing, f"action_{name}")
