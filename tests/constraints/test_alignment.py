@@ -5,11 +5,17 @@ import pytest
 from idbg.constraints import BadValue, NodeSignature
 from idbg.constraints.alignment import Alignment
 from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
+from tests.harness.signatures import signature_of
 
 
-def node(*shapes: tuple[Dim, ...]) -> Node:
-    return Node(
-        name="n", op="call_function", target="aten.mul.Tensor", tensors=tuple(TensorMeta("float32", s) for s in shapes)
+def node(*shapes: tuple[Dim, ...]) -> NodeSignature:
+    return signature_of(
+        Node(
+            name="n",
+            op="call_function",
+            target="aten.mul.Tensor",
+            tensors=tuple(TensorMeta("float32", shape) for shape in shapes),
+        )
     )
 
 

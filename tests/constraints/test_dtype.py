@@ -7,11 +7,16 @@ import pytest
 from idbg.constraints import BadValue, Finding
 from idbg.constraints.dtype import Dtype
 from idbg.schema.graphs import DTYPES, Node, TensorMeta
+from tests.harness.signatures import signature_of
 
 
 def check(rule: Dtype, *dtypes: str, op: Any = "call_function", role: Any = "intermediate") -> list[Finding]:
     return list(
-        rule.check(Node(name="n", op=op, target="t", role=role, tensors=tuple(TensorMeta(d, (2,)) for d in dtypes)))
+        rule.check(
+            signature_of(
+                Node(name="n", op=op, target="t", role=role, tensors=tuple(TensorMeta(d, (2,)) for d in dtypes))
+            )
+        )
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from idbg.constraints import BadValue
 from idbg.constraints.layout import Layout, is_laid_out
 from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
+from tests.harness.signatures import signature_of
 
 
 def tensor(shape: tuple[Dim, ...], stride: tuple[Dim, ...]) -> TensorMeta:
@@ -50,7 +51,7 @@ def test_channels_last_is_an_order_of_four_dimensions() -> None:
 
 def check(rule: Layout, found: TensorMeta, op: Any = "call_function") -> list[tuple[str, str, str]]:
     node = Node(name="n", op=op, target="aten.permute.default", tensors=(found,))
-    return [(finding.found, finding.wanted, finding.fix) for finding in rule.check(node)]
+    return [(finding.found, finding.wanted, finding.fix) for finding in rule.check(signature_of(node))]
 
 
 def test_a_transposed_tensor_is_not_contiguous_and_the_finding_shows_its_stride() -> None:
@@ -84,5 +85,5 @@ def test_no_format_at_all_is_refused() -> None:
 def test_weights_are_laid_out_by_the_compiler_unless_the_rule_says_otherwise() -> None:
     transposed = tensor((10, 20), (1, 10))
     weight = Node(name="w", op="call_function", target="aten.permute.default", tensors=(transposed,), role="weight")
-    assert list(Layout().check(weight)) == []
-    assert len(list(Layout(weights=True).check(weight))) == 1
+    assert list(Layout().check(signature_of(weight))) == []
+    assert len(list(Layout(weights=True).check(signature_of(weight)))) == 1

@@ -8,13 +8,16 @@ from idbg.analysis.sizes import stored_bytes
 from idbg.constraints import BadValue
 from idbg.constraints.memory import Memory
 from idbg.schema.graphs import Dim, Node, Sym, TensorMeta
+from tests.harness.signatures import signature_of
 
 
 def check(
     limit: float, *shape: Dim, dtype: str = "float32", stride: tuple[int, ...] = ()
 ) -> list[tuple[str, str, str]]:
     node = Node(name="n", op="placeholder", target="x", tensors=(TensorMeta(dtype, shape, stride),))
-    return [(finding.found, finding.wanted, finding.fix) for finding in Memory(max_bytes=limit).check(node)]
+    return [
+        (finding.found, finding.wanted, finding.fix) for finding in Memory(max_bytes=limit).check(signature_of(node))
+    ]
 
 
 def test_a_tensor_over_the_limit_is_told_in_bytes() -> None:

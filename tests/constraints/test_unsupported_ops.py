@@ -6,15 +6,18 @@ import pytest
 
 from idbg.accelerators import registry
 from idbg.accelerators.parse import parse
+from idbg.constraints import NodeSignature
 from idbg.constraints.unsupported_ops import UnsupportedOps
 from idbg.schema.graphs import Node, TensorMeta
+from tests.harness.signatures import signature_of
 
 
-def call(target: str, args: str = "", op: Any = "call_function") -> Node:
-    return Node(name="n", op=op, target=target, args=args, tensors=(TensorMeta("float32", (1, 3, 8, 8)),))
+def call(target: str, args: str = "", op: Any = "call_function") -> NodeSignature:
+    tensors = (TensorMeta("float32", (1, 3, 8, 8)),)
+    return signature_of(Node(name="n", op=op, target=target, args=args, tensors=tensors))
 
 
-def denied(deny: tuple[str, ...], node: Node) -> bool:
+def denied(deny: tuple[str, ...], node: NodeSignature) -> bool:
     return bool(list(UnsupportedOps(deny=deny).check(node)))
 
 
@@ -44,7 +47,7 @@ CONVOLUTION = "x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1"
         ("add_", call("operator.iadd")),
     ],
 )
-def test_an_op_is_the_same_op_however_it_is_spelled(glob: str, node: Node) -> None:
+def test_an_op_is_the_same_op_however_it_is_spelled(glob: str, node: NodeSignature) -> None:
     assert denied((glob,), node)
 
 
@@ -62,7 +65,7 @@ def test_an_op_is_the_same_op_however_it_is_spelled(glob: str, node: Node) -> No
         ("relu_", call("relu_", op="get_attr")),
     ],
 )
-def test_other_ops_are_left_alone(glob: str, node: Node) -> None:
+def test_other_ops_are_left_alone(glob: str, node: NodeSignature) -> None:
     assert not denied((glob,), node)
 
 
@@ -102,7 +105,7 @@ def test_nothing_is_denied_by_an_empty_list() -> None:
         call("aten.value_selecting_reduction_backward.default"),
     ],
 )
-def test_the_mock_accelerator_denies_its_list_at_every_stage(node: Node) -> None:
+def test_the_mock_accelerator_denies_its_list_at_every_stage(node: NodeSignature) -> None:
     text, _ = registry.find("mock")
     (rule,) = [rule for rule in parse(text).rules if isinstance(rule, UnsupportedOps)]
     assert list(rule.check(node))
