@@ -48,15 +48,14 @@ class Compiling:
         """End the compile or the measurement, or say that there is none."""
         if self._state.measuring:
             self.stop("stopping: finished rows stay")
-        elif self._state.running or self._state.repro_running or self._state.bench.waiting:
+        elif self._state.running or self._state.repro_running or self._state.measurements.waiting:
             self.stop("cancelling")
         else:
             self._context.flash("nothing is being compiled or measured")
 
     def stop(self, words: str) -> None:
         """End what goes on and what waits to be measured, and say `words`."""
-        self._state.cancelling = self._state.running or self._state.measuring
-        self._state.bench.waiting = 0
+        self._state.cancel()
         self._context.show()
         if self._context.attempt(self._session.cancel):
             self._context.flash(words, of_run=True)

@@ -9,8 +9,8 @@ from idbg.constraints import Findings
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.state import queries
-from idbg_tui.state.background_costs import Counter
-from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question, answers
+from idbg_tui.state.cost_thread import CostThread
+from idbg_tui.state.costs import AT_ONCE, CostAnswer, CostQuestion, cost_answers
 from idbg_tui.widgets.listing import Entry, Listing
 
 REST = 0.4  # seconds without another change, after which a large graph is counted
@@ -21,8 +21,8 @@ class Costing:
 
     def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
         self._context, self._state, self._listings, self._keys = context, context.state, listings, keys
-        self._counter: Counter | None = None
-        self._asked: Sequence[Question] = ()
+        self._thread: CostThread | None = None
+        self._asked: Sequence[CostQuestion] = ()
         self._resting: Timer | None = None
 
     def actions(self) -> Actions:
@@ -31,10 +31,10 @@ class Costing:
 
     def count(self) -> None:
         """Have counted what is not known: of small graphs at once, of large ones when nothing changes for a moment."""
-        asked = queries.uncounted(self._state)
+        asked = queries.cost_questions(self._state)
         if sum(len(question.findings.graph.nodes) for question in asked) <= AT_ONCE:
             for question in asked:
-                for answer in answers(question):
+                for answer in cost_answers(question):
                     self._state.take_cost(question.findings, answer)
             return
         asking = [question.findings for question in self._asked]
@@ -44,12 +44,12 @@ class Costing:
                 self._resting.stop()
             self._resting = self._context.app.set_timer(REST, lambda: self._ask(asked))
 
-    def _ask(self, asked: Sequence[Question]) -> None:
-        if self._counter is None:
-            self._counter = Counter(lambda *counted: self._context.app.call_later(self._take, *counted))
+    def _ask(self, asked: Sequence[CostQuestion]) -> None:
+        if self._thread is None:
+            self._thread = CostThread(lambda *counted: self._context.app.call_later(self._take, *counted))
         # a collection that walks over 100,000 nodes and their index takes 0.2 s, in which no key is answered
         gc.freeze()
-        self._counter.ask(asked)
+        self._thread.ask(asked)
 
     def _take(self, findings: Findings, answer: CostAnswer) -> None:
         """Take in one answer about one check, which the counting thread found."""

@@ -10,7 +10,7 @@ from idbg.schema.errors import IdbgError
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import BenchAsked
-from idbg_tui.state import benching
+from idbg_tui.state import measurements
 from idbg_tui.widgets.listing import Entry, Reading
 
 KERNEL_RUNS = 50
@@ -44,7 +44,7 @@ class Measuring:
         target, program = self._session.target, self._session.program
 
         def measure() -> None:
-            asked = plan.backends(self._state.bench.backends(target))
+            asked = plan.backends(self._state.measurements.backends(target))
             like = BenchCase(
                 program=program,
                 backend=BenchBackend(EAGER),
@@ -55,11 +55,11 @@ class Measuring:
                 dynamic=target.dynamic,
             )
             cases = plan.cases([program], asked, like)
-            self._state.bench.waiting = len(cases)  # until it begins: a compile may go on
+            self._state.expect_rows(len(cases))  # until it begins: a compile may go on
             try:
                 self._session.bench(cases)
             except IdbgError:
-                self._state.bench.waiting = 0
+                self._state.expect_rows(0)
                 raise
 
         if self._context.attempt(measure):
@@ -80,11 +80,11 @@ class Measuring:
             runs=KERNEL_RUNS,
         )
         if self._context.attempt(lambda: self._session.time_kernels(case)):
-            self._state.bench.waiting = 1  # until it begins: a compile may go on
+            self._state.expect_rows(1)  # until it begins: a compile may go on
             self._show_pane()
 
     def _is_busy(self) -> bool:
-        busy = self._state.measuring or self._state.bench.waiting > 0
+        busy = self._state.measuring or self._state.measurements.waiting > 0
         if busy:
             self._context.flash("measuring already: c stops it")
         return busy
@@ -99,8 +99,8 @@ class Measuring:
         from idbg_tui import choices
         from idbg_tui.widgets.picker import Picker
 
-        modes = [f"{benching.INDUCTOR}:{mode}" for mode in plan.MODES if mode != "default"]
-        chosen = self._state.bench.backends(self._session.target)
+        modes = [f"{measurements.INDUCTOR}:{mode}" for mode in plan.MODES if mode != "default"]
+        chosen = self._state.measurements.backends(self._session.target)
         known = choices.backends(self._state.history.worker, self._session.target.backend)
         about = {one.name: one.error or one.about for one in known}
         about |= dict.fromkeys(modes, "torch.compile's mode") | {EAGER: "plain Python: what speed-up is over"}
@@ -115,7 +115,7 @@ class Measuring:
                 self._context.flash(f"the backend {name} cannot be used: {about[name]}", "error")
                 return
             left = tuple(one for one in chosen if one != name)
-            self._state.bench.chosen = left if name in chosen else (*chosen, name)
+            self._state.measure_on(left if name in chosen else (*chosen, name))
             self._context.show()
             self.choose_backends(name)
 
@@ -135,13 +135,13 @@ class Measuring:
         self._past_asked = asked
 
         def read() -> None:
-            past = benching.read(file, rows)
+            past = measurements.read(file, rows)
             if self._past_asked == asked:  # or the answer to a later question may be there already
                 self._context.app.call_later(self._take_past, past)
 
         Thread(target=read, name="idbg-past", daemon=True).start()
 
-    def _take_past(self, past: benching.Past) -> None:
+    def _take_past(self, past: measurements.PastMeasurements) -> None:
         self._state.take_past(past)
         self._context.show()
 
@@ -151,11 +151,11 @@ class Measuring:
         """Show all that is known of one measurement."""
         from idbg_tui.panes.benchmarks import detail
 
-        row = next((row for row in self._state.history.rows if benching.key(row) == asked.row), None)
+        row = next((row for row in self._state.history.rows if measurements.key(row) == asked.row), None)
         if row is not None:
 
             def make(width: int) -> Sequence[Entry]:
-                return detail.entries(row, self._state.bench.past.change_of(row), width)
+                return detail.entries(row, self._state.measurements.past.change_of(row), width)
 
             self._listings.open(Reading(detail.title(row), "", make))
 

@@ -15,11 +15,11 @@ AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Priced:
+class RuleCosts:
     """What the rules in force cost one graph. `partitions` is None where nothing breaks a rule of severity fallback.
 
     `waste` is by the name of each pad rule as if it were alone, `padding` that of all together. `best` is told last:
-    it is worth reading once `whole` is true.
+    it is worth reading once `complete` is true.
     """
 
     padding: Waste
@@ -28,11 +28,11 @@ class Priced:
     side_of: Mapping[str, int] = field(default_factory=dict)  # call -> the index of its partition, or HOST
     crossing: frozenset[str] = frozenset()  # the calls whose value goes to another side
     best: tuple[Better, ...] = ()
-    whole: bool = False
+    complete: bool = False
 
 
 @dataclass(frozen=True)
-class Question:
+class CostQuestion:
     """One check of a graph, the same with each of its pad rules alone, and the rules that it left out until now."""
 
     findings: Findings
@@ -45,10 +45,10 @@ def pads(findings: Findings) -> list[Constraint]:
     return [rule for rule in findings.rules if rule.severity == "pad" and findings.by_rule.get(rule.name)]
 
 
-CostAnswer = MemoryProfile | Priced
+CostAnswer = MemoryProfile | RuleCosts
 
 
-def answers(asked: Question) -> Iterator[CostAnswer]:
+def cost_answers(asked: CostQuestion) -> Iterator[CostAnswer]:
     """The graph's memory, then what the rules cost it, first without the best change, which takes longest.
 
     With rules that were left out it is the memory alone: after that, they are checked.
@@ -65,11 +65,11 @@ def answers(asked: Question) -> Iterator[CostAnswer]:
     if findings.by_severity.get("fallback"):
         partitions = costs.partitions(findings)
         crossing = frozenset(name for boundary in partitions.boundaries for name in boundary.nodes)
-        priced = Priced(padding, alone, partitions, _sides(partitions), crossing)
-        yield priced
-        yield replace(priced, best=tuple(costs.best_changes([findings], [partitions])), whole=True)
+        rule_costs = RuleCosts(padding, alone, partitions, _sides(partitions), crossing)
+        yield rule_costs
+        yield replace(rule_costs, best=tuple(costs.best_changes([findings], [partitions])), complete=True)
     else:
-        yield Priced(padding, alone, whole=True)
+        yield RuleCosts(padding, alone, complete=True)
     findings.facts.profile(weights=False)  # kept, so that a rule that counts no weights can be edited in at once
 
 
@@ -80,12 +80,12 @@ def _sides(partitions: Partitions) -> dict[str, int]:
     return sides
 
 
-class Costs:
+class KnownCosts:
     """What is known of each graph so far: its memory, whatever the rules are, and the price of the last check."""
 
     def __init__(self) -> None:
         self._profiles: dict[GraphId, tuple[Graph, MemoryProfile]] = {}
-        self._priced: dict[GraphId, tuple[Findings, Priced]] = {}
+        self._rule_costs: dict[GraphId, tuple[Findings, RuleCosts]] = {}
 
     def profile(self, graph: Graph) -> MemoryProfile | None:
         """The graph's memory over time, weights counted; None while it is not known."""
@@ -97,20 +97,20 @@ class Costs:
         profile = self.profile(graph)
         return profile.peak_bytes if profile else 0
 
-    def priced(self, findings: Findings) -> Priced | None:
+    def of_rules(self, findings: Findings) -> RuleCosts | None:
         """What these findings cost; None while it is not known."""
-        of, priced = self._priced.get(findings.graph.id, (None, None))
-        return priced if of is findings else None
+        of, rule_costs = self._rule_costs.get(findings.graph.id, (None, None))
+        return rule_costs if of is findings else None
 
     def lacks(self, findings: Findings) -> bool:
         """Whether something of this check was not counted yet."""
-        priced = self.priced(findings)
-        return self.profile(findings.graph) is None or priced is None or not priced.whole
+        rule_costs = self.of_rules(findings)
+        return self.profile(findings.graph) is None or rule_costs is None or not rule_costs.complete
 
     def take(self, findings: Findings, answer: CostAnswer) -> None:
         """Keep one answer."""
         graph = findings.graph
-        if isinstance(answer, Priced):
-            self._priced[graph.id] = findings, answer
+        if isinstance(answer, RuleCosts):
+            self._rule_costs[graph.id] = findings, answer
         else:
             self._profiles[graph.id] = graph, answer

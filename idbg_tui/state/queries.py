@@ -15,7 +15,7 @@ from idbg.schema.kernel_times import KernelTime, KernelTimes
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
 from idbg_tui.state import stages
-from idbg_tui.state.costs import Priced, Question, pads
+from idbg_tui.state.costs import CostQuestion, RuleCosts, pads
 from idbg_tui.state.rule_checks import totals
 from idbg_tui.state.state import State
 
@@ -203,11 +203,11 @@ def is_clean(state: State) -> bool:
     return fine and not counts_of_other_levels(state)
 
 
-def uncounted(state: State) -> list[Question]:
-    """What to count for the shown level."""
+def cost_questions(state: State) -> list[CostQuestion]:
+    """What is not known yet of the costs of the shown level."""
     checks = [check for graph in level(state) if state.costs.lacks(check := state.checks.findings(graph))]
     return [
-        Question(
+        CostQuestion(
             check,
             {rule.name: state.checks.with_only(check.graph, rule) for rule in pads(check)},
             state.checks.postponed(check.graph),
@@ -223,8 +223,8 @@ def peak(state: State) -> tuple[Graph, MemoryProfile] | None:
     return max(known, key=lambda one: one[1].peak_bytes) if known and len(known) == len(graphs) else None
 
 
-def priced(state: State) -> list[tuple[Findings, Priced]] | None:
+def rule_costs(state: State) -> list[tuple[Findings, RuleCosts]] | None:
     """What the rules cost each graph of the shown level; None while that is not known of one."""
     checks = [state.checks.findings(graph) for graph in level(state)]
-    known = [(check, cost) for check in checks if (cost := state.costs.priced(check)) is not None]
+    known = [(check, cost) for check in checks if (cost := state.costs.of_rules(check)) is not None]
     return known if len(known) == len(checks) else None

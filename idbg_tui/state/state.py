@@ -43,9 +43,9 @@ from idbg.schema.kernel_times import KernelTime
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, Run
 from idbg_tui.state import stages
-from idbg_tui.state.benching import Bench, Past
-from idbg_tui.state.costs import CostAnswer, Costs
+from idbg_tui.state.costs import CostAnswer, KnownCosts
 from idbg_tui.state.lookups import LaunchIndex, SourceFiles
+from idbg_tui.state.measurements import Measurements, PastMeasurements
 from idbg_tui.state.moves import JumpList, Relation, Walker
 from idbg_tui.state.rule_checks import RuleChecks, first_broken
 
@@ -98,14 +98,14 @@ class State:
     launch: KernelCall | None = None  # the one of that kernel's that was chosen, if one was
     versions: Versions = field(default_factory=Versions)
     checks: RuleChecks = field(default_factory=RuleChecks)
-    costs: Costs = field(default_factory=Costs)
+    costs: KnownCosts = field(default_factory=KnownCosts)
     repro: ReproEnded | None = None
     repro_running: bool = False
     cancelling: bool = False
     worker_died: WorkerDied | None = None
     jumps: JumpList = field(default_factory=JumpList)
     walker: Walker = field(default_factory=Walker)
-    bench: Bench = field(default_factory=Bench)
+    measurements: Measurements = field(default_factory=Measurements)
     launch_errors: LaunchIndex[KernelError] = field(default_factory=LaunchIndex)
     launch_times: LaunchIndex[KernelTime] = field(default_factory=LaunchIndex)
     source_files: SourceFiles = field(default_factory=SourceFiles)
@@ -196,12 +196,12 @@ class State:
                 self.repro, self.repro_running = event, False
             case BenchStarted():
                 self.versions.run += 1
-                self.bench.waiting, self.bench.failure = 0, None
+                self.measurements.waiting, self.measurements.failure = 0, None
             case BenchTaskStarted() | BenchStepStarted() | RowMeasured() | KernelsTimed():
                 self.versions.run += 1
             case BenchEnded():
                 self.versions.run += 1
-                self.bench.failure, self.cancelling = event.failure, False
+                self.measurements.failure, self.cancelling = event.failure, False
             case _:
                 pass
 
@@ -247,9 +247,9 @@ class State:
         if isinstance(answer, MemoryProfile) and self.checks.include_graph_rules(graph):
             self.versions.rules += 1
 
-    def take_past(self, past: Past) -> None:
+    def take_past(self, past: PastMeasurements) -> None:
         """Take in what was measured before."""
-        self.bench.past = past
+        self.measurements.past = past
         self.versions.run += 1
 
     # ---------------------------------------------------------------- what the user chose
@@ -291,6 +291,19 @@ class State:
         """Return to where a jump left from (or went to). False at the end of the list."""
         place = self.jumps.back(self.selected) if back else self.jumps.forward(self.selected)
         return place is not None and self.choose(place)
+
+    def expect_rows(self, count: int) -> None:
+        """So many rows were asked for: they begin when nothing else goes on. 0 takes it back."""
+        self.measurements.waiting = count
+
+    def measure_on(self, backends: tuple[str, ...]) -> None:
+        """What is measured from now on: NAME or NAME:MODE each."""
+        self.measurements.chosen = backends
+
+    def cancel(self) -> None:
+        """What goes on was told to stop, and what waits is not begun."""
+        self.cancelling = self.running or self.measuring
+        self.measurements.waiting = 0
 
     def set_target(self, target: Target) -> None:
         """What the next run is compiled for."""

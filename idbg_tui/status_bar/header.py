@@ -120,10 +120,10 @@ def _figures(state: State) -> Iterator[BarPart]:
 
 def _partitions(state: State) -> str:
     """Of each graph, in their order; one that nothing falls out of is one partition."""
-    level = queries.priced(state)
+    level = queries.rule_costs(state)
     if level is None:
         return f"{MARKS['ellipsis']} partitions"
-    counts = [priced.partitions.count if priced.partitions else 1 for _, priced in level]
+    counts = [rule_costs.partitions.count if rule_costs.partitions else 1 for _, rule_costs in level]
     if not any(counts):
         return "all on the host"
     if 1 < len(counts) <= _GRAPHS:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from idbg_tui.panes.benchmarks import charts
-from idbg_tui.state import benching
+from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from tests.benchmarks.bench_browser import line
 from tests.harness.benched import with_kernels
@@ -28,7 +28,7 @@ def filled() -> State:
     more = [replace(good[-1], backend=f"inductor:mode-{number}") for number in range(2)]
     state.history.rows += more
     earlier = [replace(row, at=row.at - 86400.0 * day) for day in range(DAYS, 0, -1) for row in (*good, *more)]
-    state.take_past(benching.Past(earlier))
+    state.take_past(measurements.PastMeasurements(earlier))
     return state
 
 

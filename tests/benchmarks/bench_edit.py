@@ -51,7 +51,7 @@ async def measure(folder: Path) -> None:
             began = time.perf_counter()
             app._take([events.RulesEdited(text=text, origin="editor", at=10.0 * place)])
             answered = time.perf_counter()
-            while queries.uncounted(app.state):
+            while queries.cost_questions(app.state):
                 await pilot.pause(0.01)
             line(f"{what}: answered", (answered - began) * 1e3, "ms", 50 if place else None)
             line(f"{what}: its cost is known", time.perf_counter() - began, "s")

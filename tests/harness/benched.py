@@ -94,7 +94,7 @@ def drawn(item: bench_list.Item, found: list[bench_list.Item], width: int) -> st
 async def opened(folder: Path, size: tuple[int, int] = WIDE) -> AsyncIterator[tuple[IdbgApp, Pilot[None]]]:
     app = app_of("benched", folder)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: app.state.bench.past.rows is not None)
+        await until(pilot, lambda: app.state.measurements.past.rows is not None)
         await pilot.press("6")
         await settle(pilot)
         yield app, pilot

@@ -11,7 +11,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from idbg_tui.state import queries
-from idbg_tui.state.costs import AT_ONCE, answers
+from idbg_tui.state.costs import AT_ONCE, cost_answers
 from idbg_tui.state.state import State
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -32,9 +32,9 @@ def state_of(name: str) -> State:
 
 def count(state: State) -> None:
     """Have everything counted at once, as the app does beside the screen."""
-    while asked := queries.uncounted(state):
+    while asked := queries.cost_questions(state):
         for question in asked:
-            for answer in answers(question):
+            for answer in cost_answers(question):
                 state.take_cost(question.findings, answer)
 
 

@@ -20,7 +20,7 @@ from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.benchmarks import detail
 from idbg_tui.panes.log import narration
-from idbg_tui.state import benching
+from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.status_bar import flashes
 from idbg_tui.status_bar.footer import footer_progress
@@ -91,7 +91,7 @@ async def test_one_key_measures_on_eager_inductor_and_the_targets_backend(tmp_pa
 
 async def test_inductor_is_measured_once_where_it_is_the_target() -> None:
     state = State()
-    assert state.bench.backends(Target("inductor")) == ("eager", "inductor")
+    assert state.measurements.backends(Target("inductor")) == ("eager", "inductor")
 
 
 async def test_rows_appear_as_they_are_measured() -> None:
@@ -140,7 +140,7 @@ async def test_what_waits_for_the_compile_is_forgotten_with_it() -> None:
         await until(pilot, lambda: app.state.running)
         await pilot.press("c")
         await pilot.pause()
-        assert app.state.bench.waiting == 0
+        assert app.state.measurements.waiting == 0
         assert texts(app, "benchmarks")[0].startswith(" not measured: B measures eager, inductor, aot")
 
 
@@ -150,7 +150,7 @@ async def test_a_measurement_that_is_refused_says_so_and_can_be_asked_again() ->
         await pilot.press("B")
         await pilot.pause()
         assert "this session is closed" in bar(app, "footer")
-        assert app.state.bench.waiting == 0 and app.body.current == "graph"
+        assert app.state.measurements.waiting == 0 and app.body.current == "graph"
 
 
 def test_the_time_of_each_kernel_is_no_row() -> None:
@@ -228,7 +228,7 @@ async def test_another_key_chooses_on_which_backends_and_modes() -> None:
         await pilot.press(*"wreck", "enter")
         await pilot.pause()
         assert "the backend wreck cannot be used: ImportError: no driver" in bar(app, "footer")
-        assert "wreck" not in app.state.bench.chosen
+        assert "wreck" not in app.state.measurements.chosen
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ async def test_a_program_is_really_measured(tmp_path: Path) -> None:
     with Session(Program(str(model), cwd=str(tmp_path)), Target("eager"), output=tmp_path) as session:
         app = IdbgApp(session, Settings())
         async with app.run_test(size=WIDE) as pilot:
-            app.state.bench.chosen = ("eager",)
+            app.state.measure_on(("eager",))
             await pilot.pause(0.1)
             await pilot.press("B")
             for _ in range(600):
@@ -271,29 +271,29 @@ def test_slower_is_told_and_what_else_changed() -> None:
     before = replace(scaled(row, 0.5), program_hash="other")
     keep(before)
     state = with_rows(row)
-    state.take_past(benching.read(row.file, [row]))
+    state.take_past(measurements.read(row.file, [row]))
     (line,) = [line for line in told(state) if "slower" in line]
     assert line.startswith(" ⚠ inductor: slower: 29.9 µs → 59.8 µs") and line.endswith("also changed: the program")
-    entries = detail.entries(row, state.bench.past.change_of(row), 100)
+    entries = detail.entries(row, state.measurements.past.change_of(row), 100)
     assert any("slower: 29.9 µs" in "".join(text for text, _ in one.draw(100)) for one in entries)
 
 
 def test_a_second_measurement_is_held_against_the_first_of_the_same_session() -> None:
     row = rows()["inductor"]
-    past = benching.read(row.file, [scaled(row, 2.0), row])
+    past = measurements.read(row.file, [scaled(row, 2.0), row])
     change = past.change_of(row)
     assert change is not None and change.direction == "faster"
     assert not default_path().exists()
 
 
 async def test_the_database_is_not_read_on_the_screens_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, read = [], benching.read
+    threads, read = [], measurements.read
 
-    def noting(*args: object) -> benching.Past:
+    def noting(*args: object) -> measurements.PastMeasurements:
         threads.append(threading.current_thread())
         return read(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(benching, "read", noting)
+    monkeypatch.setattr(measurements, "read", noting)
     async with opened(tmp_path):
         assert threads and threading.main_thread() not in threads
 
@@ -303,5 +303,5 @@ def test_a_database_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     default_path().write_bytes(b"no database" * 1000)
     row = rows()["inductor"]
     state = with_rows(row)
-    state.take_past(benching.read(row.file, [row]))
+    state.take_past(measurements.read(row.file, [row]))
     assert any("no earlier measurement can be read" in line and "moved to" in line for line in told(state))

@@ -2,7 +2,7 @@
 
 from idbg.checking import costs
 from idbg.schema import events
-from idbg_tui.panes.violations.costs import NO_CHANGE, rule_costs
+from idbg_tui.panes.violations.costs import NO_CHANGE, costs_by_rule
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from tests.harness.recorded import state_of, under
@@ -10,7 +10,7 @@ from tests.harness.rule_texts import FALL, PAD, PEAK
 
 
 def said(state: State) -> dict[str, list[str]]:
-    return {rule: [cost.says for cost in found] for rule, found in rule_costs(state).items()}
+    return {rule: [cost.says for cost in found] for rule, found in costs_by_rule(state).items()}
 
 
 def test_a_pad_rule_says_what_it_adds_to_bytes_and_flops() -> None:
@@ -62,7 +62,7 @@ def test_until_it_is_counted_no_number_is_said() -> None:
 
 def test_the_peak_is_named_where_it_is_the_largest() -> None:
     state = under("mlp_train", PEAK)
-    ((cost,),) = rule_costs(state).values()
+    ((cost,),) = costs_by_rule(state).values()
     assert cost.node is not None and cost.node.graph.stage == "backward"
     assert f"the peak is at {cost.node.name} in backward: " in cost.says and "M lists them" in cost.says
 

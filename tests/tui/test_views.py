@@ -10,7 +10,7 @@ from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
 from idbg_tui.state import costs, queries
-from idbg_tui.state.costs import AT_ONCE, CostAnswer, Question
+from idbg_tui.state.costs import AT_ONCE, CostAnswer, CostQuestion
 from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Entry, Listing
 from idbg_tui.widgets.search import SearchLine
@@ -53,8 +53,8 @@ def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
 
 def test_partitions_are_told_with_their_boundaries_and_the_best_change_at_the_top() -> None:
     state = under("resnet", FALL)
-    ((_, priced),) = queries.priced(state) or []
-    now = priced.partitions
+    ((_, rule_costs),) = queries.rule_costs(state) or []
+    now = rule_costs.partitions
     assert now is not None
     found = partitions.entries(state, 120)
     rows = texts(found, 120)
@@ -73,10 +73,10 @@ def test_where_nothing_falls_back_the_view_says_so_and_what_would() -> None:
 
 def test_violations_are_told_apart_from_the_calls_that_they_send_to_the_host() -> None:
     state = under("resnet", FALL.replace('deny = ["relu"]', 'deny = ["max_pool*", "_low_memory_max_pool*"]'))
-    ((findings, priced),) = queries.priced(state) or []
-    assert priced.partitions is not None and len(priced.partitions.host) != findings.by_severity["fallback"]
+    ((findings, rule_costs),) = queries.rule_costs(state) or []
+    assert rule_costs.partitions is not None and len(rule_costs.partitions.host) != findings.by_severity["fallback"]
     first = texts(partitions.entries(state, 120), 120)[0]
-    assert first.endswith(f"; 1 violation, {len(priced.partitions.host)} calls on the host")
+    assert first.endswith(f"; 1 violation, {len(rule_costs.partitions.host)} calls on the host")
 
 
 @pytest.mark.parametrize("rules", [FALL, ""])
@@ -202,9 +202,9 @@ async def test_a_large_graph_is_counted_beside_the_screen(tmp_path: Path) -> Non
         run = app.state.run
         assert run is not None
         app._take([events.RulesEdited(text=FALL, origin="editor"), events.GraphCaptured(run=run.number, graph=graph)])
-        assert queries.uncounted(app.state)
+        assert queries.cost_questions(app.state)
         assert "… partitions" in bar(app, "header") and "peak" not in bar(app, "header")
-        await until(pilot, lambda: not queries.uncounted(app.state))
+        await until(pilot, lambda: not queries.cost_questions(app.state))
         assert "all on the host" in bar(app, "header") and "peak 256 B" in bar(
             app, "header"
         )  # one relu and the one before it
@@ -213,11 +213,11 @@ async def test_a_large_graph_is_counted_beside_the_screen(tmp_path: Path) -> Non
 async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[GraphId] = []
 
-    def answers(question: Question) -> Iterator[CostAnswer]:
+    def cost_answers(question: CostQuestion) -> Iterator[CostAnswer]:
         asked.append(question.findings.graph.id)
-        return costs.answers(question)
+        return costs.cost_answers(question)
 
-    monkeypatch.setattr("idbg_tui.state.background_costs.answers", answers)
+    monkeypatch.setattr("idbg_tui.state.cost_thread.cost_answers", cost_answers)
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -226,6 +226,6 @@ async def test_several_large_graphs_are_counted_once_each(tmp_path: Path, monkey
         graphs = [Graph(GraphId(f"{frame}/0", "inference"), chain(AT_ONCE + 1).nodes) for frame in range(3)]
         rules = events.RulesEdited(text=FALL, origin="editor")
         app._take([rules, *(events.GraphCaptured(run=run.number, graph=graph) for graph in graphs)])
-        await until(pilot, lambda: not queries.uncounted(app.state))
+        await until(pilot, lambda: not queries.cost_questions(app.state))
         await pilot.pause(0.6)
         assert sorted(asked, key=str) == [graph.id for graph in graphs]

@@ -1,6 +1,7 @@
 """How are bytes, counts, times, shares and errors said?"""
 
 import sys
+import time
 
 NOT_MEASURED = "not measured"
 NOTHING = "-"
@@ -84,3 +85,8 @@ def duration(milliseconds: float) -> str:
 def elapsed(seconds: float) -> str:
     """How long something took, for whoever waits: "3.2 s"."""
     return f"{seconds:.1f} s"
+
+
+def day(at: float) -> str:
+    """A time in seconds since the epoch as "20 Nov 15:02", by this machine's clock."""
+    return time.strftime("%d %b %H:%M", time.localtime(at))

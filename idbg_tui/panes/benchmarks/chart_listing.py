@@ -29,7 +29,7 @@ class ChartListing(Listing):
     def __init__(self, key: str, state: State, folder: Path) -> None:
         """`key` closes it; `folder` takes what is written. What there is nothing of is passed over."""
         super().__init__("Charts", key, self._entries)
-        self._state, self._folder, self._choice = state, folder, state.bench.chart
+        self._state, self._folder, self._choice = state, folder, state.measurements.chart
         measured, place = charts.last_measured(state)
         if measured is not self._choice.last_measured:
             self._choice.last_measured, self._choice.place = measured, place

@@ -6,12 +6,12 @@ from itertools import groupby
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
-from idbg.format.amounts import NOT_MEASURED
+from idbg.format.amounts import NOT_MEASURED, day
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.reports import bench_plots
 from idbg.reports.bench_plots import Axis, Chart, Figure, Unit, said
 from idbg_tui.panes.benchmarks.rows import plain
-from idbg_tui.state import benching
+from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut
 from idbg_tui.widgets.listing import Entry, sentences
@@ -35,7 +35,7 @@ def _phases(state: State) -> Chart:
 
 
 def _history(state: State) -> Chart:
-    known = {benching.key(row): row for row in (*(state.bench.past.rows or ()), *state.history.rows)}
+    known = {measurements.key(row): row for row in (*(state.measurements.past.rows or ()), *state.history.rows)}
     return bench_plots.history(known.values())
 
 
@@ -50,9 +50,9 @@ def _kernels(state: State) -> Chart:
 
 _KEYS = {"phases": "r compiles", "kernels": "R times them", "roofline": "R times them", "memory": "r compiles"}
 CHARTS: tuple[Callable[[State], Chart], ...] = (
-    lambda state: bench_plots.latency(benching.latest(state.history.rows)),
-    lambda state: bench_plots.speedup(benching.latest(state.history.rows)),
-    lambda state: bench_plots.compile_time(benching.latest(state.history.rows)),
+    lambda state: bench_plots.latency(measurements.latest(state.history.rows)),
+    lambda state: bench_plots.speedup(measurements.latest(state.history.rows)),
+    lambda state: bench_plots.compile_time(measurements.latest(state.history.rows)),
     _phases,
     _kernels,
     lambda state: bench_plots.roofline(state.history.kernels),
@@ -160,7 +160,7 @@ def over_time(chart: Chart, width: int) -> list[StyledRow]:
     _ticks("y", 0.0, max(one.value or 0.0 for one in chart.figures), 5, chart.unit)
     aside = max(60.0, 0.04 * (last - first))
     figure.ruler("x").lim(first - aside, last + aside)
-    days = {benching.day(first + (last - first) * part / 3): first + (last - first) * part / 3 for part in range(4)}
+    days = {day(first + (last - first) * part / 3): first + (last - first) * part / 3 for part in range(4)}
     figure.ruler("x").ticks([*days.values()], [*days])
     return [*_built(styles), *_legend(marks, styles, width)]
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from idbg.format.amounts import NOT_MEASURED, counted, duration, share, size
+from idbg.format.amounts import NOT_MEASURED, counted, day, duration, share, size
 from idbg.reports.bench_plots import said
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import charts, rows
 from idbg_tui.panes.benchmarks.rows import BAD, DOUBT
-from idbg_tui.state import benching
 from idbg_tui.widgets.lines import clip
 from idbg_tui.widgets.listing import Entry, sentences
 
@@ -96,7 +95,7 @@ def _samples(latency: Latency | None, width: int) -> Iterator[Entry]:
 
 def _machine(row: Row) -> Iterator[tuple[str, str]]:
     machine = row.machine
-    yield "measured", benching.day(row.at)
+    yield "measured", day(row.at)
     yield "program", row.file
     yield "its hash", row.program_hash or "none: it is no file"
     if machine is None:

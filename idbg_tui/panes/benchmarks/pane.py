@@ -10,7 +10,7 @@ from idbg_tui.panes.benchmarks import rows as bench_list
 from idbg_tui.panes.benchmarks.kernel_times import KernelHeads
 from idbg_tui.panes.benchmarks.rows import Heads, Item, Told
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.state import benching, queries
+from idbg_tui.state import measurements, queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow, clip
@@ -73,7 +73,7 @@ class BenchmarksPane(FindingPane):
         yield self.lines
 
     def show(self, state: State) -> None:
-        bench = state.bench
+        bench = state.measurements
         self._elsewhere = _elsewhere(state)
         seen = (state.versions.run, bench.waiting, bench.chosen, bench.past, state.target.backend)
         if seen == self._seen or not self.is_mounted:
@@ -95,7 +95,7 @@ class BenchmarksPane(FindingPane):
         if row is None:
             self.post_message(Flash("enter on a measurement shows all of it, on a kernel goes to its source"))
         else:
-            self.post_message(BenchAsked(benching.key(row)))
+            self.post_message(BenchAsked(measurements.key(row)))
 
     def _go_to(self, kernel: KernelTime) -> None:
         """The launch's source and nodes, where what was timed is what is shown."""
@@ -121,7 +121,7 @@ def _why_empty(state: State) -> tuple[str, ...]:
     if not state.live:
         program = state.program.label if state.program else "FILE.py"
         return "this session holds no measurement", f"idbg bench {program} measures"
-    backends = state.bench.backends(state.target)
+    backends = state.measurements.backends(state.target)
     return (
         f"not measured: B measures {', '.join(backends)}",
         f"R times each kernel of {state.target.backend}",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from idbg.format.amounts import NOTHING, counted, duration, size
+from idbg.format.amounts import NOTHING, counted, day, duration, size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.bench import passed
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
@@ -12,7 +12,7 @@ from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks.kernel_times import KernelItem
 from idbg_tui.panes.log import narration
 from idbg_tui.panes.log.narration import clean
-from idbg_tui.state import benching
+from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.widgets import lines
 from idbg_tui.widgets.lines import clip, fit
@@ -90,7 +90,7 @@ COLUMNS = (
 
 def items(state: State) -> list[Item]:
     """What is measured now, the verdict, then each program's table with what is to be said of it."""
-    rows = benching.latest(state.history.rows)
+    rows = measurements.latest(state.history.rows)
     found: list[Item] = [*_now(state)]
     if rows:
         found.append(_verdict(rows))
@@ -108,12 +108,12 @@ def is_bad(row: Row) -> bool:
 
 def mark(state: State) -> str:
     """Fine only where every row was measured, is right, and is not doubtful, and nothing is left to measure."""
-    rows = benching.latest(state.history.rows)
+    rows = measurements.latest(state.history.rows)
     if any(map(is_bad, rows)):
         return VERDICT_SIGNS["failed"]
     if not rows or state.measuring:
         return ""
-    doubtful = any(row.caveats for row in rows) or state.bench.failure is not None
+    doubtful = any(row.caveats for row in rows) or state.measurements.failure is not None
     return VERDICT_SIGNS["violations" if doubtful else "clean"]
 
 
@@ -139,11 +139,11 @@ def measured_for(state: State, now: float) -> tuple[str, str]:
 
 
 def _now(state: State) -> Iterator[Told]:
-    failure = state.bench.failure
+    failure = state.measurements.failure
     if state.measuring:
         yield Told(f" measuring {measured_now(state)}   (c stops it)", "accent")
-    elif state.bench.waiting:
-        left = counted(state.bench.waiting, "row")
+    elif state.measurements.waiting:
+        left = counted(state.measurements.waiting, "row")
         yield Told(f" {left} to measure when the compile is done   (c cancels both)", "accent")
     elif failure is not None and failure.kind == "cancelled":
         yield Told(" stopped before all was measured: B measures again", DOUBT)
@@ -180,7 +180,7 @@ def _table(rows: list[Row], state: State) -> Iterator[Item]:
         elif row.diff in ("failed", "error"):
             yield Told(f" {VERDICT_SIGNS['failed']} {row.backend}: {reason(row) or numbers(row)}", BAD, row)
         yield from (Told(f" {VERDICT_SIGNS['violations']} {row.backend}: {one}", DOUBT, row) for one in row.caveats)
-    yield from _since(rows, state.bench.past)
+    yield from _since(rows, state.measurements.past)
 
 
 def reason(row: Row) -> str:
@@ -202,11 +202,11 @@ def setting(rows: Sequence[Row]) -> str:
     return f"{first.program}   {', '.join(how)}"
 
 
-def _since(rows: Sequence[Row], past: benching.Past) -> Iterator[Told]:
+def _since(rows: Sequence[Row], past: measurements.PastMeasurements) -> Iterator[Told]:
     """How each row compares with the last time."""
     if past.problem:
         yield Told(f" no earlier measurement can be read: {past.problem}", DOUBT)
-    compared = [(row, past.change_of(row)) for row in rows if row.latency_ms and benching.key(row) in past.changes]
+    compared = [(row, past.change_of(row)) for row in rows if row.latency_ms and measurements.key(row) in past.changes]
     if not compared:
         return
     if all(found is None for _, found in compared):
@@ -233,7 +233,7 @@ def changed(found: SpeedChange) -> str:
     said = "no difference beyond the noise" if found.direction == "same" else found.direction
     also = f"; also changed: {', '.join(found.what)}" if found.what else ""
     p = f"p {found.p:.2g}" if found.p >= _LEAST_P else f"p < {_LEAST_P:g}"
-    return f"{said}: {was} {MARKS['arrow']} {now} ({p}) since {benching.day(found.before.at)}{also}"
+    return f"{said}: {was} {MARKS['arrow']} {now} ({p}) since {day(found.before.at)}{also}"
 
 
 # ---------------------------------------------------------------- how it is drawn

@@ -76,7 +76,7 @@ class GraphPane(Pane):
             self.lines.repaint_changes()
         if graph is not None:
             findings = state.checks.findings(graph)
-            self.lines.show_findings(findings, state.costs.priced(findings))
+            self.lines.show_findings(findings, state.costs.of_rules(findings))
         self.lines.show_relations(state)
         if state.selected is not None and before[3:4] != (versions.selection,):
             self._go_to(state.selected.name)

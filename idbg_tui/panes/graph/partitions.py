@@ -9,7 +9,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
 from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
 from idbg_tui.state import queries, stages
-from idbg_tui.state.costs import Priced
+from idbg_tui.state.costs import RuleCosts
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
@@ -28,17 +28,17 @@ def entries(state: State, width: int) -> list[Entry]:
     if graph is None:
         return list(sentences(why_no_graph(state), width, "dim"))
     findings = state.checks.findings(graph)
-    priced = state.costs.priced(findings)
-    if priced is None:
+    rule_costs = state.costs.of_rules(findings)
+    if rule_costs is None:
         return list(sentences("not counted yet: this takes a moment for a graph of this size", width, "dim"))
-    lines = [*_summary(findings, priced, width)]
-    if priced.partitions is not None and priced.partitions.host:
-        lines += [*sentences("", width), *_partitions(state, graph, priced, priced.partitions)]
+    lines = [*_summary(findings, rule_costs, width)]
+    if rule_costs.partitions is not None and rule_costs.partitions.host:
+        lines += [*sentences("", width), *_partitions(state, graph, rule_costs, rule_costs.partitions)]
     return [*lines, *_others(state, graph, width)]
 
 
-def _summary(findings: Findings, priced: Priced, width: int) -> Iterator[Entry]:
-    now, rejects = priced.partitions, findings.by_severity.get("reject", 0)
+def _summary(findings: Findings, rule_costs: RuleCosts, width: int) -> Iterator[Entry]:
+    now, rejects = rule_costs.partitions, findings.by_severity.get("reject", 0)
     if now is None or not now.host:
         whole = "" if rejects else ": the graph is one partition"
         yield from sentences(f"nothing falls back to the host here{whole}", width)
@@ -50,11 +50,11 @@ def _summary(findings: Findings, priced: Priced, width: int) -> Iterator[Entry]:
     yield from sentences(f"{partition_words([now])}; {counted(broken, 'violation')}, {host} on the host", width)
     yield from _rejected(rejects, width)
     arrow = MARKS["arrow"]
-    if not priced.whole:
+    if not rule_costs.complete:
         yield from sentences(f"{arrow} which change would help most is being counted", width, "dim")
-    elif not priced.best:
+    elif not rule_costs.best:
         yield from sentences(f"{arrow} {NO_CHANGE}", width, "dim")
-    for change in priced.best:
+    for change in rule_costs.best:
         crosses = f", {size(change.bytes)} cross" if change.bytes else ""
         yield from sentences(f"{arrow} {change.words}{crosses}", width, "accent")
 
@@ -66,14 +66,14 @@ def _rejected(rejects: int, width: int) -> Iterator[Entry]:
         yield from sentences(f"{SEVERITY_SIGNS['reject']} {words}", width, "reject")
 
 
-def _partitions(state: State, graph: Graph, priced: Priced, now: Partitions) -> Iterator[Entry]:
+def _partitions(state: State, graph: Graph, rule_costs: RuleCosts, now: Partitions) -> Iterator[Entry]:
     selected = state.selected.name if state.selected else ""
     sides: dict[int, list[Boundary]] = {}
     for boundary in now.boundaries:
         sides.setdefault(boundary.to, []).append(boundary)
         sides.setdefault(boundary.source, []).append(boundary)
     for side, names in [*enumerate(now.parts), (HOST, now.host)]:
-        mine = priced.side_of.get(selected) == side
+        mine = rule_costs.side_of.get(selected) == side
         yield Entry(_part(side, names, selected=mine), graph.node_id(names[0]))
         for boundary in sides.get(side, ()) if side != HOST else ():
             yield Entry(_boundary(boundary, into=boundary.to == side), graph.node_id(boundary.nodes[0]))
@@ -113,8 +113,8 @@ def _taken(pieces: StyledRow) -> int:
 
 def _others(state: State, graph: Graph, width: int) -> Iterator[Entry]:
     """The other graphs of the shown level that fallbacks cut, with how many partitions each has."""
-    for findings, priced in queries.priced(state) or ():
-        other, now = findings.graph, priced.partitions
+    for findings, rule_costs in queries.rule_costs(state) or ():
+        other, now = findings.graph, rule_costs.partitions
         if other is graph or now is None or not now.host:
             continue
         where = f"{stages.name_of(other.id)} of frame {other.id.frame}: {partition_words([now])}; enter goes there"

@@ -25,7 +25,7 @@ from idbg_tui.panes.graph.columns import (
 from idbg_tui.panes.graph.outline import Outline, outline
 from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state import queries
-from idbg_tui.state.costs import Priced
+from idbg_tui.state.costs import RuleCosts
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, StyledRow
 
@@ -65,7 +65,7 @@ class GraphLines(Lines):
         self._marked: frozenset[str] = frozenset()
         self._selected = -1
         self._columns = GraphColumns()
-        self._priced: Priced | None = None
+        self._rule_costs: RuleCosts | None = None
         self._fitted: dict[int, GraphColumns] = {}
         # a kernel's launch -> the first node of the graph that it computes, as of this version of the graphs
         self._first_of: tuple[int, dict[tuple[str, str, str], int]] = (-1, {})
@@ -86,15 +86,15 @@ class GraphLines(Lines):
         self._first_of = (-1, {})
         self.lay_out()
 
-    def show_findings(self, findings: Findings, priced: Priced | None) -> None:
+    def show_findings(self, findings: Findings, rule_costs: RuleCosts | None) -> None:
         """Show what the rules say now, and in which partition each node runs, once that was counted."""
-        if findings is self.findings and priced is self._priced:
+        if findings is self.findings and rule_costs is self._rule_costs:
             return
         if findings is not self.findings:
             self.findings, self._tally = findings, Tally(findings)
-        self._priced = priced
+        self._rule_costs = rule_costs
         # a column stays once it is there: an edit of the rules moves nothing
-        verdict, side = _verdict_width(findings), _side_width(findings, priced)
+        verdict, side = _verdict_width(findings), _side_width(findings, rule_costs)
         self._widen(verdict=max(self._columns.verdict, verdict), side=max(self._columns.side, side))
         self.repaint_changes()
 
@@ -251,9 +251,9 @@ class GraphLines(Lines):
         errors = [error for launch in kernels if (error := queries.error_of(self._state, *launch)) is not None]
         firsts = [error for launch in first if (error := queries.error_of(self._state, *launch)) is not None]
         times = [time for launch in first if (time := queries.time_of(self._state, *launch)) is not None]
-        priced = self._priced
+        rule_costs = self._rule_costs
         return Facts(
-            side=side_mark(priced.side_of.get(name), crosses=name in priced.crossing) if priced else "",
+            side=side_mark(rule_costs.side_of.get(name), crosses=name in rule_costs.crossing) if rule_costs else "",
             relation="input" if name in self._inputs else "user" if name in self._users else "",
             marked=name in self._marked,
             severity=self.findings.worst_at(index) if self.findings and broken else None,
@@ -289,9 +289,9 @@ def _verdict_width(findings: Findings) -> int:
     return min(16, words + 2 + (2 if len(findings.groups) > 1 else 0)) if words else 0
 
 
-def _side_width(findings: Findings, priced: Priced | None) -> int:
+def _side_width(findings: Findings, rule_costs: RuleCosts | None) -> int:
     """Cells for the longest "p12" or "host" with an arrow; 0 where nothing falls back to the host."""
     if not findings.by_severity.get("fallback"):
         return 0
-    longest = len(str(priced.partitions.count)) if priced and priced.partitions else 0
+    longest = len(str(rule_costs.partitions.count)) if rule_costs and rule_costs.partitions else 0
     return 1 + max(3, longest) + len(MARKS["arrow"])

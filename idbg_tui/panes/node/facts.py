@@ -105,15 +105,15 @@ def _padding(findings: Findings, node: Node) -> Iterator[Fact]:
 
 def _side(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     """Where the node runs if some of the graph falls back to the host, and what crosses to it and from it."""
-    priced = state.costs.priced(state.checks.findings(graph))
-    if priced is None or priced.partitions is None or node.name not in priced.side_of:
+    rule_costs = state.costs.of_rules(state.checks.findings(graph))
+    if rule_costs is None or rule_costs.partitions is None or node.name not in rule_costs.side_of:
         return
-    sides, side = priced.side_of, priced.side_of[node.name]
+    sides, side = rule_costs.side_of, rule_costs.side_of[node.name]
     if side == HOST:
-        yield Fact("runs", f"on the host, beside {counted(priced.partitions.count, 'partition')}", "fallback")
+        yield Fact("runs", f"on the host, beside {counted(rule_costs.partitions.count, 'partition')}", "fallback")
     else:
-        names = priced.partitions.parts[side]
-        where = f"in partition {side + 1} of {priced.partitions.count}"
+        names = rule_costs.partitions.parts[side]
+        where = f"in partition {side + 1} of {rule_costs.partitions.count}"
         yield Fact("runs", _dotted(where, counted(len(names), "node"), f"{names[0]} to {names[-1]}"))
     label = "crosses"
     for name in dict.fromkeys(node.inputs):

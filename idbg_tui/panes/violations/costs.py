@@ -33,7 +33,7 @@ class Cost:
         return self.rule.name, "cost", self.place
 
 
-def rule_costs(state: State) -> dict[str, list[Cost]]:
+def costs_by_rule(state: State) -> dict[str, list[Cost]]:
     """Rule name -> what it costs, for the broken rules of which there is something to say."""
     found: dict[str, list[Cost]] = {}
     checks = [state.checks.findings(graph) for graph in queries.level(state)]
@@ -60,12 +60,12 @@ def _costs(state: State, rule: Constraint, *, first: bool) -> list[Cost]:
 def _pads(state: State, rule: Constraint, *, first: bool) -> list[str]:
     names = {other.name for graph in queries.level(state) for other in pads(state.checks.findings(graph))}
     shared = first and len(names) > 1
-    priced = queries.priced(state)
-    if priced is None:
+    rule_costs = queries.rule_costs(state)
+    if rule_costs is None:
         counting = f"counting what padding adds {MARKS['ellipsis']}"
         return [counting] * (2 if shared else 1)
-    waste = reduce(add, (one.waste.get(rule.name, Waste()) for _, one in priced))
-    together = reduce(add, (one.padding for _, one in priced))
+    waste = reduce(add, (one.waste.get(rule.name, Waste()) for _, one in rule_costs))
+    together = reduce(add, (one.padding for _, one in rule_costs))
     words = [f"pads: {waste_words(waste)}"] if waste.wasted_bytes or waste.wasted_flops else []
     if shared and (together.wasted_bytes or together.wasted_flops):
         words.append(f"all {len(names)} pad rules together: {waste_words(together)}")
@@ -81,15 +81,15 @@ def waste_words(waste: Waste) -> str:
 def _falls(state: State) -> list[str]:
     """Two sentences from the first, so that the list does not move when the second is known."""
     helps = f"counting which change would help most {MARKS['ellipsis']}"
-    priced = queries.priced(state)
-    if priced is None:
+    rule_costs = queries.rule_costs(state)
+    if rule_costs is None:
         return [f"runs on the host: counting the partitions {MARKS['ellipsis']}", helps]
-    parted = [(check.graph, one, one.partitions) for check, one in priced if one.partitions is not None]
+    parted = [(check.graph, one, one.partitions) for check, one in rule_costs if one.partitions is not None]
     words = "runs on the host: " + partition_words([partitions for _, _, partitions in parted])
     if not any(now.host for _, _, now in parted):
         return [words]
     best = [(graph, one.best, now) for graph, one, now in parted if one.best]
-    if not all(one.whole for _, one, _ in parted):
+    if not all(one.complete for _, one, _ in parted):
         return [words, helps]
     if not best:
         return [words, NO_CHANGE]

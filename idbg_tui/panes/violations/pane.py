@@ -14,7 +14,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
 from idbg_tui.messages import ActionAsked, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.panes.violations.costs import Cost, rule_costs
+from idbg_tui.panes.violations.costs import Cost, costs_by_rule
 from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
@@ -159,7 +159,7 @@ class ViolationsPane(FindingPane):
         self._seen = seen
         checked = [(state.checks.findings(graph), state.checks.change(graph)) for graph in level]
         self.lines.files = queries.source_files(state)
-        self._checked = violation_list(checked, rule_costs(state))
+        self._checked = violation_list(checked, costs_by_rule(state))
         self._rules, self._empty = versions.rules, _why_empty(state)
         if any(isinstance(item, Gone) for item in self._checked) and self._told != self._rules:
             self._tell_gone()

@@ -1,6 +1,5 @@
 """What is to be measured, and what was measured of the program before this?"""
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +13,7 @@ Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Past:
+class PastMeasurements:
     """What the database has of a program, the oldest first, and how the session's rows compare with it.
 
     `rows` is None before it was read, and where it cannot be read, which `problem` says.
@@ -38,13 +37,13 @@ class ChartChoice:
 
 
 @dataclass
-class Bench:
+class Measurements:
     """What the state knows of measuring beside the session's own rows."""
 
     waiting: int = 0  # rows that were asked for and have not begun: a compile goes on
     failure: Failure | None = None  # why the last measurement ended before its time, or was not kept
     chosen: tuple[str, ...] = ()  # NAME or NAME:MODE; () leaves the choice to the target
-    past: Past = Past()
+    past: PastMeasurements = PastMeasurements()
     chart: ChartChoice = field(default_factory=ChartChoice)
 
     def backends(self, target: Target) -> tuple[str, ...]:
@@ -62,7 +61,7 @@ def latest(rows: Iterable[Row]) -> list[Row]:
     return list({row.key: row for row in rows}.values())
 
 
-def read(file: str, rows: Sequence[Row]) -> Past:
+def read(file: str, rows: Sequence[Row]) -> PastMeasurements:
     """What was measured of a program, and how `rows` compare with what came before them. Slow: not for the UI's thread.
 
     Where there is no database none is made.
@@ -82,8 +81,8 @@ def read(file: str, rows: Sequence[Row]) -> Past:
             finally:
                 history.close()
         except IdbgError as error:
-            return Past(problem=error.message)
-    return Past(known, changes(rows, [*known, *rows]), "; ".join(notes))
+            return PastMeasurements(problem=error.message)
+    return PastMeasurements(known, changes(rows, [*known, *rows]), "; ".join(notes))
 
 
 def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, SpeedChange | None]:
@@ -93,8 +92,3 @@ def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, SpeedChange 
         older = [one for one in known if one.key == row.key and one.at < row.at and one.latency_ms]
         found[key(row)] = change(row, max(older, key=lambda one: one.at)) if older else None
     return found
-
-
-def day(at: float) -> str:
-    """ "20 Nov 15:02", by this machine's clock."""
-    return time.strftime("%d %b %H:%M", time.localtime(at))
