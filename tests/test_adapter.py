@@ -15,6 +15,7 @@ from idbg.accelerators import adapter, registry
 from idbg.accelerators.adapter import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus
 from idbg.accelerators.parse import parse, unparse
 from idbg.accelerators.registry import for_backend, rules_for
+from idbg.config.settings import default_accelerator
 from idbg.constraints.alignment import Alignment
 from idbg.constraints.dtype import Dtype
 from idbg.constraints.layout import Layout
@@ -180,8 +181,8 @@ NPU = Capabilities(alignment=16).accelerator("npu")
 
 def test_a_backend_brings_its_own_rules_and_takes_them_away_again(installed: Path) -> None:
     install(installed, OWN_RULES, {"idbg.backends": {"npu": "No"}, "idbg.accelerators": {"npu": "NPU", "bad": "idbg"}})
-    assert registry.default_for("npu") == "npu"
-    assert registry.default_for("aot") == "mock"
+    assert default_accelerator("npu") == "npu"
+    assert default_accelerator("aot") == "mock"
     start = Target(backend="aot", rules=rules_for(Target())[0])
     npu = for_backend(start, "npu")
     assert (npu.backend, npu.accelerator, npu.rules) == ("npu", "npu", "")

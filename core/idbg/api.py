@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from idbg.accelerators.registry import default_for
 from idbg.checking import check as checks
 from idbg.checking.check import Check
 from idbg.config.arguments import check_device, parse_program
 from idbg.config.options import family
+from idbg.config.settings import default_accelerator
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run
@@ -41,7 +41,7 @@ def run_program(
         device=device,
         strict=strict,
         dynamic=dynamic,
-        accelerator=accelerator or default_for(backend),
+        accelerator=accelerator or default_accelerator(backend),
         options=dict(options or {}),
         options_for=family(backend),
     )

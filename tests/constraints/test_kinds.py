@@ -10,6 +10,7 @@ import pytest
 from idbg import constraints, plugins
 from idbg.accelerators import registry
 from idbg.accelerators.parse import parse
+from idbg.config.settings import default_accelerator
 from idbg.constraints import Constraint, Finding, NodeSignature
 from idbg.schema.errors import AcceleratorError
 
@@ -67,7 +68,7 @@ def test_rules_of_ours_are_read_without_a_look_at_other_packages(monkeypatch: py
     monkeypatch.setattr(plugins, "points", never)
     plugins.names.cache_clear()
     assert parse(registry.find("mock")[0]).rules
-    assert registry.is_preset("mock") and registry.default_for("inductor") == "mock"
+    assert registry.is_preset("mock") and default_accelerator("inductor") == "mock"
 
 
 def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:

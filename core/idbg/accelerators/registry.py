@@ -16,8 +16,9 @@ from idbg.accelerators import environment
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import LARGEST, parse, too_large, unparse
 from idbg.config import places
+from idbg.config.settings import default_accelerator
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.programs import OUR_BACKENDS, Target
+from idbg.schema.programs import Target
 
 PRESETS = Path(__file__).parent / "presets"
 
@@ -51,12 +52,6 @@ def is_preset(name: str) -> bool:
     return own or name in plugins.names("idbg.accelerators")
 
 
-def default_for(backend: str) -> str:
-    """The accelerator that a backend is for where nobody names one: its own package's of the same name, else mock."""
-    of_others = backend not in OUR_BACKENDS
-    return backend if of_others and backend in plugins.names("idbg.accelerators") else "mock"
-
-
 def rules_for(target: Target) -> tuple[str, Path | None]:
     """The target's rules as valid TOML text, and the file that they are in if it is the user's own and not a preset.
 
@@ -82,8 +77,8 @@ def for_backend(target: Target, backend: str) -> Target:
     for the new one's, unless somebody edited its rules.
     """
     moved = replace(target, backend=backend)
-    own = default_for(backend)
-    if target.accelerator != default_for(target.backend) or target.accelerator == own:
+    own = default_accelerator(backend)
+    if target.accelerator != default_accelerator(target.backend) or target.accelerator == own:
         return moved
     edited = rules_for(replace(target, rules=""))[0] != target.rules
     return moved if edited else replace(moved, accelerator=own, rules="")

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import msgspec
 
 from idbg import plugins
-from idbg.accelerators.registry import default_for
 from idbg.config import options, settings
 from idbg.config.program_names import top_level_names
 from idbg.config.settings import Settings
@@ -101,7 +100,7 @@ def settle(
         device=chosen.device,
         strict=strict if chosen.strict is None else chosen.strict,
         dynamic=chosen.dynamic,
-        accelerator=chosen.accelerator or default_for(chosen.backend),
+        accelerator=chosen.accelerator or settings.default_accelerator(chosen.backend),
         options=given if whose != options.INDUCTOR else {**chosen.options, **given},
         options_for=whose,
     )

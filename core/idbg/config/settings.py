@@ -12,8 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from idbg import plugins
 from idbg.config import places
 from idbg.schema.errors import SettingsError
+from idbg.schema.programs import OUR_BACKENDS
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
@@ -22,7 +24,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's.
 
     `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
-    `accelerator` "" that of the backend (`idbg.accelerators.registry.default_for`).
+    `accelerator` "" that of the backend (`default_accelerator`).
     """
 
     backend: str = "aot"
@@ -49,6 +51,12 @@ VARIABLES = {
     "IDBG_EDITOR": "editor",
 }
 BOOLEANS = ("strict", "dynamic")
+
+
+def default_accelerator(backend: str) -> str:
+    """The accelerator that a backend is for where nobody names one: its own package's of the same name, else mock."""
+    of_others = backend not in OUR_BACKENDS
+    return backend if of_others and backend in plugins.names("idbg.accelerators") else "mock"
 
 
 def path(environ: Mapping[str, str]) -> Path:

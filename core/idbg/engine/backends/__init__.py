@@ -17,7 +17,7 @@ from idbg.accelerators import adapter as adapters
 from idbg.accelerators import environment, registry
 from idbg.accelerators.adapter import AcceleratorAdapter
 from idbg.accelerators.parse import parse, unparse
-from idbg.config.settings import strict_from
+from idbg.config.settings import default_accelerator, strict_from
 from idbg.constraints import Constraint
 from idbg.engine.backends.adapted import Adapted
 from idbg.engine.backends.aot import Aot
@@ -127,12 +127,12 @@ def backend(
     BadInput.
     """
     chosen = Adapted(name) if isinstance(name, AcceleratorAdapter) else find(name)
-    own = isinstance(name, AcceleratorAdapter) or registry.default_for(name) != name
+    own = isinstance(name, AcceleratorAdapter) or default_accelerator(name) != name
     if accelerator is None and own and isinstance(chosen, Adapted):
         rules = chosen.adapter.capabilities.accelerator(chosen.name)
         text = unparse(rules)
     else:
-        named = str(accelerator or registry.default_for(chosen.name))
+        named = str(accelerator or default_accelerator(chosen.name))
         text, _ = registry.find(named)
         text = environment.applied(text, os.environ) if named == "mock" else text
         rules = parse(text)
