@@ -4,5 +4,5 @@ import pytest
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """`-n auto`: one process more than there are processors, because the screen's tests wait as long as they compute."""
+    """`-n auto`: one process more than processors, for the screen's tests wait as long as they compute."""
     return (os.cpu_count() or 1) + 1

@@ -143,4 +143,5 @@ def test_a_gpu_is_asked_once():
 
 
 if __name__ == "__main__":
-    assert_same_figures("cpu", SHAPES, DTYPES)
+    assert_same_figures("cpu", SHAPES, (torch.float32,))
+    assert_same_figures("cpu", ((3, 70), (70, 33)), DTYPES)
