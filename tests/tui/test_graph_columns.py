@@ -13,7 +13,6 @@ from idbg.schema.graphs import Node, TensorMeta
 from idbg_tui.panes.graph.columns import (
     Facts,
     GraphColumns,
-    cut_shape,
     heading_row,
     heads,
     kernel_mark,
@@ -26,6 +25,7 @@ from idbg_tui.panes.graph.columns import (
 from idbg_tui.panes.graph.outline import ModuleHeading
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.state import navigation, queries
+from idbg_tui.widgets.cutting import cut_shape
 from idbg_tui.widgets.lines import StyledRow
 from tests.harness.recorded import app_of, state_of
 from tests.harness.rule_texts import FALL

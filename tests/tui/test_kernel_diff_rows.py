@@ -23,9 +23,9 @@ from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
 from idbg_tui.panes.kernel_diff import rows as diff_list
-from idbg_tui.panes.kernel_diff.columns import told_apart
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, items, level
 from idbg_tui.widgets.charts import Series, log_chart
+from idbg_tui.widgets.cutting import told_apart
 from tests.harness.compared import report
 
 

@@ -9,8 +9,8 @@ from idbg.format.glyphs import MARKS
 from idbg.reports.kernels import BOUNDS
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import Bound, KernelTime, KernelTimes
-from idbg_tui.panes.kernel_diff.columns import told_apart
 from idbg_tui.widgets import lines
+from idbg_tui.widgets.cutting import told_apart
 from idbg_tui.widgets.lines import clip, fit
 
 _LEAST, _MOST = 14, 48  # cells of a name

@@ -14,6 +14,7 @@ from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
 from idbg_tui.panes.graph.outline import ModuleHeading
+from idbg_tui.widgets.cutting import cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 GUTTER = 2
@@ -126,23 +127,6 @@ def shape_of(node: Node) -> str:
         return ""
     more = f" +{len(node.tensors) - 1}" if len(node.tensors) > 1 else ""
     return f"{node.tensors[0]}{more}"
-
-
-def cut_shape(text: str, width: int) -> str:
-    """A shape in at most `width` cells: dimensions are left out whole, from the middle, never a part of a number."""
-    if len(text) <= width or "[" not in text:
-        return cut(text, width)
-    dtype, _, rest = text.partition("[")
-    inside, _, more = rest.partition("]")
-    dims = inside.split(",")
-    for kept in range(min(len(dims) - 1, width // 2), 0, -1):  # each takes a digit and a comma
-        tail = kept // 2
-        short = [*dims[: kept - tail], MARKS["ellipsis"], *(dims[-tail:] if tail else [])]
-        shown = f"{dtype}[{','.join(short)}]{more}"
-        if len(shown) <= width:
-            return shown
-    shown = f"{dtype}[{MARKS['ellipsis']}]"
-    return shown if len(shown) <= width else cut(dtype, width)
 
 
 def kernel_mark(kernels: Sequence[Kernel]) -> str:

@@ -8,10 +8,11 @@ from idbg.format import file_names
 from idbg.format.amounts import and_unsized, column_size, counted, size
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.schema.graphs import Graph, Node
-from idbg_tui.panes.graph.columns import cut_shape, op_of, shape_of
+from idbg_tui.panes.graph.columns import op_of, shape_of
 from idbg_tui.state import queries, stages
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
+from idbg_tui.widgets.cutting import cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, fit
 from idbg_tui.widgets.listing import Entry, sentences
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
-from idbg.format.glyphs import MARKS
-from idbg_tui.widgets.lines import cut, fit
+from idbg_tui.widgets.cutting import told_apart
+from idbg_tui.widgets.lines import fit
 
 FIGURE = 9  # cells of one figure
 _SIGNS, _GAP = 3, 2  # cells of the sign before a name, and of the blanks before the end
@@ -45,28 +44,3 @@ class DiffColumns:
     def figured(self, words: Sequence[str]) -> str:
         """Those of the three figures, or of the words over them, that are shown."""
         return "".join(f"{words[at]:>{FIGURE + 1}}" for at in self.figures)
-
-
-def told_apart(names: Sequence[str], width: int) -> dict[str, str]:
-    """Each name in at most `width` cells: cut in its middle, or, where that makes two alike, around what differs."""
-    shown = {name: cut(name, width) for name in names}
-    long = [name for name in shown if len(name) > width]
-    if len({shown[name] for name in long}) < len(long):
-        first, last = _alike(long), _alike([name[::-1] for name in long])
-        shown |= {name: _around(name, first, len(name) - last, width) for name in long}
-    return shown
-
-
-def _alike(names: Iterable[str]) -> int:
-    """With how many letters do all of them begin?"""
-    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
-
-
-def _around(name: str, first: int, end: int, width: int) -> str:
-    """The name from before `first` to after `end`, in the middle of `width` cells."""
-    dots = MARKS["ellipsis"]
-    room = width - 2 * len(dots)
-    spare = max(0, room - (end - first))
-    start = max(0, min(first - spare // 2, len(name) - room))
-    stop = max(end, start + room)
-    return (dots if start else "") + cut(name[start:stop], room) + (dots if stop < len(name) else "")

@@ -12,8 +12,8 @@ from idbg.format.glyphs import LEVELS, MARKS, VERDICT_SIGNS
 from idbg.reports.because import decider
 from idbg.schema.diff import DiffReport, KernelError, Outcome, TensorDiff, Worst, launch_name
 from idbg.schema.programs import Failure, Verdict
-from idbg_tui.panes.graph.columns import cut_shape
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
+from idbg_tui.widgets.cutting import cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 from idbg_tui.widgets.search import pattern
 
