@@ -124,7 +124,7 @@ class IdbgApp(App[None]):
             self.bars.happened(event, cancelled=cancelled)
         edited = any(isinstance(event, events.RulesEdited) for event in batch)
         if self.state.live and edited and self.state.accelerator != before:
-            self.controllers.compiling.soon()
+            self.controllers.compiling.run_soon()
         self.show()
 
     # ---------------------------------------------------------------- state becomes screen

@@ -27,7 +27,7 @@ class Compiling:
         """Compile, unless the user has asked for a run already. False if it was refused."""
         return self._context.attempt(lambda: self._session.run(asked=False))
 
-    def soon(self) -> None:
+    def run_soon(self) -> None:
         """Compile again when the rules have not been edited for a moment."""
         if self._recompiling is not None:
             self._recompiling.stop()

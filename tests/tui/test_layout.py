@@ -1,14 +1,21 @@
 """Do sizes stay within bounds, and do tabs name what is there?"""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from idbg_tui import layout
 from idbg_tui.layout import ORDER, Sizes, number, tab_names
+from idbg_tui.panes import later
 from idbg_tui.panes.base import PaneId
 from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
+from idbg_tui.panes.source.pane import SourcePane
+from idbg_tui.panes.violations.pane import ViolationsPane
 
 
 @pytest.mark.parametrize("pane", ORDER)
@@ -53,3 +60,13 @@ def test_marks_give_way_before_the_names_of_the_tabs() -> None:
         "7 Log",
         "8 Rules",
     ]
+
+
+def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:
+    panes = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.made()]
+    labels = {pane.LABEL: str(ORDER.index(pane.ID) + 1) for pane in panes}
+    named = re.compile(rf"\b(\d) ({'|'.join(labels)})\b")
+    sources = [path.read_text(encoding="utf-8") for path in Path(layout.__file__).parent.rglob("*.py")]
+    said = {match.groups() for source in sources for match in named.finditer(source)}
+    assert ("7", "Log") in said
+    assert [(number, label) for number, label in said if number != labels[label]] == []
