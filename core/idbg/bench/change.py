@@ -12,7 +12,7 @@ from idbg.schema.bench import Row, SpeedChange
 
 
 def change(now: Row, before: Row) -> SpeedChange | None:
-    """None where one of them has no latency."""
+    """How the median latency changed, and how sure that is; None where one of the rows has no latency."""
     if now.latency_ms is None or before.latency_ms is None:
         return None
     p = mann_whitney(now.latency_ms.samples, before.latency_ms.samples)
@@ -29,7 +29,9 @@ def _else(now: Row, before: Row) -> Iterator[str]:
 
 
 def mann_whitney(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """The two-sided p of the U test, by the normal approximation with ties (Hollander & Wolfe, 4.1)."""
+    """How likely samples as unlike as these are where both are of one distribution: the two-sided p of the U test, by
+    the normal approximation with ties (Hollander & Wolfe, 4.1).
+    """
     n, m = len(one), len(other)
     values = sorted([(value, 0) for value in one] + [(value, 1) for value in other])
     rank_sum, ties, at = 0.0, 0, 0

@@ -69,7 +69,7 @@ class BenchHistory:
         self._connection.close()
 
     def begin(self, plan: list[BenchCase], name: str = "") -> int:
-        """A new suite; its id."""
+        """Keep the plan of a new suite, and give the suite's id. Raises OutputError."""
         with self._told(), self._connection as connection:
             cursor = connection.execute(
                 "insert into suites (at, name, plan) values (?, ?, ?)",
@@ -94,7 +94,7 @@ class BenchHistory:
             connection.execute("update suites set done = 1 where id = ?", (suite,))
 
     def suites(self) -> list[KeptSuite]:
-        """The latest first."""
+        """Every suite of the database, the latest first. Raises OutputError."""
         with self._told():
             records = self._connection.execute(
                 "select id, at, name, plan, done from suites order by id desc"
@@ -102,16 +102,20 @@ class BenchHistory:
         return [KeptSuite(id, at, name, _decode_plan(plan), bool(done)) for id, at, name, plan, done in records]
 
     def rows(self, suite: int) -> list[Row]:
-        """The suite's rows as they were kept: of one that was resumed also those that failed at first."""
+        """The suite's rows in the order of their measurement: of one that was resumed also those that failed at first.
+        Raises OutputError.
+        """
         return self._rows("suite = ? order by id", (suite,))
 
     def before(self, row: Row, suite: int) -> Row | None:
-        """The last good measurement of the same from an earlier suite."""
+        """The last row of an earlier suite that measured the same as `row`, and has a latency; None where there is
+        none. Raises OutputError.
+        """
         wanted = "file = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
         return next((kept for kept in self._rows(wanted, (*row.key, suite)) if kept.latency_ms), None)
 
     def of_program(self, file: str) -> list[Row]:
-        """All of its rows, the oldest first."""
+        """All rows of the program that `schema.bench.file_of` names so, the oldest first. Raises OutputError."""
         return self._rows("file = ? order by id", (file,))
 
     def _rows(self, wanted: str, values: tuple[object, ...]) -> list[Row]:
@@ -121,7 +125,7 @@ class BenchHistory:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """SQLite's and the disk's errors in a sentence."""
+        """While this lasts, SQLite's and the disk's errors are raised as OutputError."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -147,7 +151,9 @@ class _Broken(Exception):
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Raises _Broken where it cannot be read, OutputError where it is somebody else's."""
+    """A connection to the database, which is made where there is none. Raises _Broken where it cannot be read,
+    OutputError where it is another program's or version's.
+    """
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS)
     try:
         # before anything is written: what is moved aside is as it was

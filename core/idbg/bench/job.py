@@ -75,7 +75,7 @@ class BenchJob:
         return None
 
     def _measured(self) -> Failure | None:
-        """Why not all rows are kept; None where they are."""
+        """Measure the rows, and give the failure that kept one from the database; None where all are kept."""
         # not before it is asked for: the first paint would wait for sqlite3
         from idbg.bench.history import BenchHistory, default_path
         from idbg.bench.suite import Suite

@@ -17,7 +17,9 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 
 def backends(named: Sequence[str]) -> list[BenchBackend]:
-    """Each once, eager first: the others' speed-up is over it. Raises BadInput for a mode that torch does not have."""
+    """The backends that NAME and NAME:MODE say, each once, eager first: the others' speed-up is over it. Raises
+    BadInput for a mode that torch does not have.
+    """
     chosen = dict.fromkeys(_backend(text) for text in named or DEFAULT_BACKENDS)
     return sorted(chosen, key=lambda backend: backend.name != EAGER)
 
@@ -30,7 +32,9 @@ def _backend(text: str) -> BenchBackend:
 
 
 def examples() -> Path:
-    """The folder of models: that of the checkout, or `examples` here. Raises ProgramError where there is none."""
+    """The folder of example models: the checkout's, or `examples` where we stand. Raises ProgramError where there is
+    none.
+    """
     for folder in (Path(idbg.__file__).resolve().parents[2] / "examples", Path("examples")):
         if folder.is_dir():
             return folder

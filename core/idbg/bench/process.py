@@ -56,7 +56,7 @@ def _answers(
     stopped: Callable[[], bool],
     stepped: Callable[[Step], None],
 ) -> list[TaskResult] | None:
-    """What it answered until it ended; None where it did not end in time."""
+    """What the child answered before it ended; None where it had not ended at the deadline (of time.monotonic)."""
 
     def keep(chunk: bytes) -> None:
         printed[:] = (printed + chunk)[-KEPT:]
@@ -87,7 +87,7 @@ def _answers(
 
 
 def _environment(cache: Path) -> Mapping[str, str]:
-    """`cache` is the whole of what its compilers find; timing is not for a process that others overtake."""
+    """The variables that make `cache` all that the child's compilers find."""
     return {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
 
 

@@ -72,7 +72,9 @@ def kernel_times(
     stepped: StepTold = lambda _: None,
     stopped: IsStopped = lambda: False,
 ) -> Timed | Failed:
-    """The time of each of the program's kernels, from one process."""
+    """Measure the time of each of the program's kernels, in one process with an empty cache; of that process the
+    failure where it gave no times.
+    """
     caches = Path(tempfile.mkdtemp(prefix="idbg-bench-"))
     try:
         answer = measured(case, "kernels", caches, seconds, stopped, stepped)
@@ -98,7 +100,9 @@ def _row(case: BenchCase, seconds: float, told: TaskTold, stepped: StepTold, sto
 
 
 def _told(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
-    """The row of what was answered; a failure leaves what came before it."""
+    """The row that these answers come to; of a task that failed it has the reason, and the figures of the tasks before
+    it.
+    """
     row = Row(
         program=case.program.label,
         backend=str(case.backend),
@@ -153,7 +157,7 @@ def _timed(row: Row, answer: Measured, case: BenchCase) -> Row:
 
 
 def _caveats(answer: Measured) -> Iterator[str]:
-    """What makes the latency doubtful."""
+    """A sentence for each thing that makes the latency doubtful."""
     latency = answer.latency
     if latency is None:
         return
@@ -168,7 +172,7 @@ def _caveats(answer: Measured) -> Iterator[str]:
 
 
 def reason(failed: Failed) -> str:
-    """The failure in a line."""
+    """Why the task failed, in one line."""
     failure = failed.failure
     what = failure.message.strip().partition("\n")[0]
     named = failure.kind in ("user", "torch", "backend") and failure.type not in what
@@ -183,7 +187,7 @@ def _with_speedup(row: Row, eager: Row | None) -> Row:
 
 
 def program_hash(case: BenchCase) -> str:
-    """Of the program's own file; "" of a module."""
+    """16 hexadecimal digits of the program's own file; "" of a module, and of a file that cannot be read."""
     try:
         text = Path(case.program.cwd, case.program.path).read_bytes()
     except OSError:
@@ -196,7 +200,9 @@ def _here(answer: Measured, case: BenchCase) -> Machine:
 
 
 def _commit(folder: str) -> str:
-    """Of the program's folder, as git describes it; "" where there is none."""
+    """The commit of the git repository around the folder, as `git describe --always --dirty` has it; "" where there is
+    none.
+    """
     command = ["git", "-C", folder or ".", "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)

@@ -29,7 +29,9 @@ class Suite:
 
     @classmethod
     def begin(cls, history: BenchHistory, cases: list[BenchCase], name: str = "") -> "Suite":
-        """Raises OutputError where the database cannot be written."""
+        """A new suite of these cases, whose plan is kept under `name`. Raises OutputError where the database cannot be
+        written.
+        """
         return cls(history, history.begin(cases, name), cases)
 
     @classmethod
@@ -82,7 +84,9 @@ class Suite:
             self._is_kept(None, refused)
 
     def _is_kept(self, row: Row | None, refused: Refused) -> bool:
-        """Whether the database takes the row, or with none, that all are measured."""
+        """Write the row to the database, or, with none, that the suite is done. False where that was refused, which
+        `refused` hears.
+        """
         if self._history is None:
             return True
         try:

@@ -41,7 +41,7 @@ class Stopped(BaseException):
 
 
 def _stop(session: Session, progress: Progress) -> None:
-    """Let the run end by itself; a second signal leaves that to `close`, which kills."""
+    """Cancel the session's run; a second signal meanwhile leaves it to `close`, which kills the worker."""
     progress.clear()
     print("idbg: stopping", file=sys.stderr)
     try:

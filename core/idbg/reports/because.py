@@ -38,7 +38,7 @@ def _one_sided(diff: TensorDiff) -> Iterator[str]:
 
 
 def _others(diff: TensorDiff) -> Iterator[str]:
-    """What says otherwise than the verdict and does not decide, by the reason why it does not."""
+    """A sentence for each reason why a criterion that says otherwise than the verdict does not decide."""
     idle = [each for each in diff.criteria if each.why_not and each.exceeded == diff.passed]
     for why in dict.fromkeys(each.why_not for each in idle):
         told = ", ".join(_short(each, diff) for each in idle if each.why_not == why and each.measured)

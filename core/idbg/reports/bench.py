@@ -43,7 +43,7 @@ def to_json(
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """A line each, without the samples."""
+    """The rows as CSV with a line for each, without the samples of the latency."""
     import csv  # not at the top: the first paint would wait for it
 
     out = io.StringIO()
@@ -69,7 +69,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def passed(rows: Sequence[Row]) -> bool:
-    """No row failed, and no numbers are wrong; not of no rows at all."""
+    """Whether there is a row, none failed, and no row's numbers are wrong."""
     return bool(rows) and not any(_is_bad(row) for row in rows)
 
 

@@ -104,14 +104,14 @@ def compile_time(rows: Iterable[Row]) -> Chart:
 
 
 def phases(seconds: Mapping[str, float], run: str) -> Chart:
-    """The longest first. `run` names the run that they are of."""
+    """A bar in seconds for each compile phase of the run that `run` names, the longest first."""
     longest = sorted(seconds.items(), key=lambda one: -one[1])
     title = f"Compile phases of {run}: they nest, so they do not add up"
     return Chart("phases", title, "s", tuple(Figure(*one) for one in longest), "no run has told its phases yet")
 
 
 def history(rows: Iterable[Row]) -> Chart:
-    """A line for each backend on each machine and of each size."""
+    """A line of median latencies over dates, for each backend on each machine and of each size."""
     good = [row for row in rows if row.latency_ms]
     hosts = len({row.machine.host for row in good if row.machine}) > 1
     points = [Figure(_line(row, hosts), *_spread(row.latency_ms), at=row.at) for row in good]
@@ -122,7 +122,9 @@ def history(rows: Iterable[Row]) -> Chart:
 
 
 def kernels(timed: KernelsTimed | None) -> Chart:
-    """The longest, the others together, and what is no kernel's."""
+    """A bar in milliseconds a call for each of the longest kernels, one for all others, and one for what no kernel
+    takes.
+    """
     times = timed.times if timed else None
     empty = "no kernel was timed yet"
     if timed is None or times is None:
@@ -152,7 +154,7 @@ def roofline(timed: KernelsTimed | None) -> Chart:
 
 
 def memory(graph: Graph | None, live_bytes: Sequence[int]) -> Chart:
-    """What is in use while each node runs."""
+    """A point in MiB for each node of the graph: what is in use while it runs."""
     nodes = graph.nodes if graph else ()
     figures = [
         Figure(node.name, used / 2**20, at=float(place))
@@ -221,7 +223,7 @@ def said(value: float | None, unit: Unit) -> str:
 
 
 def date(at: float) -> datetime:
-    """Here, by the clock of this machine."""
+    """The seconds since the epoch as a date of this machine's time zone."""
     return datetime.fromtimestamp(at)
 
 
@@ -307,7 +309,7 @@ def _draw_points(axes: "Axes", chart: Chart) -> None:
 
 
 def roof_line(chart: Chart) -> list[tuple[float, float]]:
-    """The corners of the roof over the points: along a copy's speed, then along a matmul's."""
+    """The corners of the roof over the points, in FLOPs a byte and GFLOP/s: along a copy's speed, then a matmul's."""
     if chart.roof is None:
         return []
     memory, compute = chart.roof
@@ -318,7 +320,7 @@ def roof_line(chart: Chart) -> list[tuple[float, float]]:
 
 
 def _errors(measured: Sequence[tuple[Figure, float]]) -> list[list[float]]:
-    """Down to `low` and up to `high`, as matplotlib has them."""
+    """How far each figure's spread reaches down and up from its value, as matplotlib wants error bars."""
     return [
         [value - (value if one.low is None else one.low) for one, value in measured],
         [(value if one.high is None else one.high) - value for one, value in measured],

@@ -128,7 +128,7 @@ def _cells(texts: list[str], widths: list[int]) -> str:
 
 
 def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
-    """Why, where, at what cost, and what it would take."""
+    """Of one accelerator: which rules are broken at which lines, at what cost, and what it would take."""
     broken = _broken(checked, SEVERITIES if alone else MENDABLE)
     if not alone:  # else the headline has said it
         yield f"{ANSWER_SIGNS[checked.verdict]} {checked.name} {_SAYS[checked.verdict]}"
@@ -195,7 +195,7 @@ def _needed(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
 
 
 def _wrapped(line: str) -> list[str]:
-    """The line, cut at WIDTH, deeper in."""
+    """The line in pieces of at most WIDTH characters, each but the first indented further."""
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 

@@ -61,7 +61,7 @@ class ReadableReport(DiffReport, frozen=True, kw_only=True):
 
 
 def to_json(report: DiffReport, *, indent: int = 2) -> str:
-    """Strict JSON: no bare NaN."""
+    """The report as strict JSON, with every key, and with NaN and infinities as text."""
     plain = _plain(report)
     assert isinstance(plain, dict)
     return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, **plain}), indent=indent).decode()
@@ -125,7 +125,7 @@ def _is_empty(report: DiffReport) -> bool:
 
 
 def _nothing(report: DiffReport) -> Iterator[str]:
-    """What a pass means that no number stands behind."""
+    """A sentence where the verdict stands without a number behind it."""
     if _is_empty(report):
         yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in _all(report)):
@@ -170,7 +170,7 @@ def _paragraph(head: str, message: str, tail: str = "") -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """The first line, and not without end."""
+    """The first line of the text, cut at LINE_LENGTH."""
     first = text.strip().partition("\n")[0]
     return first if len(first) <= LINE_LENGTH else f"{first[:LINE_LENGTH]}…"
 

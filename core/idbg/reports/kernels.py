@@ -31,7 +31,7 @@ def to_json(times: KernelTimes) -> str:
 
 
 def plain(times: KernelTimes) -> dict[str, object]:
-    """What the JSON is of."""
+    """The times as JSON's own types, with the figures that follow from them."""
     return {
         "schema": SCHEMA,
         **{name: getattr(times, name) for name in _TOTALS},
@@ -83,7 +83,7 @@ def _cells(kernel: KernelTime) -> tuple[str, ...]:
 
 
 def _short(name: str) -> str:
-    """Its beginning and its end, where its ops and its handle stand."""
+    """The kernel's name within WIDEST characters: its beginning, and its end, where its ops and its handle stand."""
     return name if len(name) <= WIDEST else f"{name[: WIDEST - 21]}…{name[-20:]}"
 
 

@@ -78,7 +78,7 @@ class Latency(msgspec.Struct, frozen=True):
 
     @property
     def noise(self) -> float:
-        """The middle half of the samples, as a part of the median."""
+        """How wide the middle half of the samples is, over their median; 0 of fewer than four samples."""
         if len(self.samples) < 4 or not self.median:
             return 0.0
         low, _, high = quantiles(self.samples, n=4, method="inclusive")
@@ -174,7 +174,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> RowKey:
-        """What makes two rows measurements of the same."""
+        """File, backend, device, dtype and batch: rows that share them measured the same."""
         return self.file, self.backend, self.device, self.dtype, self.batch
 
 
@@ -198,6 +198,6 @@ class SpeedChange(msgspec.Struct, frozen=True):
 
 
 def file_of(program: Program) -> str:
-    """What names the program wherever one stands, with its arguments."""
+    """The program's absolute path, or its module's name, with its arguments: the same wherever one stands."""
     path = program.label if program.module else os.path.abspath(os.path.join(program.cwd, program.label))
     return " ".join((path, *program.argv))

@@ -35,10 +35,10 @@ class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
 
     @classmethod
     def at(cls, task: Task, name: str, words: str = "") -> "Step":
-        """Raises ValueError where the task has no such step."""
+        """The step of this name in the task's plan. Raises ValueError where the plan has none."""
         plan = PLANS[task]
         return cls(plan.index(name) + 1, len(plan), words or name)
 
 
 def untold(name: str, words: str = "") -> None:
-    """Nobody listens."""
+    """A TellStep for where nobody listens."""

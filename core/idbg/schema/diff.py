@@ -135,7 +135,7 @@ class Criterion(msgspec.Struct, frozen=True):
 
     @property
     def exceeded(self) -> bool:
-        """Whether more was measured than it allows; NaN is."""
+        """Whether more was measured than is allowed; what is no number is more than anything."""
         return not self.measured <= self.allowed  # what is no number is not within anything
 
     @property
@@ -198,7 +198,7 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
 
     @property
     def failed(self) -> bool:
-        """Whether it is known to be wrong."""
+        """Whether it was judged, and did not pass."""
         return self.judged and not self.passed
 
 

@@ -295,7 +295,7 @@ class KernelsTimed(Event, frozen=True, kw_only=True, tag="kernels_timed"):
 
 
 class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
-    """With a failure it was cancelled, or the database could not be written."""
+    """Nothing is measured any more; a failure says that it was cancelled, or which row the database did not take."""
 
     failure: Failure | None = None
 

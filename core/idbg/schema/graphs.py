@@ -84,13 +84,13 @@ class TensorMeta(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def numel(self) -> int | None:
-        """Elements, with symbols at their hints; None where a hint is missing."""
+        """How many elements it has, with symbols at their hints; None where a hint is missing."""
         hints = [hint_of(dim) for dim in self.shape]
         return None if None in hints else reduce(mul, (h for h in hints if h is not None), 1)
 
     @property
     def nbytes(self) -> int | None:
-        """Of its elements, with symbols at their hints; None where a hint is missing."""
+        """Bytes of all its elements, with symbols at their hints; None where a hint is missing."""
         return None if self.numel is None else self.numel * self.itemsize
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
         return {name: tuple(users) for name, users in readers.items()}
 
     def node_id(self, name: str) -> NodeId:
-        """What names the node of this name among those of all graphs."""
+        """The id of the node of this name, whether there is one or not."""
         return NodeId(self.id, name)
 
 

@@ -64,47 +64,49 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def median_us(self) -> float:
-        """Of one launch, in microseconds."""
+        """The median of one launch, in microseconds."""
         return median(self.samples_us)
 
     @property
     def p95_us(self) -> float:
-        """Nineteen of twenty launches take no longer, in microseconds."""
+        """The 95th percentile of one launch, in microseconds."""
         return quantiles(self.samples_us, n=20, method="inclusive")[-1] if len(self.samples_us) > 1 else self.median_us
 
     @property
     def run_us(self) -> float:
-        """All of its launches in a run."""
+        """The median of all its launches in one run, in microseconds."""
         return self.median_us * self.launches
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Of its tensors' bytes in the median time; None where those are not known."""
+        """Its tensors' bytes over the median time; None where they are not known."""
         return _over(self.bytes, self.median_us / 1e6)
 
     @property
     def flops_per_s(self) -> float | None:
-        """Of its counted arithmetic in the median time; None where it is not counted."""
+        """Its counted FLOPs over the median time; None where they are not counted."""
         return _over(self.flops, self.median_us / 1e6)
 
     @property
     def of_memory(self) -> float | None:
-        """Its bandwidth as a part of a copy's: above 1 in the caches, or where it reads a part of what it is given."""
+        """Its bandwidth over a copy's: above 1 in the caches, or where it reads a part of what it is given; None where
+        one is not known.
+        """
         return _over(self.bytes_per_s, self.peak_bytes_per_s)
 
     @property
     def of_compute(self) -> float | None:
-        """Its FLOP/s as a part of a matmul's."""
+        """Its FLOP/s over those of a matmul of its dtype; None where one is not known."""
         return _over(self.flops_per_s, self.peak_flops_per_s)
 
     @property
     def of_empty(self) -> float | None:
-        """How many empty launches' time it takes."""
+        """Its median over that of an empty launch of its kind; None where that was not measured."""
         return _over(self.median_us, self.empty_us)
 
     @property
     def bound(self) -> Bound:
-        """By the roofline: what the kernel would take longest for at the machine's peaks."""
+        """What it would wait for at the machine's peaks, by the roofline model."""
         memory, compute = self.of_memory, self.of_compute
         if self.of_empty is not None and self.of_empty <= LAUNCHES:
             return "launch"
@@ -130,27 +132,27 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> int:
-        """How many calls were timed without the timing of kernels, and as many with it."""
+        """How many calls were timed with each launch timed, and as many without."""
         return len(self.samples_us)
 
     @property
     def by_time(self) -> Sequence[KernelTime]:
-        """The longest first."""
+        """The kernels, that with the longest time in a run first."""
         return sorted(self.kernels, key=lambda kernel: kernel.run_us, reverse=True)
 
     @property
     def total_us(self) -> float:
-        """A call without the timing of its kernels."""
+        """The median of a call whose kernels are not timed, in microseconds."""
         return median(self.samples_us)
 
     @property
     def hooked_total_us(self) -> float:
-        """A call while its kernels are timed."""
+        """The median of a call whose kernels are timed, in microseconds."""
         return median(self.hooked_samples_us)
 
     @property
     def sum_us(self) -> float:
-        """Of all launches in one run: the median of the runs' own sums, as noise strikes not all at once."""
+        """Microseconds of all launches in a run: the median of the runs' own sums, as noise strikes not all at once."""
         taken = [[sample * kernel.launches for sample in kernel.samples_us] for kernel in self.kernels]
         return median(sum(run) for run in zip(*taken, strict=False)) if taken else 0.0
 
@@ -163,7 +165,7 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def perturbation(self) -> float:
-        """How much longer a call takes while its kernels are timed, as a part of it."""
+        """How much longer a call takes while its kernels are timed, over the time without: 0.02 is 2 %."""
         return self.hooked_total_us / self.total_us - 1
 
 

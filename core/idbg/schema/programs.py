@@ -22,7 +22,7 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """As the user names it on a command line: FILE.py, FILE.py:NAME or -m MODULE."""
+        """The program as the user names it on a command line: FILE.py, FILE.py:NAME or -m MODULE."""
         return ("-m " if self.module else "") + self.path + (f":{self.name}" if self.name else "")
 
 

@@ -58,13 +58,13 @@ class Run:
 
     @property
     def verdict(self) -> Verdict:
-        """Of its worst stage; "waiting" while that is not known."""
+        """The verdict of its worst stage; "waiting" while that is not known."""
         if self.ended is None or (self.failure is not None and self.failure.kind == "cancelled"):
             return "waiting"
         return min((self.ended, *self._verdicts()), key=_WORST_FIRST.index)
 
     def _verdicts(self) -> Iterator[Verdict]:
-        """Of each of its stages."""
+        """The verdict of each of its stages."""
         if self.cause is not None or (self.diff is not None and self.diff.verdict == "error"):
             yield "failed"
         if self.diff is not None and self.diff.verdict == "failed":
@@ -95,12 +95,14 @@ class Run:
 
     @property
     def looks(self) -> Verdict:
-        """Whose sign and colour it has: rules that stopped a compile are as bad as a failure."""
+        """The verdict whose sign and colour the run is shown with: rules that stopped a compile are as bad as a
+        failure.
+        """
         return "failed" if self.stopped else self.verdict
 
     @property
     def kernels(self) -> list[Kernel]:
-        """Of all frames and parts, in the order in which their code came."""
+        """The kernels of all frames and parts, in the order in which their code came."""
         return [kernel for code in self.codes.values() for kernel in code.kernels]
 
     def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
@@ -155,7 +157,7 @@ class Run:
                 pass
 
     def _forget(self, frame: str) -> None:
-        """torch traces the frame anew: the graphs that it had are none that run."""
+        """Drop what was captured of a frame that torch traces anew: the graphs that it had are none that run."""
         self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
         self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
         self.links = [links for links in self.links if links.above.frame != frame]

@@ -31,5 +31,5 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def worst(severities: Iterable[Severity]) -> Severity | None:
-    """The severest of them, or None if there are none."""
+    """The severest of these severities; None of none."""
     return min(severities, key=SEVERITIES.index, default=None)

@@ -49,7 +49,9 @@ class EventBus:
         return unsubscribe
 
     def emit(self, event: SessionEvent) -> None:
-        """Something happened. A disk that refuses is noted once, and the session goes on in memory."""
+        """Note what happened in the history at once, and have it written and passed on; returns at once. A disk that
+        refuses is noted once, and the session goes on in memory.
+        """
         with self._changed:
             self._events.append(event)
             self.history.apply(event)

@@ -112,7 +112,7 @@ class JobQueue:
     # ------------------------------------------------------------- the lock is held
 
     def _same_run(self, target: Target) -> int | None:
-        """The number of a run for this very target that is in hand, or waits."""
+        """The number of a run for this very target that is in hand or waits; None where there is none."""
         jobs = [*self._waiting, *([] if self._stopping else [self._in_hand])]
         return next((job.run for job in jobs if isinstance(job, Compile) and job.target == target), None)
 

@@ -86,7 +86,7 @@ class Session:
 
     @property
     def target(self) -> Target:
-        """Of the next run, with the rules in force."""
+        """What the next run is for, with the rules in force."""
         return self._rules.target
 
     @property

@@ -22,11 +22,11 @@ class Watchdog:
         self.late = ""  # the side that was stopped
 
     def begin(self, seconds: float) -> None:
-        """A run begins whose sides may each take `seconds`."""
+        """Expect a run whose sides may each take `seconds`."""
         self._seconds, self.late = seconds, ""
 
     def take(self, event: SessionEvent) -> None:
-        """Hear what the worker says."""
+        """Hear an event of the run: a side that begins starts the time, one that ends stops it."""
         if isinstance(event, events.SideStarted | events.SideEnded | events.RunEnded) and self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -40,7 +40,7 @@ class Watchdog:
         self._stop()
 
     def ended(self, event: events.RunEnded) -> events.RunEnded:
-        """The end of the run, with the reason where it was ours."""
+        """The run's end; where the watchdog stopped it, with that as the failure."""
         if not self.late or event.failure is None:
             return event
         message = f"the side {self.late} took longer than {self._seconds:g} s, and was stopped"
@@ -49,7 +49,7 @@ class Watchdog:
 
 
 def unfinished(run: Run, failure: Failure | None) -> DiffReport:
-    """What is known of a comparison whose program did not come to its end."""
+    """The report of a comparison whose program did not come to its end: what is known, and `failure`."""
     assert run.comparison is not None
     known = run.diff or DiffReport(
         test=run.target.backend,

@@ -211,7 +211,7 @@ def _runs_in(stat: Path, group: int) -> bool:
 
 
 def read(fd: int) -> bytes | None:
-    """What lies in a non-blocking pipe, b"" at its end, None if nothing does."""
+    """The bytes that lie in a non-blocking pipe, b"" at its end, None if there are none."""
     try:
         return os.read(fd, CHUNK)
     except BlockingIOError:
@@ -219,7 +219,9 @@ def read(fd: int) -> bytes | None:
 
 
 def importable() -> dict[str, str]:
-    """Our environment, with `idbg` importable in a child wherever this one was imported from."""
+    """The variables of our environment, with PYTHONPATH such that a child can import `idbg` from where it was imported
+    here.
+    """
     environ = dict(os.environ)
     path = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if _ROOT not in {*site.getsitepackages(), site.getusersitepackages(), *path}:

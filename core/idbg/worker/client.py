@@ -273,7 +273,7 @@ class Worker:
         self._child, self._ready, self._gone_by = None, False, None
 
     def _replace(self) -> None:
-        """A compile stopped half-way leaves broken builds in torch's code caches, and compilers running."""
+        """End the process, and have another: a compile stopped half-way leaves broken builds in torch's code caches."""
         self._spoiled = False
         if self._child is not None:
             self._child.end()

@@ -84,7 +84,7 @@ class Comparing:
             self.emit(events.Noted(level="warning", text=problem))
 
     def map(self, name: str, index: tuple[int, ...]) -> ErrorMap:
-        """The error over one slice. Raises BadInput where there is none."""
+        """How the error is spread over one slice of an output. Raises BadInput where its tensors are not held."""
         if name not in self.pairs:
             raise BadInput(f"the worker holds no tensors of {name}", hint="compare again, then look into it")
         return error_map(name, *self.pairs[name], index)
@@ -107,7 +107,7 @@ class Comparing:
             self.emit(events.Compared(run=self.run, report=report))
 
     def _named(self, report: DiffReport) -> DiffReport:
-        """The report with its outputs and gradients called by their function too."""
+        """The report with the function's name before that of each output and gradient."""
         if not self._prefix:
             return report
 

@@ -123,7 +123,9 @@ class Jobs:
     def _compile(
         self, request: Compile, tell: Callable[[SessionEvent], None], codes: Mapping[tuple[str, Part], OutputCode]
     ) -> int:
-        """Give the exit status of a script."""
+        """Compile and run the program, and give the exit status of a script; 0 of a model. Raises what the program
+        does.
+        """
         check_device(request.target)
         asked_backend = backends.find(request.target.backend, partial(registers, request.program))
         options, unused = options_of(request.target, asked_backend)
@@ -242,7 +244,7 @@ def _no_repro(error: BaseException) -> Failure:
 
 
 def _tried(path: Path) -> tuple[int, str]:
-    """Exit status and output of the repro in a fresh process."""
+    """Exit status and output of the repro in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "idbg.worker.alone", str(path)],

@@ -130,7 +130,7 @@ def _read_requests(fd: int, requests: "queue.SimpleQueue[Request]") -> None:
 
 
 def end() -> NoReturn:
-    """The host is gone: leave nothing behind, also no compiler that we started."""
+    """End this process and all that it started, compilers too, as the host is gone."""
     if os.getpgrp() == os.getpid():  # not in somebody else's group, as when run by hand
         os.killpg(os.getpgrp(), signal.SIGTERM)  # compilers delete what they have half-written; we end here too,
         time.sleep(0.5)  # unless the program took the signal for itself
@@ -139,7 +139,7 @@ def end() -> NoReturn:
 
 
 def flush() -> None:
-    """What the program printed goes out before the event that says it ended."""
+    """Write out what the program printed: that goes before the event that says it ended."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # the program closed it
             stream.flush()

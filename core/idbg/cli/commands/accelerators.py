@@ -50,7 +50,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do with which accelerator, and how it is told."""
+    """Which accelerator is told, or all of them as a list, and whether as text, JSON or TOML."""
     parser.add_argument("--json", action="store_true", help="the list as JSON")
     parser.set_defaults(name=None)
     show = parser.add_subparsers(metavar="show").add_parser(
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 
 def listed() -> Iterator[Listed]:
-    """Every preset; one of another package that is broken, with why."""
+    """A line for each preset, and for each accelerator of another package; where that is broken, with the reason."""
     for name in registry.names():
         try:
             text, path = registry.find(name)

@@ -181,7 +181,7 @@ def _progress(case: BenchCase, task: Task) -> None:
 
 
 def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
-    """Those of each backend but eager, which has none."""
+    """The times of the kernels of each case, but for those on eager, which has none."""
     timed = []
     with signals_raise():
         for case in cases:

@@ -20,7 +20,7 @@ failed to run; 2 for bad usage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which program is held against which accelerators, and how it is told."""
+    """Which program is held against which accelerators at which stage, and whether that is told as text or as JSON."""
     parser.epilog = EXITS
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="a file or script, as for `idbg run`")
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")

@@ -28,7 +28,7 @@ EXITS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the program's numbers are held against, by which rules, and how it is told."""
+    """What the program is compared with and by which tolerances, and whether that is told as text or as JSON."""
     parser.epilog = EXITS
     add_program_arguments(parser)
     # resolve: `--backend` is one side here, and has another default than elsewhere

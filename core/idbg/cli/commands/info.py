@@ -40,7 +40,7 @@ class Info(msgspec.Struct, frozen=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How it is told."""
+    """Whether it is told as text or as JSON."""
     parser.add_argument("--json", action="store_true", help="the same as JSON")
 
 

@@ -15,7 +15,7 @@ HELP = "compile and run a program once, and report what came of it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which program is compiled for which target, and how it is told."""
+    """Which program is compiled for which target, and whether that is told as text or as JSON."""
     parser.epilog = EXITS
     add_program_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")

@@ -16,7 +16,9 @@ Call = Callable[[], object]
 
 
 def call_of(workload: Workload, compiled: Model) -> Call:
-    """One forward, with gradients recorded where the workload says so; of a program with a loss, one training step."""
+    """A function that makes one call of the compiled model: a forward, with gradients recorded where the workload says
+    so, or, of a program with a loss, a training step.
+    """
     args, kwargs, loss = workload.args, dict(workload.kwargs), workload.loss
 
     def forward() -> object:
@@ -41,13 +43,13 @@ def call_of(workload: Workload, compiled: Model) -> Call:
 
 
 def tensors_of(workload: Workload) -> list[Tensor]:
-    """Inputs, then weights."""
+    """The tensors among the workload's inputs, then the model's weights."""
     leaves = [leaf for leaf in tree_leaves((workload.args, dict(workload.kwargs))) if isinstance(leaf, Tensor)]
     return [*leaves, *workload.model.parameters()] if isinstance(workload.model, Module) else leaves
 
 
 def processor() -> str:
-    """The CPU's name where Linux tells it."""
+    """The CPU's name as Linux tells it; the architecture's elsewhere."""
     try:
         rows = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

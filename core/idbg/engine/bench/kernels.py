@@ -82,7 +82,7 @@ def _seen(launched: Launches, call: Call) -> dict[int, Work]:
 
 
 class _TimedRuns:
-    """Runs with the timing of kernels and without, in turn."""
+    """Whole runs, by turns with each launch timed and without, and the samples of both."""
 
     def __init__(self, launched: Launches, call: Call, seen: dict[int, Work]) -> None:
         self.launches, self.call, self.seen = launched, call, seen

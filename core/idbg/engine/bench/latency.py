@@ -28,7 +28,7 @@ def synchronize() -> None:
 
 
 def seconds(call: Call, block: int = 1) -> float:
-    """One call, with what it left on the device; the mean of a `block` of them."""
+    """Seconds that a call takes until the GPU is done too: the mean of `block` calls in a row."""
     synchronize()
     began = time.perf_counter()
     for _ in range(block):
@@ -54,7 +54,7 @@ def latency(call: Call, runs: int, most: float = MOST_SECONDS, *, begins: Callab
 
 
 def overhead() -> float:
-    """Seconds that the timing of nothing takes."""
+    """Seconds that `seconds` measures where the call does nothing."""
     return median(seconds(lambda: None) for _ in range(100))
 
 

@@ -27,7 +27,7 @@ class LaunchSite:
 
     @property
     def kind(self) -> str:
-        """ "cpp", "triton", "extern"."""
+        """By what it was generated: "cpp" or "triton"; "extern" of an op that Inductor calls as it is."""
         if self.kernel is not None:
             return self.kernel.language
         return next((kind for kind in ("cpp", "triton") if self.launch.name.startswith(f"{kind}_")), "extern")
@@ -62,7 +62,7 @@ class Launches:
 
     @contextmanager
     def through(self, around: Around) -> Iterator[None]:
-        """While it lasts, every launch goes through this function."""
+        """While this lasts, each launch calls `around` in place of its kernel."""
         for wrapper in self._wrappers:
             wrapper.start({AROUND: around})
         try:
@@ -74,7 +74,7 @@ class Launches:
 
 @contextmanager
 def launches() -> Iterator[Launches]:
-    """While it lasts, whatever Inductor compiles is compiled anew, and its launches are found."""
+    """While this lasts, whatever Inductor compiles is compiled anew, and its launches are put into what this gives."""
     watched = Launches()
     with comparing.inductor_graphs(watched.compiled):
         yield watched
@@ -107,7 +107,7 @@ class Clock:
         return result
 
     def read(self) -> list[tuple[int, float]]:
-        """(number, microseconds) of the launches since it was last read."""
+        """The number and the microseconds of each launch since this was last called."""
         if self._pairs:
             torch.cuda.synchronize()
         taken = self._taken + [(number, 1e3 * begin.elapsed_time(end)) for number, begin, end in self._pairs]

@@ -144,7 +144,7 @@ def _calls(runs: int, forward: Call | None) -> str:
 
 
 def _compiled(model: Model, case: BenchCase) -> Model:
-    """The model as the backend runs it; in eager as plain Python."""
+    """The model as the case's backend runs it; on eager the model itself."""
     backend = case.backend
     if backend.name == EAGER:
         return model
@@ -156,13 +156,15 @@ def _compiled(model: Model, case: BenchCase) -> Model:
 
 
 def _options(case: BenchCase) -> dict[str, object]:
-    """The mode's, which are Inductor's, then those that were asked for."""
+    """The Inductor options of the case: its mode's, then those that were asked for over them."""
     mode = case.backend.mode if family(case.backend.name) == INDUCTOR else ""
     return inductor.mode_options(mode or None, case.dynamic) | case.options
 
 
 def _target_backend(case: BenchCase, rules: str) -> TargetBackend:
-    """Ours, a plug-in's or torch's by name, which refuses nothing; without `rules` it checks none."""
+    """The case's backend (ours, a plug-in's or torch's) with its options, which refuses nothing; without `rules` it
+    checks none.
+    """
     backend = case.backend
     held = parse(rules) if rules else Accelerator(name="none")
     target_backend = TargetBackend(backends.find(backend.name), held, strict=False, rules=rules)
@@ -170,7 +172,7 @@ def _target_backend(case: BenchCase, rules: str) -> TargetBackend:
 
 
 def _forward(workload: Workload, compiled: Model) -> Call:
-    """The forward of a training step, by the code that was compiled for it."""
+    """A function that runs the forward of a training step alone, by the code that was compiled for the step."""
     return call_of(dataclasses.replace(workload, loss=None, grad=True), compiled)
 
 
@@ -188,7 +190,7 @@ def _machine(workload: Workload) -> Machine:
 
 
 def _timed(workload: Workload, case: BenchCase, tell: TellStep) -> Timed:
-    """Every launch of the compiled program's kernels."""
+    """Time each kernel of the compiled program."""
     times = time_kernels(
         workload.model,
         workload.args,
@@ -207,7 +209,7 @@ def _timed(workload: Workload, case: BenchCase, tell: TellStep) -> Timed:
 
 
 def _checked(workload: Workload, case: BenchCase) -> Checked:
-    """The graphs, breaks and violations of one compile, and whether it computes what eager does."""
+    """Compile once and compare with eager: how many graphs, breaks and violations, and whether the numbers agree."""
     told: list[SessionEvent] = []
     backend = _target_backend(case, case.rules)
     capture = RunCapture(0, told.append, backend.accelerator)

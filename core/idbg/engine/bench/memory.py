@@ -17,7 +17,9 @@ def resident() -> int | None:
 
 
 def peak_bytes(call: Callable[[], object], before: int | None) -> int | None:
-    """The allocator's peak on a GPU; else the process's, above what it had `before`. None where neither is told."""
+    """Bytes at the peak of the calls: the allocator's on a GPU, else the process's above what it had `before`; None
+    where neither is told.
+    """
     if gpu.in_use():
         torch.cuda.reset_peak_memory_stats()
         _repeat(call)

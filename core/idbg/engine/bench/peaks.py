@@ -35,26 +35,26 @@ _decode = msgspec.json.Decoder(Peaks).decode
 
 
 def peaks(device: torch.device, folder: Path | None = None, tell: Callable[[str], object] = lambda _: None) -> Peaks:
-    """The device's, from the user's cache (or `folder`) where they were measured before. `tell` hears which it is."""
+    """The device's peaks, from the user's cache (or `folder`) where they were measured before, else measured now and
+    kept there. `tell` hears which of both it is.
+    """
     asked = unmeasured(device)
     path = place(asked, folder)
     try:
         kept = _decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):  # there is none, or it is broken: measured anew
         tell("measuring the machine's peaks")
-        measured_peaks = _measured(asked, device)
+        measured = _measured(asked, device)
     else:
         tell("the machine's peaks, as measured before")
         return kept
-    if (
-        measured_peaks.copy_bytes_per_s and (measured_peaks.others or 0) <= BUSY
-    ):  # or too low a peak would stay for good
-        _keep(measured_peaks, path)
-    return measured_peaks
+    if measured.copy_bytes_per_s and (measured.others or 0) <= BUSY:  # or too low a peak would stay for good
+        _keep(measured, path)
+    return measured
 
 
 def unmeasured(device: torch.device) -> Peaks:
-    """Of which machine, and set how, the peaks would be."""
+    """The record of this device's peaks before anything is measured: what they are of, and how the machine is set."""
     return Peaks(
         device=torch.cuda.get_device_name(device) if device.type == "cuda" else processor(),
         torch=str(torch.__version__),
@@ -64,17 +64,17 @@ def unmeasured(device: torch.device) -> Peaks:
 
 
 def place(of: Peaks, folder: Path | None = None) -> Path:
-    """The file of these peaks, by what they are of."""
+    """The file that keeps these peaks, named for the device, torch, threads and precision."""
     key = "|".join((of.device, of.torch, str(of.threads), of.precision))
     name = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
     return (folder or places.cache()) / f"peaks-{name}.json"
 
 
-def _keep(measured_peaks: Peaks, path: Path) -> None:
+def _keep(measured: Peaks, path: Path) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # no room, or not ours to write: measured anew the next time
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(msgspec.json.encode(measured_peaks))
+        part.write_bytes(msgspec.json.encode(measured))
         part.replace(path)
 
 
@@ -127,7 +127,7 @@ def _matmul(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def _empty_launches(device: torch.device) -> dict[str, float]:
-    """Microseconds of a launch with next to no work, by the kind of kernel."""
+    """Microseconds of a launch with next to no work, by the kind of kernel; of those that can be had here."""
     x = torch.ones(8, 8, device=device)
     compiled = torch.compile(lambda x: torch.mm(x, x).sin())
     with launches() as launched:

@@ -27,7 +27,9 @@ SHOWN = 2  # inputs
 
 
 def in_dtype(workload: Workload, name: str) -> Workload:
-    """Floating weights and inputs in the dtype. Raises BadInput for a model that has no weights to turn."""
+    """The workload with its floating weights and inputs cast to the dtype. Raises BadInput for a dtype that is not
+    known, and for a model that is a function.
+    """
     if name not in DTYPES:
         raise BadInput(f"there is no dtype {name!r}", hint=f"use one of {', '.join(DTYPES)}")
     if not isinstance(workload.model, Module):
@@ -42,7 +44,9 @@ def in_dtype(workload: Workload, name: str) -> Workload:
 
 
 def in_batches_of(workload: Workload, batch: int) -> Workload:
-    """The inputs repeated, or cut, to `batch` along dim 0: those that are as long there as the first is."""
+    """The workload with inputs of `batch` along dim 0, repeated or cut: those that are as long there as the first
+    tensor is.
+    """
     own = batch_of(workload)
     if own is None:
         raise BadInput("no input of the program has a batch", hint="leave --batch out")
@@ -67,7 +71,7 @@ def said(workload: Workload) -> str:
 
 
 def batch_of(workload: Workload) -> int | None:
-    """Dim 0 of the first tensor input that has dims."""
+    """The length of dim 0 of the first tensor input that has dims; None where there is none."""
     leaves = tree_leaves((workload.args, dict(workload.kwargs)))
     sizes = [leaf.shape[0] for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return sizes[0] if sizes else None

@@ -64,7 +64,9 @@ class WorkProbe:
         return result
 
     def _flops_of_nodes(self, launched: LaunchSite) -> int | None:
-        """Those of a product that is in this kernel and in no other launch: an extern call's epilogue names it too."""
+        """FLOPs of the products that this launch alone computes; None where it computes none. An extern call's epilogue
+        names the call's node too.
+        """
         graph = launched.graph
         listed = Counter(
             name for other in self.all if other.graph is graph for name in dict.fromkeys(other.launch.nodes)
@@ -75,7 +77,7 @@ class WorkProbe:
 
 
 def _flops_of_op(call: Callable[..., object], given: object, result: object) -> int | None:
-    """Of what torch does not count: 2.11 no attention on a CPU, and none of them what freezing makes of weights."""
+    """FLOPs of an op that torch does not count: attention on a CPU (2.11), and what freezing makes of weights."""
     if not isinstance(call, torch._ops.OpOverload):
         return None
     operands, results = ([fx.tensor_meta(tensor) for tensor in _tensors(tree)] for tree in (given, result))
@@ -83,7 +85,7 @@ def _flops_of_op(call: Callable[..., object], given: object, result: object) -> 
 
 
 def _flops(node: Node) -> int:
-    """As torch counts them; 0 of what it does not count."""
+    """FLOPs of one call of the op as torch's counter has it; 0 of what it does not count."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target._overloadpacket not in flop_registry:
         return 0
@@ -93,7 +95,7 @@ def _flops(node: Node) -> int:
 
 
 def _kernel_bytes(launched: LaunchSite, args: Iterable[object]) -> int | None:
-    """A generated kernel's: its source names what it changes in place, which is read and written."""
+    """Bytes that one launch of a generated kernel reads and writes: what its source changes in place is both."""
     *_, last = ["", *_PARAMETERS.findall(launched.kernel.source if launched.kernel else "")]  # helpers come before it
     names = [_NAME.split(part.partition(":")[0].strip())[-1] for part in last.split(",")]
     total: int | None = 0
@@ -107,7 +109,9 @@ def _kernel_bytes(launched: LaunchSite, args: Iterable[object]) -> int | None:
 def _extern_bytes(
     call: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], result: object
 ) -> int | None:
-    """What it is given, once each; what it returns or writes to, by its schema and `out`, once more."""
+    """Bytes that an extern op reads and writes: what it is given counts once, what it returns or writes to (by its
+    schema, or `out`) once more.
+    """
     given = dict(kwargs)
     written = [given.pop("out", None), *(args[at] for at in fx.written(call) if at < len(args))]
     read = {_place(tensor): tensor for tensor in _tensors((args, given))}
