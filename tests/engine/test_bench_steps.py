@@ -10,7 +10,7 @@ from idbg.bench import process, runner
 from idbg.config import places
 from idbg.engine.bench import peaks
 from idbg.schema.bench import BenchBackend, BenchCase, Failed, Task, Timed
-from idbg.schema.bench_steps import PLANS, Step
+from idbg.schema.bench_steps import PLANS, BenchStep
 from idbg.schema.programs import Program
 
 TINY = "import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n"
@@ -27,7 +27,7 @@ def test_the_steps_of_timing_kernels(case: BenchCase) -> None:
     cpu = torch.device("cpu")
     known = msgspec.structs.replace(peaks.unmeasured(cpu), copy_bytes_per_s=1e10)
     peaks._keep(known, peaks.place(known, places.cache()))
-    told: list[Step] = []
+    told: list[BenchStep] = []
     found = runner.kernel_times(case, stepped=told.append)
     assert isinstance(found, Timed), found
     assert [(step.number, step.of) for step in told] == [(number, 6) for number in range(1, 7)]
@@ -48,7 +48,7 @@ def test_peaks_that_are_not_known_are_said_to_be_measured(tmp_path: Path, monkey
 
 @pytest.mark.slow
 def test_the_steps_of_each_task_of_a_row(case: BenchCase) -> None:
-    told: dict[Task, list[Step]] = {}
+    told: dict[Task, list[BenchStep]] = {}
     (row,) = runner.rows(
         [case],
         told=lambda _, task: told.update({task: []}),
@@ -64,6 +64,6 @@ def test_the_steps_of_each_task_of_a_row(case: BenchCase) -> None:
 
 def test_a_program_that_fails_ends_at_its_step(case: BenchCase, tmp_path: Path) -> None:
     (tmp_path / "tiny.py").write_text("raise RuntimeError('no weights')")
-    told: list[Step] = []
+    told: list[BenchStep] = []
     assert isinstance(process.measured(case, "cold", tmp_path / "c", 60, stepped=told.append), Failed)
     assert [step.words for step in told] == ["importing torch", "loading the program"]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idbg.schema import events
 from idbg.schema.bench import BenchCase, Row, Task, Timed
-from idbg.schema.bench_steps import Step
+from idbg.schema.bench_steps import BenchStep
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
@@ -105,5 +105,5 @@ class BenchJob:
     def _told(self, case: BenchCase, task: Task) -> None:
         self._emit(events.BenchTaskStarted(program=case.program.label, backend=str(case.backend), task=task))
 
-    def _stepped(self, step: Step) -> None:
+    def _stepped(self, step: BenchStep) -> None:
         self._emit(events.BenchStepStarted(step=step.number, of=step.of, words=step.words))

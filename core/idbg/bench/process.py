@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 
 from idbg.schema.bench import BenchCase, Failed, Task, TaskResult
-from idbg.schema.bench_steps import Step
+from idbg.schema.bench_steps import BenchStep
 from idbg.schema.programs import Failure
 from idbg.worker.child import Child
 
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.bench")
 KEPT = 4_000  # characters of what the process printed, for the reason of a failure
 POLL_SECONDS = 0.2
-_DECODER: msgspec.json.Decoder[TaskResult | Step] = msgspec.json.Decoder(TaskResult | Step)
+_DECODER: msgspec.json.Decoder[TaskResult | BenchStep] = msgspec.json.Decoder(TaskResult | BenchStep)
 
 
 def measured(
@@ -26,7 +26,7 @@ def measured(
     cache: Path,
     seconds: float,
     stopped: Callable[[], bool] = lambda: False,
-    stepped: Callable[[Step], None] = lambda _: None,
+    stepped: Callable[[BenchStep], None] = lambda _: None,
 ) -> TaskResult:
     """The task's answer, from a fresh process with nothing but `cache` cached. `stopped` ends it; `stepped` hears of
     each step as it begins."""
@@ -54,7 +54,7 @@ def _answers(
     printed: bytearray,
     deadline: float,
     stopped: Callable[[], bool],
-    stepped: Callable[[Step], None],
+    stepped: Callable[[BenchStep], None],
 ) -> list[TaskResult] | None:
     """What the child answered before it ended; None where it had not ended at the deadline (of time.monotonic)."""
 
@@ -64,7 +64,7 @@ def _answers(
     def answered(lines: list[bytes]) -> list[TaskResult]:
         results: list[TaskResult] = []
         for line in lines:
-            if isinstance(told := _DECODER.decode(line), Step):
+            if isinstance(told := _DECODER.decode(line), BenchStep):
                 stepped(told)
             else:
                 results.append(told)

@@ -27,7 +27,7 @@ from idbg.schema.bench import (
     Timed,
     file_of,
 )
-from idbg.schema.bench_steps import Step
+from idbg.schema.bench_steps import BenchStep
 
 NOISY = 0.15  # the middle half of the samples, as a part of the median
 STEPS = 3  # of the timer, that a sample must take to be believed
@@ -35,7 +35,7 @@ BUSY = 0.1  # of the processors, that others used meanwhile
 
 TaskTold = Callable[[BenchCase, Task], None]
 IsStopped = Callable[[], bool]
-StepTold = Callable[[Step], None]
+StepTold = Callable[[BenchStep], None]
 
 
 def rows(
@@ -96,10 +96,10 @@ def _row(case: BenchCase, seconds: float, told: TaskTold, stepped: StepTold, sto
                 break
     finally:
         shutil.rmtree(caches, ignore_errors=True)
-    return _told(case, answers)
+    return _row_of(case, answers)
 
 
-def _told(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
+def _row_of(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
     """The row that these answers come to; of a task that failed it has the reason, and the figures of the tasks before
     it.
     """

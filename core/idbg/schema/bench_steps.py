@@ -26,15 +26,15 @@ class TellStep(Protocol):
     def __call__(self, name: str, words: str = "", /) -> None: ...
 
 
-class Step(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
-    """Step `number` of `of` has begun."""
+class BenchStep(msgspec.Struct, frozen=True, tag_field="type", tag="step"):
+    """Step `number` of the `of` in a task's plan has begun; `words` tell it."""
 
     number: int
     of: int
     words: str
 
     @classmethod
-    def at(cls, task: Task, name: str, words: str = "") -> "Step":
+    def at(cls, task: Task, name: str, words: str = "") -> "BenchStep":
         """The step of this name in the task's plan. Raises ValueError where the plan has none."""
         plan = PLANS[task]
         return cls(plan.index(name) + 1, len(plan), words or name)

@@ -14,7 +14,7 @@ import msgspec
 
 from idbg.engine.compat.builds import scratch
 from idbg.schema.bench import BenchCase, Task, TaskResult
-from idbg.schema.bench_steps import IMPORT, Step
+from idbg.schema.bench_steps import IMPORT, BenchStep
 from idbg.worker.child import forget_ours
 from idbg.worker.main import end, flush
 
@@ -32,12 +32,12 @@ def main() -> None:
 
     with os.fdopen(answer_fd, "wb") as pipe:
 
-        def write(line: Step | TaskResult) -> None:
+        def write(line: BenchStep | TaskResult) -> None:
             pipe.write(msgspec.json.encode(line) + b"\n")
             pipe.flush()
 
         def tell(name: str, words: str = "", /) -> None:
-            write(Step.at(cast("Task", task), name, words))
+            write(BenchStep.at(cast("Task", task), name, words))
 
         tell(IMPORT)
         from idbg.engine.bench.measure import answer

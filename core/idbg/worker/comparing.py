@@ -28,7 +28,7 @@ _FIRST_CALLS = "of each function that the program compiles, the first call is co
 
 
 @dataclass
-class Comparing:
+class RunComparison:
     """One run's comparison: of the program's model, or of each function that a script compiles."""
 
     run: int

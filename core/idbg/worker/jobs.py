@@ -31,7 +31,7 @@ from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
 from idbg.worker.child import importable
-from idbg.worker.comparing import Comparing
+from idbg.worker.comparing import RunComparison
 from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
 
 REPRO_SECONDS = 300
@@ -47,7 +47,7 @@ class Jobs:
         self.last: RunCapture | None = None
         self.request: Compile | None = None
         self.error: BaseException | None = None
-        self.comparing: Comparing | None = None
+        self.comparing: RunComparison | None = None
         self.checks = True  # whether the last run's backend asks rules
 
     def do(self, request: Request) -> SessionEvent:
@@ -146,7 +146,7 @@ class Jobs:
         capture.lower = lambda gm, inputs, options: backend.with_options(options)(gm, inputs)
         if request.comparison is not None:
             folder = Path(request.folder)
-            self.comparing = Comparing(request.run, request.comparison, target, backend, folder, tell, codes)
+            self.comparing = RunComparison(request.run, request.comparison, target, backend, folder, tell, codes)
         try:
             with capturing(capture), fallbacks.heard(target.backend) as told:
                 status = self.programs.run(request.program, target, capture, self.comparing)

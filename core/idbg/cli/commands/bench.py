@@ -165,13 +165,13 @@ def _refused(error: OutputError, row: Row | None) -> None:
     print(f"idbg: {error.message}{kept}", file=sys.stderr)
 
 
-def _told(name: str, result: Timed | Failed) -> str:
+def _kernel_lines(name: str, result: Timed | Failed) -> str:
     if isinstance(result, Timed):
         return kernel_report.report(result.times, name)
     return f"{name}: no kernel was timed: {reason(result)}"
 
 
-def _plain(case: BenchCase, result: Timed | Failed) -> dict[str, object]:
+def _kernels_as_json(case: BenchCase, result: Timed | Failed) -> dict[str, object]:
     timed = kernel_report.plain(result.times) if isinstance(result, Timed) else {"reason": reason(result)}
     return {"program": case.program.label, "backend": str(case.backend), **timed}
 
@@ -200,10 +200,10 @@ def _report(
 ) -> None:
     with printing():
         if args.json:
-            print(report.to_json(rows, changes, notes, [_plain(*timed) for timed in kernels]))
+            print(report.to_json(rows, changes, notes, [_kernels_as_json(*timed) for timed in kernels]))
         else:
             for case, result in kernels:
-                print(_told(f"{case.program.label} {case.backend}", result), end="\n\n")
+                print(_kernel_lines(f"{case.program.label} {case.backend}", result), end="\n\n")
             print(report.report(rows, changes))
     if args.csv:
         try:
