@@ -285,7 +285,7 @@ def test_a_huge_file_is_refused_after_a_megabyte(tmp_path: Path) -> None:
 def test_another_packages_preset_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "npu.toml").write_text('name = "npu"')
     loaded = plugins.Loaded(())
-    loaded.found["npu"] = tmp_path / "npu.toml"
+    loaded.values["npu"] = tmp_path / "npu.toml"
     loaded.broken["gone"] = "ModuleNotFoundError: no module"
     monkeypatch.setattr(plugins, "load", lambda group: loaded)
     monkeypatch.setattr(plugins, "names", lambda group: ("npu", "gone"))

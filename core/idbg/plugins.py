@@ -13,11 +13,11 @@ class Loaded:
     """What a group's entry points hold, and for those that failed to import, the error in words."""
 
     def __init__(self, points: "tuple[EntryPoint, ...]") -> None:
-        self.found: dict[str, object] = {}
+        self.values: dict[str, object] = {}
         self.broken: dict[str, str] = {}
         for point in points:
             try:
-                self.found[point.name] = point.load()
+                self.values[point.name] = point.load()
             # Broad on purpose: a plug-in is code of others, and any failure of it must stop nothing else.
             except (Exception, SystemExit) as error:
                 self.broken[point.name] = f"{type(error).__name__}: {said(error)}"

@@ -119,6 +119,8 @@ def _no_line(key: str) -> int:
 
 
 class CompilationStatus(StrEnum):
+    """Whether an adapter compiled all of a graph, a part of it, or nothing."""
+
     SUCCESS = "success"
     PARTIAL = "partial"
     FAILED = "failed"
@@ -139,16 +141,16 @@ class CompilationResult(msgspec.Struct, frozen=True, kw_only=True):
         if self.status not in list(CompilationStatus):
             raise ValueError(f"status is {self.status!r}; it must be one of {', '.join(CompilationStatus)}")
         for key in ("compiled", "fallback"):
-            if (found := getattr(self, key)) is not None and not callable(found):
-                raise TypeError(f"{key} is of type {type(found).__name__}, which cannot be called")
+            if (callee := getattr(self, key)) is not None and not callable(callee):
+                raise TypeError(f"{key} is of type {type(callee).__name__}, which cannot be called")
 
     @property
     def callable(self) -> Callee:
         """What runs: the compiled graph, else the fallback. Raises RuntimeError where there is neither."""
-        found = self.fallback if self.compiled is None else self.compiled
-        if found is None:
+        callee = self.fallback if self.compiled is None else self.compiled
+        if callee is None:
             raise RuntimeError(self.message or "the graph was not compiled, and there is no fallback")
-        return found
+        return callee
 
 
 class AcceleratorAdapter(ABC):
@@ -178,13 +180,14 @@ class AdapterError(IdbgError):
     """An adapter compiled nothing and has no fallback, or one that fails."""
 
     def failure(self) -> Failure:
+        """The failure of a run: the backend's, not ours or the program's."""
         return Failure(kind="backend", type=type(self).__name__, message=self.message, hint=self.hint)
 
 
 def broken() -> dict[str, str]:
     """The entry points `idbg.backends` that give no backend, imported to find out: name -> what is wrong."""
     loaded = plugins.load(GROUP)
-    wrong = {name: problem for name, value in loaded.found.items() if (problem := _problem(value))}
+    wrong = {name: problem for name, value in loaded.values.items() if (problem := _problem(value))}
     return loaded.broken | wrong
 
 

@@ -116,7 +116,7 @@ def _read(path: Path) -> tuple[str, str]:
 
 def _plugged(name: str) -> tuple[str, str]:
     loaded = plugins.load("idbg.accelerators")
-    held = loaded.found.get(name)
+    held = loaded.values.get(name)
     if isinstance(held, str | Path):
         return _read(Path(held))
     if isinstance(held, Accelerator):

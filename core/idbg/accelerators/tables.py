@@ -104,6 +104,7 @@ def _choices(annotation: object) -> list[str]:
 
 
 def unknown(message: str, given: str, known: Sequence[str], line: int) -> AcceleratorError:
+    """The error of a word that is none of those known: it names the nearest, or all."""
     near = get_close_matches(given, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
     return AcceleratorError(message, hint=hint, line=line)

@@ -47,6 +47,8 @@ class TextEdit(NamedTuple):
 
 
 class SyntaxErrorAt(NamedTuple):
+    """What is wrong in words without a place, and the 1-based line of it."""
+
     message: str
     line: int
 
@@ -54,7 +56,7 @@ class SyntaxErrorAt(NamedTuple):
 def syntax_error(error: ValueError, text: str) -> SyntaxErrorAt:
     """What tomllib says is wrong, in words without its place, and the 1-based line of the place."""
     if not isinstance(error, tomllib.TOMLDecodeError):  # Python's own, of a number that it does not read
-        digits = max(re.finditer(r"[0-9_]+", text), key=lambda found: len(found[0]))
+        digits = max(re.finditer(r"[0-9_]+", text), key=lambda number: len(number[0]))
         message = f"a number is too long: it has {sum(map(str.isdigit, digits[0])):,} digits"
         return SyntaxErrorAt(message, text.count("\n", 0, digits.start()) + 1)
     message, _, place = str(error).partition(" (at ")

@@ -35,11 +35,13 @@ class RulesFile:
         self._path, self._text, self._stamp = path, text, None
 
     def start(self) -> None:
+        """Look twice a second from now on. Idempotent."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="idbg-rules", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
+        """Look no more, and wait for the thread to end. Idempotent."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

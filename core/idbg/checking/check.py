@@ -63,8 +63,8 @@ class AcceleratorResult:
     def by_severity(self) -> Counter[Severity]:
         """Severity -> number of violations."""
         counts: Counter[Severity] = Counter()
-        for found in self.findings:
-            counts.update(found.by_severity)
+        for findings in self.findings:
+            counts.update(findings.by_severity)
         return counts
 
     @property
@@ -144,8 +144,8 @@ class Check:
 
     @property
     def _profiles(self) -> list[MemoryProfile]:
-        found = self.accelerators[0].findings if self.accelerators else ()
-        return [findings.facts.profile(weights=True) for findings in found]
+        of_graphs = self.accelerators[0].findings if self.accelerators else ()
+        return [findings.facts.profile(weights=True) for findings in of_graphs]
 
 
 def target(level: str, *, device: str = "", dynamic: bool | None = None) -> Target:
@@ -157,15 +157,15 @@ def target(level: str, *, device: str = "", dynamic: bool | None = None) -> Targ
 
 def named(names: Iterable[str]) -> list[NamedAccelerator]:
     """These accelerators, each once. Raises AcceleratorError, with the file and line, or SettingsError."""
-    found: dict[str, NamedAccelerator] = {}
+    by_place: dict[str, NamedAccelerator] = {}
     for name in names:
         try:
             name.encode()
         except UnicodeEncodeError as error:
             raise AcceleratorError(f"the name {name!r} is not UTF-8", hint="rename the file") from error
         text, path = rules_for(Target(accelerator=name))
-        found.setdefault(str(path.resolve()) if path else name, NamedAccelerator(name, parse(text), warnings(text)))
-    return list(found.values())
+        by_place.setdefault(str(path.resolve()) if path else name, NamedAccelerator(name, parse(text), warnings(text)))
+    return list(by_place.values())
 
 
 def presets() -> tuple[list[NamedAccelerator], dict[str, str]]:
@@ -191,13 +191,13 @@ def check(run: Run, level: str, accelerators: Sequence[NamedAccelerator], *, bes
     if not graphs:
         return Check(run, level, (), ())
     checkers = [Checker(graph) for graph in graphs]
-    found = [
+    results = [
         AcceleratorResult(name, rules, tuple(checker.check(rules.rules) for checker in checkers), level)
         for name, rules, _ in accelerators
     ]
     if best_first:
-        found.sort(key=lambda checked: (TREATMENTS.index(checked.verdict), checked.by_severity.total()))
-    return Check(run, level, graphs, tuple(found))
+        results.sort(key=lambda checked: (TREATMENTS.index(checked.verdict), checked.by_severity.total()))
+    return Check(run, level, graphs, tuple(results))
 
 
 def of_run(run: Run) -> Check | None:

@@ -38,6 +38,7 @@ class Waste(Struct, frozen=True):
         )
 
     def times(self, count: int) -> "Waste":
+        """That of so many nodes which are alike."""
         return Waste(self.nbytes * count, self.wasted_bytes * count, self.flops * count, self.wasted_flops * count)
 
     @property
@@ -60,6 +61,7 @@ class RuleChange(NamedTuple):
 
     @property
     def label(self) -> str:
+        """ "npu: dtype is float32", "without rule npu"."""
         return f"{self.rule}: {self.found}" if self.found else f"without rule {self.rule}"
 
     def frees(self, group: Group) -> bool:
@@ -77,6 +79,7 @@ class Better(Struct, frozen=True):
 
     @property
     def label(self) -> str:
+        """What the change is, without what it would leave."""
         return self.change.label
 
     @property

@@ -25,8 +25,8 @@ class Relaxation(Struct, frozen=True):
 def relaxations(findings: Sequence[Findings], severities: Sequence[Severity] = ("reject",)) -> list[Relaxation]:
     """For each broken rule of these severities, in the order of the rules. The findings are of the same rules."""
     counts: dict[str, int] = {}
-    for found in findings:
-        for name, count in found.by_rule.items():
+    for of_graph in findings:
+        for name, count in of_graph.by_rule.items():
             counts[name] = counts.get(name, 0) + count
     rules = findings[0].rules if findings else ()
     return [
@@ -51,9 +51,9 @@ def relaxed_text(text: str, relaxations: Iterable[Relaxation]) -> str:
 
 
 def _relaxation(rule: Constraint, findings: Sequence[Findings], count: int) -> Relaxation:
-    asked = [found for found in findings if not rule.stages or found.graph.id.stage in rule.stages]
-    signatures = [signature for found in asked for signature, _, _ in found.signatures() if rule.concerns(signature)]
-    graphs = [found.facts for found in asked]
+    asked = [each for each in findings if not rule.stages or each.graph.id.stage in rule.stages]
+    signatures = [signature for each in asked for signature, _, _ in each.signatures() if rule.concerns(signature)]
+    graphs = [each.facts for each in asked]
     relaxed = rule.relaxed(signatures, graphs)
     if relaxed is None or any(True for signature in signatures for _ in relaxed.check(signature)):
         return Relaxation(rule, None, "no value of its keys does: switch it off", count)

@@ -187,8 +187,8 @@ def _check_module(name: str, cwd: str) -> None:
 
 
 def _found_in(folder: Path) -> str:
-    found = sorted(path.name for path in folder.glob("*.py"))
-    return f"name a Python file in it: {', '.join(found[:5])}" if found else ""
+    files = sorted(path.name for path in folder.glob("*.py"))
+    return f"name a Python file in it: {', '.join(files[:5])}" if files else ""
 
 
 def _nearest(path: Path) -> str:

@@ -43,14 +43,14 @@ def parse(text: str) -> tuple[str, OptionValue]:
 
 def _json(text: str, value: str) -> OptionValue:
     try:
-        found: OptionValue = msgspec.json.decode(value, type=OptionValue)
+        decoded: OptionValue = msgspec.json.decode(value, type=OptionValue)
     except msgspec.ValidationError as error:
         raise BadInput(
             f"--option {text}: the value is nested too deeply", hint="give a list or a table of plain values"
         ) from error
     except msgspec.DecodeError as error:
         raise BadInput(f"--option {text}: the value is not JSON", hint="quote it for the shell") from error
-    return found
+    return decoded
 
 
 def nested(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
@@ -59,15 +59,15 @@ def nested(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
     So for backends of others, whose options are what torch.compile(options=...) is given. Raises BadInput where a name
     stands for a table and for a value.
     """
-    found = {name: value for name, value in options.items() if "." not in name}
+    tables = {name: value for name, value in options.items() if "." not in name}
     for name, value in options.items():
         table, dot, key = name.partition(".")
         if not dot:
             continue
-        held = found.get(table, {})
+        held = tables.get(table, {})
         if not isinstance(held, dict) or isinstance(value, (dict, list)):
             raise BadInput(
                 f"the options {table} and {name} cannot both be", hint=f"give {table} as JSON, or each of its names"
             )
-        found[table] = {**held, key: value}
-    return found
+        tables[table] = {**held, key: value}
+    return tables

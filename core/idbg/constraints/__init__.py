@@ -41,7 +41,8 @@ class HasRules(Protocol):
     """An accelerator, as far as a check needs one."""
 
     @property
-    def rules(self) -> tuple[Constraint, ...]: ...
+    def rules(self) -> tuple[Constraint, ...]:
+        """In the order of the file, those that are off too."""
 
 
 def check(graph: Graph, accelerator: HasRules) -> list[Violation]:
@@ -52,13 +53,13 @@ def check(graph: Graph, accelerator: HasRules) -> list[Violation]:
 @lru_cache(maxsize=1)
 def kinds() -> dict[str, type[Constraint]]:
     """Every kind of rule: those of this package, then those of plug-ins, which never replace a built-in one."""
-    found: dict[str, type[Constraint]] = {}
+    by_name: dict[str, type[Constraint]] = {}
     for module in iter_modules(__path__):
-        found |= _kinds_in(module.name)
-    for value in plugins.load("idbg.constraints").found.values():
+        by_name |= _kinds_in(module.name)
+    for value in plugins.load("idbg.constraints").values.values():
         if _is_kind(value):
-            found.setdefault(str(value.__struct_config__.tag), value)
-    return dict(sorted(found.items()))
+            by_name.setdefault(str(value.__struct_config__.tag), value)
+    return dict(sorted(by_name.items()))
 
 
 @lru_cache(maxsize=64)
@@ -80,7 +81,7 @@ def broken_kinds() -> dict[str, str]:
     loaded = plugins.load("idbg.constraints")
     strange = {
         name: "not a subclass of idbg.constraints.Constraint with a tag"
-        for name, value in loaded.found.items()
+        for name, value in loaded.values.items()
         if not _is_kind(value)
     }
     return loaded.broken | strange

@@ -31,18 +31,21 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
     unit: Literal["elements", "bytes"] = "elements"
 
     def validate(self) -> None:
+        """A multiple is 1 or more."""
         DimsRule.validate(self)
         if self.multiple < 1:
             raise BadValue("multiple", f"multiple is {self.multiple}; it must be 1 or more", hint="1 allows every size")
 
     def sizes(self, tensor: TensorMeta, role: Role) -> Iterator[tuple[int, Dim]]:
-        found = list(DimsRule.sizes(self, tensor, role))
-        if self.unit == "bytes" and self.dims == "last" and found:
+        """As all rules about sizes; in bytes, "last" is the dimension whose elements lie together."""
+        sizes = list(DimsRule.sizes(self, tensor, role))
+        if self.unit == "bytes" and self.dims == "last" and sizes:
             place = _innermost(tensor)
-            found = [(place, tensor.shape[place])]
-        yield from found
+            sizes = [(place, tensor.shape[place])]
+        yield from sizes
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """One finding a tensor, which names every size that is no multiple."""
         multiple = self._elements(tensor)
         if multiple == 1:
             return
@@ -56,6 +59,7 @@ class Alignment(DimsRule, frozen=True, tag="alignment"):
         yield Finding(found, wanted, self._fix(tensor, role, [place for place, _ in bad]))
 
     def padded(self, tensor: TensorMeta, role: Role) -> tuple[int, ...] | None:
+        """Each size that the rule is about rounded up to the next multiple; None where one has no hint."""
         multiple = self._elements(tensor)
         shape = [hint_of(dim) for dim in tensor.shape]
         for place, _ in self.sizes(tensor, role):

@@ -73,6 +73,7 @@ class Constraint(
 
     @property
     def kind(self) -> str:
+        """What a `[[rules]]` table calls it: the struct's tag."""
         return str(self.__struct_config__.tag)
 
     @property

@@ -71,6 +71,7 @@ class Group:
 
     @property
     def count(self) -> int:
+        """The number of nodes."""
         return sum(len(self._checker.nodes_at(place)) for place in self._places)
 
     @cached_property
@@ -80,6 +81,7 @@ class Group:
         return lists[0] if len(lists) == 1 else sorted(index for nodes in lists for index in nodes)
 
     def violations(self) -> Iterator[Violation]:
+        """One violation a node, in graph order."""
         graph = self._checker.graph
         return (_violation(graph, graph.nodes[index], self.rule, self.finding) for index in self.nodes)
 
@@ -108,8 +110,8 @@ class Findings:
         """Rule name -> number of its violations, in the order of the rules; 0 for rules that nothing breaks."""
         nodes_at = self._checker.nodes_at
         counts: dict[str, int] = {}
-        for rule, found in self._results:
-            counts[rule.name] = counts.get(rule.name, 0) + sum(len(nodes_at(place)) for place, _ in found)
+        for rule, findings in self._results:
+            counts[rule.name] = counts.get(rule.name, 0) + sum(len(nodes_at(place)) for place, _ in findings)
         return counts
 
     @cached_property
@@ -117,8 +119,8 @@ class Findings:
         """Severity -> number of violations; severities without any are not there."""
         nodes_at = self._checker.nodes_at
         counts: Counter[Severity] = Counter()
-        for rule, found in self._results:
-            counts[rule.severity] += sum(len(nodes_at(place)) for place, _ in found)
+        for rule, findings in self._results:
+            counts[rule.severity] += sum(len(nodes_at(place)) for place, _ in findings)
         return dict(+counts)
 
     @cached_property
@@ -137,6 +139,7 @@ class Findings:
         return self._broken.get(alike, ()) + self._broken.get(alone, ())
 
     def worst_at(self, index: int) -> Severity | None:
+        """The severest rule that a node breaks, by its index in the graph; None where it breaks none."""
         return worst(rule.severity for rule, _ in self.broken_at(index))
 
     def violations_of(self, name: str) -> list[Violation]:
@@ -159,6 +162,7 @@ class Findings:
 
     @property
     def facts(self) -> GraphFacts:
+        """What is known of the graph as a whole, kept from one check to the next."""
         return self._checker.facts
 
     def signature_at(self, index: int) -> NodeSignature | None:
@@ -186,19 +190,19 @@ class Findings:
         A violation stays the same one while its rule's name, its node and what was found are the same: a stricter
         `multiple` that the same sizes break makes nothing appear.
         """
-        before_edit = {id(found) for _, found in before._results}
-        now = [(rule, found) for rule, found in self._results if id(found) not in before_edit]
-        after_edit = {id(found) for _, found in self._results}
-        then = [(rule, found) for rule, found in before._results if id(found) not in after_edit]
+        before_edit = {id(findings) for _, findings in before._results}
+        now = [(rule, findings) for rule, findings in self._results if id(findings) not in before_edit]
+        after_edit = {id(findings) for _, findings in self._results}
+        then = [(rule, findings) for rule, findings in before._results if id(findings) not in after_edit]
         return FindingsChange(self._group(_without(now, _keys(then))), self._group(_without(then, _keys(now))))
 
     @cached_property
     def _broken(self) -> dict[int, tuple[Breach, ...]]:
-        found: dict[Position, list[Breach]] = {}
+        breaches: dict[Position, list[Breach]] = {}
         for rule, findings in self._results:
             for place, finding in findings:
-                found.setdefault(place, []).append((rule, finding))
-        return {place: tuple(broken) for place, broken in found.items()}
+                breaches.setdefault(place, []).append((rule, finding))
+        return {place: tuple(broken) for place, broken in breaches.items()}
 
     def _group(self, results: list[Result]) -> list[Group]:
         groups: list[Group] = []
@@ -216,13 +220,13 @@ def _with_hint(finding: Finding, hint: str) -> Finding:
 
 
 def _keys(results: list[Result]) -> set[tuple[str, int, str]]:
-    return {(rule.name, place, finding.found) for rule, found in results for place, finding in found}
+    return {(rule.name, place, finding.found) for rule, findings in results for place, finding in findings}
 
 
 def _without(results: list[Result], keys: set[tuple[str, int, str]]) -> list[Result]:
     return [
-        (rule, tuple(pair for pair in found if (rule.name, pair[0], pair[1].found) not in keys))
-        for rule, found in results
+        (rule, tuple(pair for pair in findings if (rule.name, pair[0], pair[1].found) not in keys))
+        for rule, findings in results
     ]
 
 

@@ -17,10 +17,12 @@ class ConstantOperand(Constraint, frozen=True, tag="constant_operand"):
     position: int
 
     def validate(self) -> None:
+        """A position is 0 or more."""
         if self.position < 0:
             raise BadValue("position", f"position is {self.position}; it must be 0 or more", hint="1 is the second")
 
     def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        """A call whose operand there is neither a weight nor a buffer; calls with fewer operands are left alone."""
         if signature.op.startswith("call") and self.position < len(signature.operands):
             role = signature.operands[self.position].role
             if role not in ("weight", "buffer"):

@@ -23,6 +23,7 @@ class DimsRule(TensorRule, frozen=True, kw_only=True):
     batch: bool = True
 
     def validate(self) -> None:
+        """`dims` is one of its words, or a list of positions and of names that there are."""
         if isinstance(self.dims, str):
             if self.dims != "all" and not _LAST.fullmatch(self.dims):
                 near = get_close_matches(self.dims, ("all", "last", *_NAMED), n=1)
@@ -35,6 +36,7 @@ class DimsRule(TensorRule, frozen=True, kw_only=True):
                 raise BadValue("dims", f'dims holds "{position}"', hint=f"names are: {', '.join(_NAMED)}; or numbers")
 
     def odd(self) -> str:
+        """An empty list of dimensions is about nothing."""
         return TensorRule.odd(self) if self.dims else "it is about no dimension: dims is empty"
 
     def sizes(self, tensor: TensorMeta, role: Role) -> Iterator[tuple[int, Dim]]:

@@ -61,19 +61,22 @@ class Dtype(TensorRule, frozen=True, tag="dtype"):
     allowed: tuple[str, ...]
 
     def validate(self) -> None:
+        """Put the full names of dtypes in the place of short ones. Raises BadValue for what is no dtype."""
         names = tuple(dict.fromkeys(dtype_name(spelling) for spelling in self.allowed))
         msgspec.structs.force_setattr(self, "allowed", names)
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """A dtype that is not allowed; the fix names the nearest one that is."""
         if tensor.dtype not in self.allowed:
             yield Finding(f"dtype is {tensor.dtype}", self._wanted(), self._fix(role, signature, tensor.dtype))
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
         """The dtypes that are missing, added."""
-        found = dict.fromkeys(tensor.dtype for tensor in self.concerned(signatures))
-        return msgspec.structs.replace(self, allowed=tuple(dict.fromkeys((*self.allowed, *found))))
+        used = dict.fromkeys(tensor.dtype for tensor in self.concerned(signatures))
+        return msgspec.structs.replace(self, allowed=tuple(dict.fromkeys((*self.allowed, *used))))
 
     def contradicts(self, other: Constraint) -> str:
+        """Two lists of dtypes with nothing in common."""
         if isinstance(other, Dtype) and not set(self.allowed) & set(other.allowed):
             return "they allow no dtype in common"
         return ""

@@ -73,10 +73,12 @@ class Layout(TensorRule, frozen=True, tag="layout"):
     weights: bool = False
 
     def validate(self) -> None:
+        """One format at least is named."""
         if not self.formats:
             raise BadValue("formats", "formats is empty: no tensor could be accepted", hint='try ["contiguous"]')
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """A stride that has none of the formats; one that is not known is no finding."""
         if role in ("weight", "buffer") and not self.weights:
             return
         if all(is_laid_out(tensor, layout) is False for layout in self.formats):
@@ -94,6 +96,7 @@ class Layout(TensorRule, frozen=True, tag="layout"):
         return None
 
     def contradicts(self, other: Constraint) -> str:
+        """Two lists of formats with nothing in common; what other formats can satisfy is not known."""
         if not isinstance(other, Layout) or {"dense", "innermost"} & {*self.formats, *other.formats}:
             return ""
         return "" if set(self.formats) & set(other.formats) else "they allow no format in common"

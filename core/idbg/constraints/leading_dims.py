@@ -22,6 +22,7 @@ class LeadingDims(TensorRule, frozen=True, tag="leading_dims"):
             raise BadValue("free", f"free is {self.free}; it must be 0 or more", hint="the number of inner dimensions")
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """Every outer size that is not 1, or may not be."""
         outer = tensor.shape[: max(len(tensor.shape) - self.free, 0)]
         bad = [(place, dim) for place, dim in enumerate(outer) if dim != 1]
         if bad:
@@ -30,6 +31,7 @@ class LeadingDims(TensorRule, frozen=True, tag="leading_dims"):
             yield Finding(found, wanted, "loop over it, or merge it into an inner dimension (reshape)")
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        """As many inner dimensions as any tensor uses; None where every size is 1."""
         used = [
             len(tensor.shape) - place
             for tensor in self.concerned(signatures)

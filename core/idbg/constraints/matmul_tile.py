@@ -34,6 +34,7 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
                 raise BadValue(key, f"{key} is {limit}; it must be 1 or more", hint="leave it out for no limit")
 
     def odd(self) -> str:
+        """A rule with none of the three limits."""
         return (
             Constraint.odd(self)
             if (self.m, self.k, self.n) != (None, None, None)
@@ -41,6 +42,7 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
         )
 
     def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        """A product with a size beyond its limit, and in how many tiles it runs."""
         sizes = matmul_sizes(signature)
         beyond = [(key, size, limit) for key, size, limit in self._limits(sizes) if size > limit]
         if beyond:
@@ -50,11 +52,12 @@ class MatmulTile(Constraint, frozen=True, tag="matmul_tile"):
             yield Finding(found, wanted, f"runs in {tiles} tiles")
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
-        found = [matmul_sizes(signature) for signature in signatures]
+        """The limits that are given, raised to the largest product."""
+        products = [matmul_sizes(signature) for signature in signatures]
         wider = {
-            key: max(limit, *(sizes[key] for sizes in found if sizes))
+            key: max(limit, *(sizes[key] for sizes in products if sizes))
             for key in ("m", "k", "n")
-            if (limit := getattr(self, key)) is not None and any(found)
+            if (limit := getattr(self, key)) is not None and any(products)
         }
         return replace(self, **wider)
 

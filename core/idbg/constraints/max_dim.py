@@ -32,6 +32,7 @@ class MaxDim(DimsRule, frozen=True, tag="max_dim"):
             raise BadValue("min", f"min is {self.min}; it must be 0 to max, which is {self.max}", hint="0 is no limit")
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """Every size below or above the limits; of a symbol, its hint and the ends of its range."""
         bad = [(place, dim) for place, dim in self.sizes(tensor, role) if not self._fits(dim)]
         if bad and tensor.numel != 0:
             found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in bad])

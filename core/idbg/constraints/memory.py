@@ -27,6 +27,7 @@ class Memory(TensorRule, frozen=True, tag="memory"):
         at_least_0(self.max_bytes)
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """A tensor of too many bytes at its sizes' hints, or else at the ends of their ranges."""
         size, most = stored_bytes(tensor), most_bytes(tensor)
         wanted = f"at most {exact_size(int(self.max_bytes))}" if self.max_bytes != math.inf else ""
         if size is not None and size > self.max_bytes:

@@ -27,6 +27,7 @@ class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
         at_least_0(self.max_bytes)
 
     def check_whole(self, facts: GraphFacts) -> Iterator[tuple[int, Finding]]:
+        """The node at which the most is alive, with the largest tensors then."""
         profile = facts.profile(weights=self.weights)
         if profile.peak_bytes <= self.max_bytes:
             return
@@ -41,4 +42,5 @@ class PeakMemory(Constraint, frozen=True, tag="peak_memory"):
         )
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        """Room for the largest peak of all the graphs, in bytes."""
         return replace(self, max_bytes=max(facts.profile(weights=self.weights).peak_bytes for facts in graphs))

@@ -26,6 +26,7 @@ class Rank(TensorRule, frozen=True, tag="rank"):
             )
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """Too many dimensions, or too few."""
         rank = len(tensor.shape)
         if rank > self.max:
             yield Finding(f"rank is {rank}", f"at most {self.max}", "flatten dimensions that are used together")
@@ -33,10 +34,12 @@ class Rank(TensorRule, frozen=True, tag="rank"):
             yield Finding(f"rank is {rank}", f"at least {self.min}", "add dimensions of size 1: unsqueeze")
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        """The ranks from the smallest to the largest that there is."""
         ranks = [len(tensor.shape) for tensor in self.concerned(signatures)]
         return replace(self, min=min(self.min, *ranks), max=max(self.max, *ranks)) if ranks else None
 
     def contradicts(self, other: Constraint) -> str:
+        """Two ranges of ranks that do not meet."""
         if isinstance(other, Rank) and (self.max < other.min or other.max < self.min):
             return "they allow no rank in common"
         return ""

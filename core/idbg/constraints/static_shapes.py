@@ -12,6 +12,7 @@ class StaticShapes(TensorRule, frozen=True, tag="static_shapes"):
     """No size may be symbolic."""
 
     def check_tensor(self, tensor: TensorMeta, role: Role, signature: NodeSignature) -> Iterator[Finding]:
+        """Every symbolic size of a tensor."""
         symbols = [(place, dim) for place, dim in enumerate(tensor.shape) if isinstance(dim, Sym)]
         if symbols:
             found = ", ".join([f"dim {place} is {spelled_dim(dim)}" for place, dim in symbols])

@@ -13,6 +13,7 @@ class Unknown(Constraint, frozen=True, tag="unknown"):
     severity: Severity = "unknown"
 
     def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        """A node of which torch kept no tensor metadata."""
         if signature.unknown:
             fix = 'check it by hand, or set severity = "reject" for the rule of kind "unknown"'
             yield Finding("torch kept no tensor metadata", "a node whose tensors are known", fix)

@@ -38,6 +38,7 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
                 raise BadValue("deny", f'"{glob}" is in allow and in deny', hint="take it out of one of them")
 
     def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        """A call that `deny` matches, or that `allow` does not; nothing for what is no call."""
         names = ops.names(signature)
         if not names:
             return
@@ -61,6 +62,7 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
         return replace(self, deny=deny, allow=(*self.allow, *missing))
 
     def contradicts(self, other: Constraint) -> str:
+        """A glob that this rule allows and the other denies."""
         if isinstance(other, UnsupportedOps):
             both = [glob for glob in self.allow or () if any(fnmatchcase(glob, denied) for denied in other.deny)]
             if both:
@@ -68,6 +70,7 @@ class UnsupportedOps(Constraint, frozen=True, tag="unsupported_ops"):
         return ""
 
     def odd(self) -> str:
+        """A rule with neither `deny` nor `allow`."""
         if not self.deny and self.allow is None:
             return "it denies nothing: give it deny or allow"
         return Constraint.odd(self)

@@ -24,6 +24,7 @@ class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
         at_least_0(self.max_bytes)
 
     def check_whole(self, facts: GraphFacts) -> Iterator[tuple[int, Finding]]:
+        """The largest weight, where all together take too many bytes."""
         weights = facts.weights
         total = sum(weights.values())
         if total > self.max_bytes:
@@ -33,4 +34,5 @@ class WeightsMemory(Constraint, frozen=True, tag="weights_memory"):
             yield largest, Finding(found, f"at most {exact_size(int(self.max_bytes))} together", fix)
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        """Room for the weights of the largest graph, in bytes."""
         return replace(self, max_bytes=max(sum(facts.weights.values()) for facts in graphs))

@@ -32,6 +32,7 @@ class Window(Constraint, frozen=True, tag="window"):
             raise BadValue("kind", "this rule needs max_height or max_area", hint="add max_height = 64")
 
     def check(self, signature: NodeSignature) -> Iterator[Finding]:
+        """A window that is too high, or has too many elements; calls without a window are left alone."""
         height, area, stretched = _extent(signature)
         if not area or (self.dilated and not stretched):
             return
@@ -41,6 +42,7 @@ class Window(Constraint, frozen=True, tag="window"):
             yield Finding(f"the window has {area} elements", f"at most {self.max_area}", "use several smaller windows")
 
     def relaxed(self, signatures: Sequence[NodeSignature], graphs: Sequence[GraphFacts] = ()) -> Self | None:
+        """The limits that are given, raised to the largest window."""
         extents = [_extent(signature) for signature in signatures]
         height = max((height for height, _, _ in extents), default=0)
         area = max((area for _, area, _ in extents), default=0)
@@ -74,5 +76,5 @@ def _extent(signature: NodeSignature) -> tuple[int, int, bool]:
 
 
 def _argument(args: str, key: str) -> list[int]:
-    found = re.search(rf"{key} = \[([\d, ]+)\]", args)
-    return [int(size) for size in found[1].split(",")] if found else []
+    listed = re.search(rf"{key} = \[([\d, ]+)\]", args)
+    return [int(size) for size in listed[1].split(",")] if listed else []

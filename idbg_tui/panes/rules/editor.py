@@ -69,7 +69,7 @@ class TomlEditor(TextArea):
         """Editing began or ended."""
 
     class SaveAsked(Message):
-        pass
+        """The user wants the text saved."""
 
     class TakeAsked(Message):
         """The user wants the text that another program wrote."""
@@ -95,6 +95,7 @@ class TomlEditor(TextArea):
 
     @property
     def editing(self) -> bool:
+        """Whether keys are typed into the text; while it is read they are the app's."""
         return not self.read_only
 
     def validate_selection(self, selection: Selection) -> Selection:
@@ -118,6 +119,7 @@ class TomlEditor(TextArea):
         return result
 
     def undo(self) -> None:
+        """Take the last step back, and select what was selected before it; say so where there is none."""
         step = self.steps.undo()
         if step is None:
             self.post_message(Flash("nothing to undo"))
@@ -126,6 +128,7 @@ class TomlEditor(TextArea):
             self.selection = Selection(*step.selection)
 
     def redo(self) -> None:
+        """Make the step again that was undone last, with the cursor at its end; say so where there is none."""
         step = self.steps.redo()
         if step is None:
             self.post_message(Flash("nothing to redo"))

@@ -44,13 +44,14 @@ class FormRow:
 
     @property
     def on(self) -> bool:
+        """Whether the list holds the choice; of any other row, whether the rule is on."""
         return self.choice in getattr(self.rule, self.key) if self.choice else self.rule.enabled
 
 
 class Count(NamedTuple):
     """The violations of one rule, and what the last edit changed."""
 
-    found: int = 0
+    violations: int = 0
     came: int = 0
     went: int = 0
 
@@ -81,16 +82,17 @@ def _rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[FormRow]:
 
 def counts(checked: Iterable[tuple[Findings, FindingsChange]]) -> dict[str, Count]:
     """Rule name -> its violations over several graphs; a rule that was not asked is not there."""
-    found: dict[str, Count] = {}
+    by_rule: dict[str, Count] = {}
     for findings, change in checked:
         came, went = ({group.rule.name: 0 for group in groups} for groups in change)
         for groups, sums in ((change.appeared, came), (change.went, went)):
             for group in groups:
                 sums[group.rule.name] += group.count
         for name, count in findings.by_rule.items():
-            so_far = found.get(name, Count())
-            found[name] = Count(so_far.found + count, so_far.came + came.get(name, 0), so_far.went + went.get(name, 0))
-    return found
+            so_far = by_rule.get(name, Count())
+            came_now, went_now = so_far.came + came.get(name, 0), so_far.went + went.get(name, 0)
+            by_rule[name] = Count(so_far.violations + count, came_now, went_now)
+    return by_rule
 
 
 # what keys do: each gives a text, or None where nothing changes

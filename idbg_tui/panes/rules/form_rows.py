@@ -145,13 +145,13 @@ class RuleRows(ItemList[FormRow]):
 
     def _count(self, row: FormRow) -> Pieces:
         """ " 12 +3 -1": right-aligned, what changed in columns of its own where anything did."""
-        numbers = max((len(f"{count.found:,}") for count in self._counts.values()), default=0)
+        numbers = max((len(f"{count.violations:,}") for count in self._counts.values()), default=0)
         changes = max((len(_change(count)) for count in self._counts.values()), default=0)
         count = self._counts.get(row.rule.name)
         if count is None:
             return [(" " * (numbers + changes), "")]
-        found = f"{count.found:,}".rjust(numbers)
-        return [(found, row.rule.severity if count.found else "dim"), (_change(count).ljust(changes), "accent")]
+        number = f"{count.violations:,}".rjust(numbers)
+        return [(number, row.rule.severity if count.violations else "dim"), (_change(count).ljust(changes), "accent")]
 
     def _key(self, row: FormRow, width: int) -> Pieces:
         listed = bool(options(row.rule, row.key))

@@ -164,8 +164,8 @@ class RulesPane(RuleText, FindingPane):
             if self.document.edited
             else ""
         )
-        where = f" in {stages.names_of(queries.level(self._state))}" if self._state and not total.found else ""
-        words = f"{counted(total.found, 'violation')}{changed}{where}"
+        where = f" in {stages.names_of(queries.level(self._state))}" if self._state and not total.violations else ""
+        words = f"{counted(total.violations, 'violation')}{changed}{where}"
         return f"edited: {words}" if self.document.edited else words
 
     def text_changed(self) -> None:
@@ -217,8 +217,8 @@ class RulesPane(RuleText, FindingPane):
             self.relax.show_relaxations([], why_no_graph(state) if state is not None else "no graph yet")
             return
         severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
-        found = relaxations([state.checks.findings(graph) for graph in level], severities)
-        self.relax.show_relaxations(found, self._nothing_to_relax(state))
+        changes = relaxations([state.checks.findings(graph) for graph in level], severities)
+        self.relax.show_relaxations(changes, self._nothing_to_relax(state))
 
     def _nothing_to_relax(self, state: State) -> str:
         """Why the list is empty: of the stage that is shown, with what the others break."""

@@ -113,7 +113,7 @@ def provenance(rule: Constraint) -> str:
 def _comment(text: str, line: int) -> str:
     """The comment lines right above a line, as one."""
     above = text.split("\n")[: max(line - 1, 0)]
-    found: list[str] = []
+    comment: list[str] = []
     while above and above[-1].lstrip().startswith("#"):
-        found.insert(0, above.pop().strip().lstrip("#").strip())
-    return " ".join(found) if above else ""  # what a file begins with is about the file
+        comment.insert(0, above.pop().strip().lstrip("#").strip())
+    return " ".join(comment) if above else ""  # what a file begins with is about the file

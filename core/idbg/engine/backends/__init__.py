@@ -72,7 +72,7 @@ def takes_options(backend: Backend) -> bool:
 def _of_others(name: str) -> Backend:
     problem = adapters.broken().get(name)
     if problem is None:
-        kind = cast("type[Backend | AcceleratorAdapter]", plugins.load(adapters.GROUP).found[name])
+        kind = cast("type[Backend | AcceleratorAdapter]", plugins.load(adapters.GROUP).values[name])
         try:
             made = kind()
             return Adapted(made, name) if isinstance(made, AcceleratorAdapter) else made
@@ -88,7 +88,7 @@ def known() -> tuple[KnownBackend, ...]:
     others = [
         KnownBackend(name, error=" ".join(broken[name].split()))
         if name in broken
-        else KnownBackend(name, (loaded.found[name].__doc__ or "").strip().partition("\n")[0])
+        else KnownBackend(name, (loaded.values[name].__doc__ or "").strip().partition("\n")[0])
         for name in plugins.names(adapters.GROUP)
     ]
     taken = {*OURS, *(other.name for other in others)}

@@ -65,7 +65,7 @@ class BackendHome:
 def home_of(backend: str) -> BackendHome:
     """Whose frames are the backend's own; an empty BackendHome for torch's backends and ours."""
     if backend in plugins.names(GROUP):
-        module = getattr(plugins.load(GROUP).found.get(backend), "__module__", "")
+        module = getattr(plugins.load(GROUP).values.get(backend), "__module__", "")
     elif backend in dynamo.backend_names():
         module = exceptions.module_of_backend(backend)
     else:
