@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
+from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.terminal import suspend
 from tests.harness.recorded import app_of
 
@@ -32,15 +33,11 @@ def caged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may leave neither the screen nor the folder: no quitting, no editor, no clipboard."""
     (tmp_path / "cage").mkdir()
     monkeypatch.chdir(tmp_path / "cage")
-    monkeypatch.setattr(IdbgApp, "action_quit", _nothing)
-    monkeypatch.setattr(IdbgApp, "action_interrupt", _nothing)
+    monkeypatch.setattr(Leaving, "quit", lambda self: None)
+    monkeypatch.setattr(Leaving, "interrupt", lambda self: None)
     monkeypatch.setattr(suspend, "edit", lambda *_: None)
     monkeypatch.setattr(suspend, "edit_text", lambda app, name, text, *_: text)
     monkeypatch.setattr(suspend, "copy", lambda *_: "copied")
-
-
-async def _nothing(app: IdbgApp) -> None:
-    pass
 
 
 async def play(app: IdbgApp, pilot: Pilot[None], seed: int, count: int) -> None:
