@@ -24,6 +24,7 @@ class PastMeasurements:
     problem: str = ""
 
     def change_of(self, row: Row) -> SpeedChange | None:
+        """How a row of the session compares with the last good one before it; None where there is none."""
         return self.changes.get(key(row))
 
 
@@ -87,8 +88,8 @@ def read(file: str, rows: Sequence[Row]) -> PastMeasurements:
 
 def changes(rows: Sequence[Row], known: Sequence[Row]) -> dict[Key, SpeedChange | None]:
     """Each row against the last good one of the same that is older, if there is one."""
-    found = {}
+    by_key = {}
     for row in latest(rows):
         older = [one for one in known if one.key == row.key and one.at < row.at and one.latency_ms]
-        found[key(row)] = change(row, max(older, key=lambda one: one.at)) if older else None
-    return found
+        by_key[key(row)] = change(row, max(older, key=lambda one: one.at)) if older else None
+    return by_key

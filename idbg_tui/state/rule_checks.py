@@ -95,5 +95,5 @@ def first_broken(graph: Graph, findings: Findings) -> str:
 
 def totals(findings: Sequence[Findings]) -> dict[Severity, int]:
     """Severity -> violations over several graphs, the severest first; those with none are not there."""
-    counts = {severity: sum(found.by_severity.get(severity, 0) for found in findings) for severity in SEVERITIES}
+    counts = {severity: sum(check.by_severity.get(severity, 0) for check in findings) for severity in SEVERITIES}
     return {severity: count for severity, count in counts.items() if count}

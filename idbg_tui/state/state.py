@@ -122,18 +122,22 @@ class State:
 
     @property
     def running(self) -> bool:
+        """Whether the latest run goes on; never of a saved session, whose run may have no end."""
         return self.live and self.run is not None and self.run.ended is None
 
     @property
     def measuring(self) -> bool:
+        """Whether rows are left to measure."""
         return self.live and self.history.rows_left > 0
 
     @property
     def graph(self) -> Graph | None:
+        """The graph that is shown."""
         return self.shown.graphs.get(self.graph_id) if self.shown and self.graph_id else None
 
     @property
     def node(self) -> Node | None:
+        """The selected node; None also where the shown graph has it no more."""
         graph = self.graph
         return graph.by_name.get(self.selected.name) if graph and self.selected else None
 

@@ -37,13 +37,13 @@ class NodeSearch:
         asked = [(word, terms(word) if terms else None) for word in query.lower().split()]
         tests = [test for _, test in asked if test is not None]
         first, *others = [word for word, test in asked if test is None] or [""]
-        found = [index for index, text in enumerate(self._texts) if first in text]
+        matches = [index for index, text in enumerate(self._texts) if first in text]
         if tests:
-            found = [index for index in found if all(test(index) for test in tests)]
+            matches = [index for index in matches if all(test(index) for test in tests)]
         for word in others:
-            found = [index for index in found if word in self._texts[index]]
-        if found or others or tests or len(first) < 2:
-            return found
+            matches = [index for index in matches if word in self._texts[index]]
+        if matches or others or tests or len(first) < 2:
+            return matches
         pattern = re.compile(".*?".join(map(re.escape, first)), re.IGNORECASE)
         return [index for index, node in enumerate(self._nodes) if pattern.search(node.name)]
 

@@ -104,13 +104,13 @@ def _paths(nodes: Sequence[Node]) -> list[tuple[str, ...]]:
 
 
 def _stretches(paths: Sequence[tuple[str, ...]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     first = 0
     for index in range(1, len(paths) + 1):
         if index == len(paths) or paths[index] is not paths[first]:
-            found.append((first, index))
+            stretches.append((first, index))
             first = index
-    return found
+    return stretches
 
 
 class _Builder:

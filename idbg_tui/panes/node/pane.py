@@ -42,16 +42,16 @@ class NodePane(FindingPane):
         if seen == self._seen or not self.is_mounted:
             return
         self._seen = seen
-        found = facts(state) or [Fact("", f"no node is selected: {why_no_graph(state)}", "dim")]
+        known = facts(state) or [Fact("", f"no node is selected: {why_no_graph(state)}", "dim")]
         name = state.node.name if state.node else ""
         broken = queries.violations_of(state, state.selected) if state.selected else []
         signs = "".join(dict.fromkeys(SEVERITY_SIGNS[violation.severity] for violation in broken))
         self.mark = signs
         self.set_title(self.heading() + Content(f" {MARKS['rule']} {name}" if name else ""))
-        if found != self._facts:
-            same = self._facts[:1] == found[:1]
-            self._facts = found
-            self.query_one(FactList).take(found, keep=same)
+        if known != self._facts:
+            same = self._facts[:1] == known[:1]
+            self._facts = known
+            self.query_one(FactList).take(known, keep=same)
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
@@ -113,9 +113,9 @@ class FactList(ItemList[FactRow]):
         texts = [f"{fact.label:<{_LABEL}}{fact.text}".rstrip() for fact in self._facts]
         self.post_message(CopyAsked("\n".join(texts), "all that is known of this node"))
 
-    def take(self, found: list[Fact], *, keep: bool) -> None:
+    def take(self, facts: list[Fact], *, keep: bool) -> None:
         """Show other facts; `keep` leaves the cursor and the scroll where they are."""
-        self._facts = found
+        self._facts = facts
         if not keep:
             self.cursor = 0
             self.scroll_to(y=0, animate=False, immediate=True)

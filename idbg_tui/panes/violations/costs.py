@@ -35,14 +35,14 @@ class Cost:
 
 def costs_by_rule(state: State) -> dict[str, list[Cost]]:
     """Rule name -> what it costs, for the broken rules of which there is something to say."""
-    found: dict[str, list[Cost]] = {}
+    by_rule: dict[str, list[Cost]] = {}
     checks = [state.checks.findings(graph) for graph in queries.level(state)]
     broken = {group.rule.name: group.rule for check in checks for group in check.groups}
     for rule in broken.values():
-        first = not any(costs[0].rule.severity == rule.severity for costs in found.values())
+        first = not any(costs[0].rule.severity == rule.severity for costs in by_rule.values())
         if costs := _costs(state, rule, first=first):
-            found[rule.name] = costs
-    return found
+            by_rule[rule.name] = costs
+    return by_rule
 
 
 def _costs(state: State, rule: Constraint, *, first: bool) -> list[Cost]:
@@ -98,13 +98,13 @@ def _falls(state: State) -> list[str]:
     return [words, "; ".join(best_words(change, now) for change in changes) + where]
 
 
-def partition_words(found: list[Partitions]) -> str:
+def partition_words(parted: list[Partitions]) -> str:
     """ "5 partitions, 20 boundaries, 61 MiB cross"."""
-    if not any(partitions.host for partitions in found):
+    if not any(partitions.host for partitions in parted):
         return "no call, only what the graph is given"
-    count = sum(partitions.count for partitions in found)
+    count = sum(partitions.count for partitions in parted)
     parts = counted(count, "partition") if count else "nothing is left on the accelerator"
-    boundaries = [boundary for partitions in found for boundary in partitions.boundaries]
+    boundaries = [boundary for partitions in parted for boundary in partitions.boundaries]
     if not boundaries:
         return parts
     crosses = and_unsized(sum(one.nbytes for one in boundaries), sum(one.unsized for one in boundaries))
@@ -117,8 +117,8 @@ def best_words(change: Better, now: Partitions) -> str:
 
 
 def _peak(state: State, rule: Constraint) -> Cost:
-    broken = [found for graph in queries.level(state) if (found := state.checks.findings(graph)).by_rule.get(rule.name)]
-    findings = max(broken, key=lambda found: state.costs.peak_bytes(found.graph))
+    broken = [check for graph in queries.level(state) if (check := state.checks.findings(graph)).by_rule.get(rule.name)]
+    findings = max(broken, key=lambda check: state.costs.peak_bytes(check.graph))
     graph = findings.graph
     index = next(group.nodes[0] for group in findings.groups if group.rule.name == rule.name)
     name = graph.nodes[index].name

@@ -242,10 +242,10 @@ def _nodes_of(item: Item) -> tuple[NodeId, ...]:
 
 def _gone(item: Gone) -> str:
     """gone: 15 alignment  dim 0 is 10  mlp.py:12, mlp.py:20 +3"""
-    found = item.found[0] + (f" (and {len(item.found) - 1} more)" if len(item.found) > 1 else "")
+    words = item.found[0] + (f" (and {len(item.found) - 1} more)" if len(item.found) > 1 else "")
     more = f" +{len(item.places) - _NAMES}" if len(item.places) > _NAMES else ""
     more = more if item.whole else " and others"
-    return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {found}  {', '.join(item.places[:_NAMES])}{more}"
+    return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {words}  {', '.join(item.places[:_NAMES])}{more}"
 
 
 def _place(item: Line, files: frozenset[str]) -> str:

@@ -111,9 +111,9 @@ def _gone(rule: _Rule) -> Gone:
     """Places are those of the first nodes: of thousands, nobody reads more than the first few."""
     gone = (graph.nodes[index] for graph, group in rule.gone for index in group.nodes)
     places = dict.fromkeys(file_names.place(node.file, node.line) for node in islice(gone, MOST) if node.file)
-    found = dict.fromkeys(group.finding.found for _, group in rule.gone)
+    words = dict.fromkeys(group.finding.found for _, group in rule.gone)
     count = sum(group.count for _, group in rule.gone)
-    return Gone(rule.rule, count, tuple(found), tuple(places), whole=count <= MOST)
+    return Gone(rule.rule, count, tuple(words), tuple(places), whole=count <= MOST)
 
 
 def _items(rule: _Rule, costs: Sequence[Cost]) -> Sequence[Item]:
@@ -169,12 +169,12 @@ def _lines(rule: _Rule, shared: Finding) -> tuple[list[Line], int]:
         room -= min(room, group.count)
     left = sum(group.count for _, group in rule.groups) - (MOST - room)
     lines = []
-    for (file, line), found in sorted(places.items()):
-        finding = max(found, key=lambda one: len(found[one]))
-        nodes = tuple(dict.fromkeys(node for nodes in found.values() for node in nodes))
-        new = any(one.found in rule.new for one in found)
+    for (file, line), nodes_by_finding in sorted(places.items()):
+        finding = max(nodes_by_finding, key=lambda one: len(nodes_by_finding[one]))
+        nodes = tuple(dict.fromkeys(node for nodes in nodes_by_finding.values() for node in nodes))
+        new = any(one.found in rule.new for one in nodes_by_finding)
         text = code[file, line].strip()
-        says = _besides(finding, shared, len(found) - 1)
+        says = _besides(finding, shared, len(nodes_by_finding) - 1)
         inputs = (file, line) not in computed
         lines.append(Line(rule.rule, file, line, nodes, code=text, inputs=inputs, says=says, new=new))
     return lines, left
