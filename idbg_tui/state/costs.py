@@ -33,7 +33,11 @@ class RuleCosts:
 
 @dataclass(frozen=True)
 class CostQuestion:
-    """One check of a graph, the same with each of its pad rules alone, and the rules that it left out until now."""
+    """Which check of a graph is to be priced?
+
+    `alone` has, for each of its pad rules that something breaks, the graph with that rule only; `postponed` the rules
+    that the check left out until the graph's memory is known.
+    """
 
     findings: Findings
     alone: Mapping[str, Findings]
@@ -81,7 +85,7 @@ def _sides(partitions: Partitions) -> dict[str, int]:
 
 
 class KnownCosts:
-    """What is known of each graph so far: its memory, whatever the rules are, and the price of the last check."""
+    """What is known of each graph so far: its memory, whatever the rules are, and what its last check costs."""
 
     def __init__(self) -> None:
         self._profiles: dict[GraphId, tuple[Graph, MemoryProfile]] = {}
@@ -93,7 +97,7 @@ class KnownCosts:
         return profile if of is graph else None
 
     def peak_bytes(self, graph: Graph) -> int:
-        """The same in a number to sort by: 0 while it is not known."""
+        """The most bytes that the graph needs at once; 0 while that is not known."""
         profile = self.profile(graph)
         return profile.peak_bytes if profile else 0
 
@@ -108,7 +112,7 @@ class KnownCosts:
         return self.profile(findings.graph) is None or rule_costs is None or not rule_costs.complete
 
     def take(self, findings: Findings, answer: CostAnswer) -> None:
-        """Keep one answer."""
+        """Keep one answer about this check, or about its graph."""
         graph = findings.graph
         if isinstance(answer, RuleCosts):
             self._rule_costs[graph.id] = findings, answer

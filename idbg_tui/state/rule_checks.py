@@ -30,7 +30,7 @@ class RuleChecks:
         return [rule for rule in self.rules if rule.is_about_graphs and rule.enabled] if self._waits(graph) else []
 
     def include_graph_rules(self, graph: Graph) -> bool:
-        """What rules about whole graphs look at was counted: check this graph with them too. Whether there are any."""
+        """Check this graph with the rules about whole graphs too, now that its memory is known. False if none is."""
         postponed = self.postponed(graph)
         self._counted[graph.id] = graph
         if postponed:
@@ -67,7 +67,7 @@ class RuleChecks:
         return self._changes[graph.id]
 
     def with_only(self, graph: Graph, rule: Constraint) -> Findings:
-        """The same graph with one rule and nothing found: for what the rule would cost by itself."""
+        """A check of this graph with one rule, that found nothing: what the rule costs by itself is counted from it."""
         self.findings(graph)
         return Findings(self._checkers[graph.id], [(rule, ())])
 

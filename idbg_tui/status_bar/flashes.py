@@ -80,7 +80,7 @@ def elsewhere(state: State) -> Said | None:
 
 
 def arrived(state: State) -> str:
-    """Which graph a key led to."""
+    """Which graph a key led to, and how many violations there are in it."""
     graph = state.graph
     if graph is None:
         return ""

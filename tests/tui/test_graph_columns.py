@@ -11,8 +11,8 @@ from idbg.analysis.partition import HOST
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Node, TensorMeta
 from idbg_tui.panes.graph.columns import (
-    Facts,
     GraphColumns,
+    RowFacts,
     heading_row,
     heads,
     kernel_mark,
@@ -90,13 +90,13 @@ def test_a_kernel_is_marked_by_its_number(kernels: list[Kernel], mark: str) -> N
 
 
 def test_a_violation_has_a_sign_and_a_word_beside_its_colour() -> None:
-    row = node_row(node(), 0, Facts(severity="pad", words="align"), GraphColumns())
+    row = node_row(node(), 0, RowFacts(severity="pad", words="align"), GraphColumns())
     assert ("◇ align", "pad") in [(piece.strip(), style) for piece, style in row]
 
 
 def test_inputs_and_users_of_the_selected_node_are_marked_in_the_gutter() -> None:
-    assert text(node_row(node(), 0, Facts(relation="input"), GraphColumns())).startswith(" ↑relu")
-    assert text(node_row(node(), 0, Facts(relation="user", marked=True), GraphColumns())).startswith("▌↓")
+    assert text(node_row(node(), 0, RowFacts(relation="input"), GraphColumns())).startswith(" ↑relu")
+    assert text(node_row(node(), 0, RowFacts(relation="user", marked=True), GraphColumns())).startswith("▌↓")
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 78, 100, 158])
@@ -104,7 +104,7 @@ def test_every_row_of_a_real_graph_fits_and_its_columns_are_in_line(width: int) 
     graph = state_of("resnet").graph
     assert graph is not None
     columns = measure(graph.nodes, [3] * len(graph.nodes)).within(width)
-    rows = [text(node_row(one, 3, Facts("", False, "reject", "align+1", "k12+"), columns)) for one in graph.nodes]
+    rows = [text(node_row(one, 3, RowFacts("", False, "reject", "align+1", "k12+"), columns)) for one in graph.nodes]
     assert max(map(len, rows)) <= width
     if columns.verdict > 2:
         assert len({row.index("✘") for row in rows}) == 1
@@ -124,7 +124,7 @@ def test_heads_stand_over_their_columns(width: int) -> None:
         width
     )
     head = text(heads(columns))
-    facts = Facts(severity="reject", words="align", kernel="k12", time="1.23ms", error="3e-02")
+    facts = RowFacts(severity="reject", words="align", kernel="k12", time="1.23ms", error="3e-02")
     row = text(node_row(with_(node(), code="y = relu(x)"), 0, facts, columns))
     assert max(len(head), len(row)) <= width
     for name, cell in (("tensor", "f32"), ("rule", "✘"), ("kern", "k12"), ("source", "y = ")):
@@ -175,7 +175,7 @@ def test_a_shape_is_cut_between_its_numbers(width: int, cut: str) -> None:
 
 
 def test_the_selected_node_or_the_heading_that_hides_it_bears_a_mark() -> None:
-    assert text(node_row(node(), 0, Facts(selected=True), GraphColumns())).startswith(" ●relu")
+    assert text(node_row(node(), 0, RowFacts(selected=True), GraphColumns())).startswith(" ●relu")
     heading = ModuleHeading("layers.1", "1", "Block", 0, 10, 20, -1)
     assert text(heading_row(heading, {}, GraphColumns(24), folded=True, hides=True)).startswith(" ●▸ 1")
 

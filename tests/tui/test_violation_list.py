@@ -1,7 +1,7 @@
 """Are violations grouped by rule and by the user's line, severest first, with what is new and what is gone?"""
 
 from idbg.accelerators.parse import parse
-from idbg_tui.panes.violations.rows import MOST, Gone, Line, Rest, RuleHeading, violation_list
+from idbg_tui.panes.violations.rows import MOST, CodeLine, Gone, Rest, RuleHeading, violation_list
 from idbg_tui.state import queries
 from idbg_tui.state.rule_checks import RuleChecks
 from tests.harness.recorded import chain, state_of
@@ -28,7 +28,7 @@ def test_nodes_of_one_line_are_one_row() -> None:
     items = violation_list(
         [(state.checks.findings(graph), state.checks.change(graph)) for graph in queries.level(state)]
     )
-    lines = [item for item in items if isinstance(item, Line) and item.rule.name == "unsupported_ops"]
+    lines = [item for item in items if isinstance(item, CodeLine) and item.rule.name == "unsupported_ops"]
     assert sum(len(line.nodes) for line in lines) == 20
     assert len({(line.file, line.line) for line in lines}) == len(lines) < 20
 
@@ -37,14 +37,14 @@ def test_the_heading_says_what_all_its_lines_share_and_a_line_the_rest() -> None
     graph, checks = chain(4), checked(RELU)
     heading, *lines = violation_list([(checks.findings(graph), checks.change(graph))])
     assert isinstance(heading, RuleHeading) and "relu is denied" in heading.says
-    assert all(isinstance(line, Line) and line.says == "" and line.code for line in lines)
+    assert all(isinstance(line, CodeLine) and line.says == "" and line.code for line in lines)
 
 
 def test_what_appeared_is_new_and_what_went_is_listed_as_gone() -> None:
     graph, checks = chain(4), checked(PAD, RELU)
     checks.findings(graph)
     items = violation_list([(checks.findings(graph), checks.change(graph))])
-    new = [item for item in items if isinstance(item, Line)]
+    new = [item for item in items if isinstance(item, CodeLine)]
     gone = [item for item in items if isinstance(item, Gone)]
     assert new and all(line.new for line in new)
     assert [(item.rule.name, item.count) for item in gone] == [("alignment", 4)]
@@ -72,4 +72,4 @@ def test_of_thousands_that_went_the_first_places_are_told() -> None:
     checks.findings(graph)
     items = violation_list([(checks.findings(graph), checks.change(graph))])
     (gone,) = items
-    assert isinstance(gone, Gone) and gone.count == MOST + 500 and not gone.whole and len(gone.places) == MOST
+    assert isinstance(gone, Gone) and gone.count == MOST + 500 and not gone.all_places and len(gone.places) == MOST

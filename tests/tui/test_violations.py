@@ -7,7 +7,7 @@ import pytest
 from idbg.schema.graphs import NodeId
 from idbg_tui.panes.violations.costs import Cost
 from idbg_tui.panes.violations.pane import ViolationLines, ViolationsPane
-from idbg_tui.panes.violations.rows import Gone, Line, RuleHeading, violation_list
+from idbg_tui.panes.violations.rows import CodeLine, Gone, RuleHeading, violation_list
 from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Listing
 from tests.harness.recorded import app_of, under
@@ -22,7 +22,7 @@ def rows(pane: ViolationsPane) -> list[int]:
 
 
 def rows_of(lines: ViolationLines) -> list[int]:
-    return [row for row, item in enumerate(lines.items) if isinstance(item, Line)]
+    return [row for row, item in enumerate(lines.items) if isinstance(item, CodeLine)]
 
 
 async def test_a_step_of_the_cursor_selects_the_rows_node_and_a_heading_selects_none(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ async def test_a_step_of_the_cursor_selects_the_rows_node_and_a_heading_selects_
         await pilot.press("j")
         await settle(pilot)
         line = pane.lines.items[pane.lines.cursor]
-        assert isinstance(line, Line) and app.state.selected == line.nodes[0]
+        assert isinstance(line, CodeLine) and app.state.selected == line.nodes[0]
         assert line.nodes[0].name in (app.body.panes["node"].border_title or "")
 
 
@@ -51,7 +51,7 @@ async def test_the_cursor_goes_to_the_row_of_a_node_that_was_selected_elsewhere(
             await pilot.press("v")
             await settle(pilot)
             line = lines.items[lines.cursor]
-            assert isinstance(line, Line) and app.state.selected in line.nodes
+            assert isinstance(line, CodeLine) and app.state.selected in line.nodes
             seen.add(lines.cursor)
         assert len(seen) > 1
 
@@ -122,7 +122,7 @@ async def test_enter_on_a_peak_goes_to_its_node_and_a_walk_stops_there_once(tmp_
         await settle(pilot)
         assert app.state.selected.name == at
         line = lines.items[lines.cursor]
-        assert isinstance(line, (Cost, Line))
+        assert isinstance(line, (Cost, CodeLine))
         heading = next(row for row in texts(app, "graph") if "✘" in row and "nodes" in row)
         assert heading.rstrip().endswith("✘ 1")  # the module that it is in has one violation, not one for each node
 
@@ -154,7 +154,7 @@ def test_names_are_cut_and_the_percents_of_a_narrow_list_are_not() -> None:
     lines = ViolationLines()
     lines.items = violation_list(checked)
     lines._measure(lines.items)
-    costs = [item.says.partition(" (and ")[0].rpartition(": ")[2] for item in lines.items if isinstance(item, Line)]
+    costs = [item.says.partition(" (and ")[0].rpartition(": ")[2] for item in lines.items if isinstance(item, CodeLine)]
     shown = ["".join(text for text, _ in lines.row(row, 78)) for row in rows_of(lines)]
     assert sum(" % bytes" in cost for cost in costs) > 3
     assert all(row.endswith(cost) and len(row) <= 78 for row, cost in zip(shown, costs, strict=True))
@@ -168,7 +168,7 @@ async def test_a_wide_list_names_all_that_it_has_room_for(tmp_path: Path) -> Non
         lines = app.query_one(ViolationsPane).lines
         row = max(rows_of(lines), key=lambda row: len(lines.items[row].nodes))  # type: ignore[union-attr]
         line = lines.items[row]
-        assert isinstance(line, Line) and len(line.nodes) > 4
+        assert isinstance(line, CodeLine) and len(line.nodes) > 4
         wide, narrow = ("".join(text for text, _ in lines.row(row, width)) for width in (196, 90))
         assert all(node.name in wide for node in line.nodes) and line.code in wide and len(wide) <= 196
         assert f"+{len(line.nodes) - 3}" in narrow and len(narrow) <= 90

@@ -61,6 +61,7 @@ class GraphColumns:
 
     @property
     def total(self) -> int:
+        """Cells of a row: the gutter, and each column with the blank after it."""
         widths: list[int] = [getattr(self, name) for name in _HEADS]
         return GUTTER + sum(width + 1 for width in widths if width)
 
@@ -84,7 +85,10 @@ class GraphColumns:
 
 
 def measure(nodes: Sequence[Node], depths: Sequence[int]) -> GraphColumns:
-    """Columns as wide as a whole graph wants them: they stay put while it scrolls. A large graph is sampled."""
+    """Columns as wide as the nodes want them; `depths` is how far each is indented.
+
+    They are of the whole graph, so that they stay put while it scrolls; of a large one, of a sample of its nodes.
+    """
     step = max(1, len(nodes) // _SAMPLE)
     sample = nodes[::step]
     names = [len(n.name) + 2 * min(d, _MODULE_DEPTH) for n, d in zip(sample, depths[::step], strict=True)]
@@ -139,7 +143,7 @@ def kernel_mark(kernels: Sequence[Kernel]) -> str:
 
 
 def is_kernel(kernel: Kernel, asked: str) -> bool:
-    """Whether "5", "k5" or a part of its name is what a kernel is called by."""
+    """Whether a kernel is called so: by its number ("5", "k5"; generated ones only), or by a part of its name."""
     number = _NUMBER.search(kernel.name)
     wanted = asked.removeprefix("k")
     if wanted.isdigit():
@@ -148,7 +152,7 @@ def is_kernel(kernel: Kernel, asked: str) -> bool:
 
 
 def error_mark(errors: Sequence[KernelError]) -> str:
-    """The worst relative error of the kernels that compute a node: "3e-02"; "0"; "" where none was observed."""
+    """The worst relative error (RMSE over RMS) of these kernels: "3e-02"; "0"; "" where none was observed."""
     worst = max((one.error for one in errors if one.error is not None), default=None)
     return "" if worst is None else f"{worst:.0e}" if worst else "0"
 
@@ -162,7 +166,7 @@ def side_mark(side: int | None, *, crosses: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Facts:
+class RowFacts:
     """What stands in a node's line that the node itself does not know."""
 
     relation: str = ""  # to the selected node: "input", "user"
@@ -177,7 +181,7 @@ class Facts:
     selected: bool = False
 
 
-def node_row(node: Node, depth: int, facts: Facts, columns: GraphColumns) -> StyledRow:
+def node_row(node: Node, depth: int, facts: RowFacts, columns: GraphColumns) -> StyledRow:
     """One node: gutter, name, op, shape, verdict, partition, kernel with its time and error, line."""
     dots = MARKS["ellipsis"]
     indent = _indent(depth)
@@ -213,7 +217,7 @@ def heads(columns: GraphColumns) -> StyledRow:
     return [(" " * GUTTER, ""), ("".join(cells), "dim")]
 
 
-def _kernel_style(facts: Facts) -> str:
+def _kernel_style(facts: RowFacts) -> str:
     return "reject" if facts.bad else "accent" if facts.kernel else ""
 
 

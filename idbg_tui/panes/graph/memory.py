@@ -21,6 +21,7 @@ _WIDE = 100  # cells, from which a row has a bar, and says what the node is
 
 
 def title(state: State) -> str:
+    """The title of the list, with the stage of the graph that it is about."""
     return "The peak of memory" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
 
 

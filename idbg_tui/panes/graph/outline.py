@@ -39,7 +39,7 @@ class Outline:
     folded: set[str]
 
     def rows(self) -> list[int]:
-        """Every row that is not hidden by a fold."""
+        """Every row that no fold hides, in the order of the screen: a node's index, or `~heading`."""
         rows: list[int] = []
         self._emit(rows, 0, len(self.owner), [i for i, h in enumerate(self.headings) if h.parent < 0])
         return rows
@@ -68,7 +68,7 @@ class Outline:
             heading = self.headings[heading].parent
 
     def depth(self, row: int) -> int:
-        """How far a row is indented."""
+        """How many headings a row (a node's index, or `~heading`) stands under."""
         if row < 0:
             return self.headings[~row].depth
         owner = self.owner[row]

@@ -19,6 +19,7 @@ _SIDE = 6  # cells: "p12345"
 
 
 def title(state: State) -> str:
+    """The title of the list, with the stage of the graph that it is about."""
     return "Partitions" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
 
 

@@ -11,8 +11,8 @@ from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.violations import SEVERITIES
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.graph.columns import (
-    Facts,
     GraphColumns,
+    RowFacts,
     error_mark,
     heading_row,
     is_kernel,
@@ -164,8 +164,11 @@ class GraphLines(Lines):
         return heading if heading >= 0 else None
 
     def term(self, word: str) -> Callable[[int], bool] | None:
-        """`k:5` is computed by kernel 5 (or by one of that name), `op:conv` does it, `!reject` breaks a rule of that
-        severity or name, `!` any."""
+        """What a word of a query asks of a node beyond its text, as a test of the node's index; None if it is text.
+
+        `k:5`: computed by kernel 5, or by one with that in its name. `op:conv`: its op has that in its name. `!pad`:
+        breaks a rule of that severity, name or kind; `!` any rule.
+        """
         graph, findings = self.graph, self.findings
         if graph is None:
             return None
@@ -181,7 +184,7 @@ class GraphLines(Lines):
         return None
 
     def row_at(self, place: int) -> int | None:
-        """What stands there: a node's index or `~heading`."""
+        """What stands at this place: a node's index or `~heading`; None past the end."""
         return self._rows[place] if 0 <= place < len(self._rows) else None
 
     def row_that_shows(self, row: int) -> int:
@@ -192,6 +195,7 @@ class GraphLines(Lines):
         return self._row_of.get(self._shown_as(node), self.cursor)
 
     def row_of_heading(self, heading: int) -> int:
+        """The place of a heading's row; that of the cursor where a fold hides it."""
         return self._row_of.get(~heading, self.cursor)
 
     def reveal(self, name: str) -> bool:
@@ -237,7 +241,7 @@ class GraphLines(Lines):
         depth = self.outline.depth(row) if self._matches is None else 0
         return node_row(self.graph.nodes[row], depth, self._facts(self.graph, row), columns)
 
-    def _facts(self, graph: Graph, index: int) -> Facts:
+    def _facts(self, graph: Graph, index: int) -> RowFacts:
         name = graph.nodes[index].name
         broken = self.findings.broken_at(index) if self.findings else ()
         words = ""
@@ -252,7 +256,7 @@ class GraphLines(Lines):
         firsts = [error for launch in first if (error := queries.error_of(self._state, *launch)) is not None]
         times = [time for launch in first if (time := queries.time_of(self._state, *launch)) is not None]
         rule_costs = self._rule_costs
-        return Facts(
+        return RowFacts(
             side=side_mark(rule_costs.side_of.get(name), crosses=name in rule_costs.crossing) if rule_costs else "",
             relation="input" if name in self._inputs else "user" if name in self._users else "",
             marked=name in self._marked,

@@ -7,7 +7,7 @@ from idbg.schema.violations import SEVERITIES, Severity
 
 
 class Tally:
-    """How many violations lie in a range of nodes? Counts for headings, in the time of a search."""
+    """The violations of one graph, counted over any range of its nodes without a walk through them."""
 
     def __init__(self, findings: Findings) -> None:
         self._places: dict[Severity, list[int]] = {}

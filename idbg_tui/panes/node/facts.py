@@ -39,7 +39,7 @@ class Fact:
 
 
 def facts(state: State) -> list[Fact]:
-    """All of them, the most asked for first; none where no node is selected."""
+    """All that is known of the selected node, what is asked for most first; nothing where no node is selected."""
     graph, node = state.graph, state.node
     if graph is None or node is None:
         return []
@@ -60,7 +60,7 @@ def facts(state: State) -> list[Fact]:
 
 
 def value_of(tensor: TensorMeta) -> str:
-    """f32[1,64,56,56]  784 KiB  stride 200704,3136,56,1  cpu"""
+    """A tensor with its bytes, its stride in elements and its device: "f32[8,64]  2 KiB  stride 64,1  cpu"."""
     nbytes = tensor.nbytes
     symbolic = any(isinstance(dim, Sym) for dim in tensor.shape)
     words = "size not known" if nbytes is None else size(nbytes) + (" at the hints" if symbolic else "")
@@ -128,7 +128,7 @@ def _side(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
 
 
 def side_name(side: int) -> str:
-    """ "the host", "partition 3"."""
+    """Where a node runs, of the index of its partition or HOST: "the host", "partition 3"."""
     return "the host" if side == HOST else f"partition {side + 1}"
 
 

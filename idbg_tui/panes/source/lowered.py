@@ -9,12 +9,12 @@ from idbg_tui.state.state import State
 
 
 def known(state: State, kernel: Kernel) -> Lowered | None:
-    """What the worker told of the kernel, if it was asked."""
+    """What the compilers made of the kernel; None before the worker was asked."""
     return state.shown.lowered.get(kernel_key(kernel)) if state.shown else None
 
 
 def sheet(kernel: Kernel, lowered: Lowered, level: int) -> Sheet:
-    """The text at this level, 1 for the highest below the kernel's source."""
+    """What a kernel was lowered to at this level: 1 is just below its source, `len(lowered.texts)` the lowest."""
     if not lowered.texts:
         return Sheet("the compilers left nothing of it in their caches", kernel.name)
     text = lowered.texts[level - 1]

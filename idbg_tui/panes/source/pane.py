@@ -33,7 +33,7 @@ class Caption(Widget):
         self._shown, self._words = "", ""
 
     def show(self, name: str, words: str, *, alone: bool) -> None:
-        """`alone`: the words are all that there is to say, and take the lines that they need."""
+        """Say this. With `alone` the words are all that there is to say, and take the lines that they need."""
         if (name, words) != (self._shown, self._words):
             self._shown, self._words = name, words
             self.set_class(alone, "-alone")

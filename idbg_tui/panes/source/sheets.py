@@ -47,6 +47,7 @@ class Sheet:
 
     @property
     def excuses(self) -> bool:
+        """Whether there is no text, or another one than was asked for: the caption says why."""
         return self.instead or not self.text
 
 
@@ -76,6 +77,7 @@ def kernels(state: State) -> list[Kernel]:
 
 
 def kernel_key(kernel: Kernel) -> tuple[str, Part, str]:
+    """What tells a kernel from the others of its run: its frame, its part and its name."""
     return kernel.frame, kernel.part, kernel.name
 
 
@@ -127,6 +129,7 @@ def _body(source: str) -> int:
 
 
 def language_of(kernel: Kernel) -> str:
+    """What a kernel is written in: "C++", "Triton"; "extern" where Inductor only calls it."""
     return _LANGUAGES.get(kernel.language, kernel.language) if kernel.source else "extern"
 
 
@@ -262,6 +265,7 @@ def _names_by_line(graph: Graph) -> dict[int, str]:
 
 
 def why_no_kernel(state: State) -> str:
+    """Why no kernel is shown for the selected node: what has none, or what is not known yet."""
     run, node = state.shown, state.node
     if run is None:
         return why_no_graph(state)

@@ -20,21 +20,22 @@ NO_CHANGE = "no finding allowed alone, and no rule left out alone, leaves fewer 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one rule costs; `of` tells which view has more, and `node` is where it shows."""
+    """What one rule costs, in a sentence. `view` names the list that tells more, `node` is where the cost arises."""
 
     rule: Constraint
     says: str
-    of: Literal["", "memory", "partitions"] = ""
+    view: Literal["", "memory", "partitions"] = ""
     node: NodeId | None = None
-    place: int = 0  # among the rule's own
+    place: int = 0  # among the sentences about this rule
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """What tells this row from the others of the list, after an edit too."""
         return self.rule.name, "cost", self.place
 
 
 def costs_by_rule(state: State) -> dict[str, list[Cost]]:
-    """Rule name -> what it costs, for the broken rules of which there is something to say."""
+    """Rule name -> its costs, of the rules that the shown level breaks and of which there is something to say."""
     by_rule: dict[str, list[Cost]] = {}
     checks = [state.checks.findings(graph) for graph in queries.level(state)]
     broken = {group.rule.name: group.rule for check in checks for group in check.groups}
@@ -46,7 +47,7 @@ def costs_by_rule(state: State) -> dict[str, list[Cost]]:
 
 
 def _costs(state: State, rule: Constraint, *, first: bool) -> list[Cost]:
-    """What rules of one severity cost together is said of the `first` of them."""
+    """The costs of one broken rule. What rules of one severity cost together is said of the `first` of them only."""
     if rule.kind == "peak_memory":
         return [_peak(state, rule)]
     if rule.severity == "pad":
@@ -73,13 +74,13 @@ def _pads(state: State, rule: Constraint, *, first: bool) -> list[str]:
 
 
 def waste_words(waste: Waste) -> str:
-    """ "+12 % bytes (1.2 MiB), +8 % FLOPs"."""
+    """What padding adds: "+12 % bytes (1.2 MiB), +8 % FLOPs"; FLOPs where they were counted."""
     bytes_words = f"{growth(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
     return bytes_words + (f", {growth(waste.flops_percent)} FLOPs" if waste.flops else "")
 
 
 def _falls(state: State) -> list[str]:
-    """Two sentences from the first, so that the list does not move when the second is known."""
+    """What falling back costs. While that is counted it is as many sentences, so that the list does not move."""
     helps = f"counting which change would help most {MARKS['ellipsis']}"
     rule_costs = queries.rule_costs(state)
     if rule_costs is None:
@@ -99,7 +100,7 @@ def _falls(state: State) -> list[str]:
 
 
 def partition_words(parted: list[Partitions]) -> str:
-    """ "5 partitions, 20 boundaries, 61 MiB cross"."""
+    """How several graphs are cut, all together: "5 partitions, 20 boundaries, 61 MiB cross"."""
     if not any(partitions.host for partitions in parted):
         return "no call, only what the graph is given"
     count = sum(partitions.count for partitions in parted)
@@ -112,7 +113,10 @@ def partition_words(parted: list[Partitions]) -> str:
 
 
 def best_words(change: Better, now: Partitions) -> str:
-    """ "allowing 'mm is denied' (host ops) leaves 1 partition"; bytes too where it leaves as many partitions."""
+    """What one change would leave: "allowing 'mm is denied' (host ops) leaves 1 partition".
+
+    With the bytes that would still cross, where it leaves as many partitions as there are `now`.
+    """
     return change.words + (f", {size(change.bytes)} cross" if change.count == now.count else "")
 
 

@@ -15,7 +15,7 @@ from idbg.schema.graphs import NodeId
 from idbg_tui.messages import ActionAsked, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, costs_by_rule
-from idbg_tui.panes.violations.rows import Gone, Item, Line, RuleHeading, violation_list
+from idbg_tui.panes.violations.rows import CodeLine, Gone, Item, RuleHeading, violation_list
 from idbg_tui.state import queries, sentences, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.item_list import ItemList
@@ -60,20 +60,20 @@ class ViolationLines(ItemList[Item]):
     def _measure(self, items: Sequence[Item]) -> None:
         """How wide each column is, from all its cells."""
         self._rule = max((len(item.rule.name) for item in items), default=0)
-        self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, Line)), default=0)
-        self._names = max((_width(item, _NAMES) for item in items if isinstance(item, Line)), default=0)
-        self._every = max((_width(item, _MANY) for item in items if isinstance(item, Line)), default=0)
-        self._told = max((len(item.says or item.code) for item in items if isinstance(item, Line)), default=0)
+        self._place = max((len(_place(item, self.files)) for item in items if isinstance(item, CodeLine)), default=0)
+        self._names = max((_width(item, _NAMES) for item in items if isinstance(item, CodeLine)), default=0)
+        self._every = max((_width(item, _MANY) for item in items if isinstance(item, CodeLine)), default=0)
+        self._told = max((len(item.says or item.code) for item in items if isinstance(item, CodeLine)), default=0)
         self._says = {}
         for item in items:
-            if isinstance(item, Line):
+            if isinstance(item, CodeLine):
                 self._says[item.rule.name] = max(self._says.get(item.rule.name, 0), _needed(item))
 
     def draw(self, item: Item, width: int) -> StyledRow:
         match item:
             case RuleHeading() as heading:
                 return self._heading(heading, width)
-            case Line() as line:
+            case CodeLine() as line:
                 return self._line(line, width)
             case Cost() as cost:
                 return [("   ", ""), (clip(f"{MARKS['arrow']} {cost.says}", width - 3), cost.rule.severity)]
@@ -98,7 +98,7 @@ class ViolationLines(ItemList[Item]):
             (clip(item.says, room), ""),
         ]
 
-    def _line(self, item: Line, width: int) -> StyledRow:
+    def _line(self, item: CodeLine, width: int) -> StyledRow:
         start = f"   {MARKS['dot'] if item.new else ' '} "
         place = fit(_place(item, self.files), self._place) + "  "
         dots = MARKS["ellipsis"]
@@ -194,7 +194,7 @@ class ViolationsPane(FindingPane):
     def _go_to(self, node: NodeId | None) -> None:
         """The row under the cursor stays if the node is in it; else the first that has it, if any."""
         items = self.lines.items
-        rows = (self.lines.cursor, *(row for row, item in enumerate(items) if isinstance(item, Line)))
+        rows = (self.lines.cursor, *(row for row, item in enumerate(items) if isinstance(item, CodeLine)))
         of_node = (row for row in rows if row < len(items) and node in _nodes_of(items[row]))
         row = next(of_node, None)
         if row is not None:
@@ -203,8 +203,8 @@ class ViolationsPane(FindingPane):
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         item = self.lines.items[event.index] if self.lines.items else None
-        if isinstance(item, Cost) and item.of and item.node is None:
-            self.post_message(ActionAsked(item.of))
+        if isinstance(item, Cost) and item.view and item.node is None:
+            self.post_message(ActionAsked(item.view))
             return
         nodes = self._under_cursor()
         if nodes:
@@ -224,7 +224,7 @@ class ViolationsPane(FindingPane):
         items = self.lines.items
         below = (item for item in items[self.lines.cursor :] if not isinstance(item, RuleHeading | Cost))
         item = next(below, None)
-        return item.nodes if isinstance(item, Line) else ()
+        return item.nodes if isinstance(item, CodeLine) else ()
 
     def action_repro(self) -> None:
         nodes = self._under_cursor()
@@ -237,30 +237,30 @@ class ViolationsPane(FindingPane):
 def _nodes_of(item: Item) -> tuple[NodeId, ...]:
     if isinstance(item, Cost):
         return (item.node,) if item.node else ()
-    return item.nodes if isinstance(item, Line) else ()
+    return item.nodes if isinstance(item, CodeLine) else ()
 
 
 def _gone(item: Gone) -> str:
-    """gone: 15 alignment  dim 0 is 10  mlp.py:12, mlp.py:20 +3"""
-    words = item.found[0] + (f" (and {len(item.found) - 1} more)" if len(item.found) > 1 else "")
+    """ " ✔ gone: 15 alignment  dim 0 is 10  mlp.py:12, mlp.py:20 +3"."""
+    words = item.findings[0] + (f" (and {len(item.findings) - 1} more)" if len(item.findings) > 1 else "")
     more = f" +{len(item.places) - _NAMES}" if len(item.places) > _NAMES else ""
-    more = more if item.whole else " and others"
+    more = more if item.all_places else " and others"
     return f" {MARKS['gone']} gone: {item.count:,} {item.rule.name}  {words}  {', '.join(item.places[:_NAMES])}{more}"
 
 
-def _place(item: Line, files: frozenset[str]) -> str:
+def _place(item: CodeLine, files: frozenset[str]) -> str:
     if item.file:
         return file_names.place(item.file, item.line, files)
     return "inputs" if item.inputs else "no line"
 
 
-def _essence(item: Line) -> str:
-    """What a line says, less how many other findings there are: its numbers are never cut for that."""
+def _essence(item: CodeLine) -> str:
+    """What a line says without how many other findings there are: that is left out before a number is cut."""
     return item.says.partition(" (and ")[0]
 
 
 def _within(text: str, room: int) -> str:
-    """What a line says; what it costs is at the end, and stays, before all that was found."""
+    """What a line says in `room` cells: clauses are left out before what it costs, which stands at the end."""
     head, colon, cost = text.rpartition(": ")
     if len(text) <= room or not colon:
         return clip(text, room)
@@ -270,20 +270,20 @@ def _within(text: str, room: int) -> str:
     return clip(f"{head}{MARKS['ellipsis']}: {cost}", room)
 
 
-def _needed(item: Line) -> int:
+def _needed(item: CodeLine) -> int:
     """Cells of what a line says, if there is a number in it."""
     said = _essence(item)
     return len(said) if any(map(str.isdigit, said)) else 0
 
 
-def _names(item: Line, room: int) -> str:
+def _names(item: CodeLine, room: int) -> str:
     """As many names as have room, a few at least, and how many more there are."""
     shown = next((least for least in range(len(item.nodes[:_MANY]), _NAMES, -1) if _width(item, least) <= room), _NAMES)
     more = f" +{len(item.nodes) - shown:,}" if len(item.nodes) > shown else ""
     return ", ".join(node.name for node in item.nodes[:shown]) + more
 
 
-def _width(item: Line, shown: int) -> int:
+def _width(item: CodeLine, shown: int) -> int:
     names = sum(len(node.name) + 2 for node in item.nodes[:shown]) - 2
     return names + (len(f" +{len(item.nodes) - shown:,}") if len(item.nodes) > shown else 0)
 

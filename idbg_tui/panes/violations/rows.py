@@ -17,7 +17,7 @@ MOST = 2000
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """The violations of one rule that come from one line of the user's program."""
 
     rule: Constraint
@@ -31,6 +31,7 @@ class Line:
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """What tells this row from the others of the list, after an edit too."""
         return self.rule.name, self.file, self.line
 
 
@@ -40,12 +41,13 @@ class Gone:
 
     rule: Constraint
     count: int
-    found: tuple[str, ...]
+    findings: tuple[str, ...]
     places: tuple[str, ...]
-    whole: bool = True  # whether these are all places
+    all_places: bool = True  # or only those of the first nodes
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """What tells this row from the others of the list, after an edit too."""
         return self.rule.name, "gone", -1
 
 
@@ -58,6 +60,7 @@ class Rest:
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """What tells this row from the others of the list, after an edit too."""
         return self.rule.name, "rest", -1
 
 
@@ -72,10 +75,11 @@ class RuleHeading:
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """What tells this row from the others of the list, after an edit too."""
         return self.rule.name, "", -1
 
 
-Item = RuleHeading | Cost | Line | Gone | Rest
+Item = RuleHeading | Cost | CodeLine | Gone | Rest
 
 
 @dataclass
@@ -90,8 +94,10 @@ class _Rule:
 def violation_list(
     checked: Iterable[tuple[Findings, FindingsChange]], costs: Mapping[str, Sequence[Cost]] = MappingProxyType({})
 ) -> list[Item]:
-    """The list for several graphs, the severest rules first, each with its cost below its heading; what went is at the
-    end, one row for a rule."""
+    """The rows for several graphs: each rule, the severest first, with its costs and the user's lines that break it.
+
+    What the last edit made go is at the end, one row for a rule.
+    """
     rules: dict[str, _Rule] = {}
     for findings, change in checked:
         for group in findings.groups:
@@ -108,12 +114,12 @@ def violation_list(
 
 
 def _gone(rule: _Rule) -> Gone:
-    """Places are those of the first nodes: of thousands, nobody reads more than the first few."""
+    """What went of one rule. Its places are those of the first nodes only: of thousands nobody reads more."""
     gone = (graph.nodes[index] for graph, group in rule.gone for index in group.nodes)
     places = dict.fromkeys(file_names.place(node.file, node.line) for node in islice(gone, MOST) if node.file)
     words = dict.fromkeys(group.finding.found for _, group in rule.gone)
     count = sum(group.count for _, group in rule.gone)
-    return Gone(rule.rule, count, tuple(words), tuple(places), whole=count <= MOST)
+    return Gone(rule.rule, count, tuple(words), tuple(places), all_places=count <= MOST)
 
 
 def _items(rule: _Rule, costs: Sequence[Cost]) -> Sequence[Item]:
@@ -152,7 +158,7 @@ def _besides(finding: Finding, shared: Finding, others: int) -> str:
     return _sentence(own) + (f" (and {others} more)" if others else "")
 
 
-def _lines(rule: _Rule, shared: Finding) -> tuple[list[Line], int]:
+def _lines(rule: _Rule, shared: Finding) -> tuple[list[CodeLine], int]:
     places: dict[tuple[str, int], dict[Finding, list[NodeId]]] = {}
     code: dict[tuple[str, int], str] = {}
     computed: set[tuple[str, int]] = set()
@@ -176,5 +182,5 @@ def _lines(rule: _Rule, shared: Finding) -> tuple[list[Line], int]:
         text = code[file, line].strip()
         says = _besides(finding, shared, len(nodes_by_finding) - 1)
         inputs = (file, line) not in computed
-        lines.append(Line(rule.rule, file, line, nodes, code=text, inputs=inputs, says=says, new=new))
+        lines.append(CodeLine(rule.rule, file, line, nodes, code=text, inputs=inputs, says=says, new=new))
     return lines, left
