@@ -299,7 +299,7 @@ def test_unknown_nodes_are_reported_and_reject_where_the_rule_says_so() -> None:
 
 
 def forty(count: int = 40) -> Graph:
-    """`count` tensors of 4 MB that are all needed at the end (parity verdict 46)."""
+    """`count` tensors of 4 MB that are all needed at the end."""
     big = TensorMeta("float32", (1024, 1024), (1024, 1))
     inputs = [Node(name="x", op="placeholder", target="x", role="input", tensors=(big,), storages=(0,))]
     made = [

@@ -1,6 +1,6 @@
 """The verdicts that the earlier system has, on records: which graphs does a rule reject, and what does it name?
 
-The numbers are those of the parity list; the same verdicts through torch.compile are in tests/engine.
+The same verdicts through torch.compile are in tests/engine.
 """
 
 import pytest

@@ -1,6 +1,4 @@
-"""The verdicts of ../shared/parity.md that torch has to be asked for, through the Python API: the numbers are the
-list's.
-"""
+"""The verdicts that the earlier system has and that torch has to be asked for, through the Python API."""
 
 import re
 import subprocess

@@ -1,6 +1,6 @@
 """What does one compilation look like as data that can cross any boundary?
 
-Every class here is frozen and serializable; nothing here imports torch. Words are those of the design's table.
+Every class here is frozen and serializable; nothing here imports torch.
 """
 
 from functools import cached_property, reduce

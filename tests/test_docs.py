@@ -1,0 +1,64 @@
+"""docs/ says what is so: every event is in it, its examples run, and what it points at is there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import idbg
+from idbg.schema.events import Event, SessionEvent
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "core" / "README.md", *sorted(DOCS.glob("*.md"))]
+EVENTS: tuple[type[Event], ...] = SessionEvent.__args__
+TAGS = {str(event.__struct_config__.tag): event for event in EVENTS}
+
+
+def rows(page: str) -> dict[str, str]:
+    """The first cell of each row of a page's tables, without its backticks -> the whole row."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    return {match[1]: line for line in lines if (match := re.match(r"\| `(\w+)` \|", line))}
+
+
+def test_the_page_of_events_has_every_event_and_no_other() -> None:
+    assert rows("session-folder.md").keys() == TAGS.keys()
+
+
+@pytest.mark.parametrize("tag", sorted(TAGS))
+def test_an_events_row_names_each_of_its_keys(tag: str) -> None:
+    keys = {field.encode_name for field in msgspec.structs.fields(TAGS[tag])} - {"at"}
+    named = set(re.findall(r"`(\w+)(?:\[\])?`", rows("session-folder.md")[tag]))
+    assert keys <= named
+
+
+def test_the_page_of_the_api_has_every_public_name() -> None:
+    text = (DOCS / "python-api.md").read_text(encoding="utf-8")
+    assert [name for name in idbg.__all__ if f"`idbg.{name}" not in text] == []
+
+
+def test_the_examples_of_the_api_run(tmp_path: Path) -> None:
+    text = (DOCS / "python-api.md").read_text(encoding="utf-8")
+    script = tmp_path / "examples.py"
+    script.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_points_at_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    linked = [page.parent / target for target in re.findall(r"\]\((?!http)([^)#]+)", text)]
+    named = [ROOT / name for name in re.findall(r"`((?:core|idbg_tui|tests|examples|docs)/[\w./]+)`", text)]
+    assert [str(path) for path in (*linked, *named) if not path.exists()] == []
+
+
+def test_nothing_points_at_what_is_not_in_the_repository() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py", "*.md", "*.toml"], cwd=ROOT, capture_output=True, text=True)
+    files = [ROOT / name for name in listed.stdout.split()]
+    elsewhere = re.compile(r"\.\./shared\b|\bfound-\w+\.md\b|/work/\w")
+    texts = [path for path in files if path.is_file() and path != Path(__file__)]
+    assert [str(path) for path in texts if elsewhere.search(path.read_text(encoding="utf-8"))] == []
