@@ -136,6 +136,7 @@ def _seconds(value: float | None) -> str:
 
 
 def spread(latency: Latency) -> str:
+    """The median and the standard deviation of a call: "1.25 ms ± 30 µs"."""
     return f"{duration(latency.median)} ± {duration(latency.std)}"
 
 

@@ -68,7 +68,7 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def beyond(self) -> str:
-        """Whose spread goes further than the axis, and how far."""
+        """A sentence that names the figures whose spread goes further than the axis; "" where none does."""
         far = [f"{one.name} {said(one.high, self.unit)}" for one in self.figures if (one.high or 0.0) > self.reach]
         more = f" and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
         return f"p95 beyond the chart: {', '.join(far[:_NAMED])}{more}" if far else ""

@@ -128,7 +128,7 @@ def _cells(texts: list[str], widths: list[int]) -> str:
 
 
 def _detail(checked: AcceleratorResult, *, alone: bool) -> Iterator[str]:
-    """Of one accelerator: which rules are broken at which lines, at what cost, and what it would take."""
+    """The lines of one accelerator: which rules are broken at which lines, at what cost, and what it would take."""
     broken = _broken(checked, SEVERITIES if alone else MENDABLE)
     if not alone:  # else the headline has said it
         yield f"{ANSWER_SIGNS[checked.verdict]} {checked.name} {_SAYS[checked.verdict]}"

@@ -163,7 +163,7 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_name(self) -> dict[str, Node]:
-        """Each node by its FX name."""
+        """The nodes by their FX names."""
         return {node.name: node for node in self.nodes}
 
     @cached_property

@@ -79,12 +79,12 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Its tensors' bytes over the median time; None where they are not known."""
+        """How many bytes of its tensors a second: by the median time; None where they are not known."""
         return _over(self.bytes, self.median_us / 1e6)
 
     @property
     def flops_per_s(self) -> float | None:
-        """Its counted FLOPs over the median time; None where they are not counted."""
+        """How many counted FLOPs a second: by the median time; None where they are not counted."""
         return _over(self.flops, self.median_us / 1e6)
 
     @property

@@ -70,7 +70,7 @@ class Store:
         self._write_artifacts(event)
 
     def repro_folder(self) -> Path:
-        """Where repros go; raises OSError if it cannot be made."""
+        """The folder for repros, which is made where it is not there. Raises OSError if it cannot be."""
         folder = (self.folder / "repros").absolute()
         folder.mkdir(exist_ok=True)
         return folder

@@ -115,7 +115,7 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory)
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises BadInput for a number or a device that means nothing."""
+    """Refuse a number or a device that means nothing. Raises BadInput."""
     for name, lowest in (("runs", 1), ("batch", 1), ("threads", 0), ("timeout", 0.001)):
         value = getattr(args, name)
         if value is not None and not value >= lowest:
@@ -143,7 +143,9 @@ def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:
 
 
 def _measure(suite: Suite, seconds: float) -> None:
-    """Each row is in the database before the next begins; an interrupt leaves them there."""
+    """Measure what is left of the suite; an interrupt is told how many rows are kept, and raised. Each process has so
+    many `seconds`.
+    """
     measured = 0
     with signals_raise():
         try:

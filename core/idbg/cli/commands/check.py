@@ -67,7 +67,7 @@ def status(check: Check) -> int:
 
 
 def _accelerators(names: list[str]) -> list[NamedAccelerator]:
-    """Those that are named, or all presets, with what is odd about them told on stderr."""
+    """The accelerators that are named, or all presets; what is odd about them is told on stderr."""
     if not names:
         good, broken = presets()
         for name, why in broken.items():

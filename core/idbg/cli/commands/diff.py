@@ -83,7 +83,10 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 
 def _warn_of_numerics(target: Target) -> None:
-    """Raises AcceleratorError or SettingsError where the target's rules cannot be had, as the run itself would."""
+    """Say on stderr where the accelerator's [numerics] are not applied.
+
+    Raises AcceleratorError or SettingsError where the target's rules cannot be had, as the run itself would.
+    """
     text, _ = rules_for(target)
     if target.backend != "mock" and parse(text).numerics is not None:
         print(
@@ -102,7 +105,7 @@ def status(run: Run) -> int:
 
 
 def _comparison(args: argparse.Namespace) -> Comparison:
-    """Raises BadInput for a number that means nothing."""
+    """The comparison that the command line asks for. Raises BadInput for a number that means nothing."""
     for name, lowest in (("atol", 0.0), ("rtol", 0.0), ("factor", 1.0), ("runs", 1), ("timeout", 0.001)):
         value = getattr(args, name)
         if value is not None and not lowest <= value < math.inf:
