@@ -1,6 +1,6 @@
 """Which rows does the form of an accelerator's rules have, and what text does a key make of one of them?"""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +55,11 @@ class Count(NamedTuple):
     came: int = 0
     went: int = 0
 
+    @property
+    def change_words(self) -> str:
+        """ " (+2 -1)"; "" where the last edit changed nothing."""
+        return f" (+{self.came} -{self.went})" if self.came or self.went else ""
+
 
 def read(text: str) -> Form:
     """The form of a text. Raises AcceleratorError where the text is not valid."""
@@ -93,6 +98,11 @@ def counts(checked: Iterable[tuple[Findings, FindingsChange]]) -> dict[str, Coun
             came_now, went_now = so_far.came + came.get(name, 0), so_far.went + went.get(name, 0)
             by_rule[name] = Count(so_far.violations + count, came_now, went_now)
     return by_rule
+
+
+def total(counts: Mapping[str, Count]) -> Count:
+    """All rules' counts together."""
+    return Count(*map(sum, zip(*counts.values(), strict=True))) if counts else Count()
 
 
 # what keys do: each gives a text, or None where nothing changes

@@ -9,12 +9,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from idbg.accelerators import edit, values
-from idbg.checking.relax import relaxations, relaxed_text
+from idbg.checking.relax import relaxed_text
 from idbg.constraints import kinds
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.violations import SEVERITIES
 from idbg_tui.messages import Flash
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
@@ -24,8 +23,7 @@ from idbg_tui.panes.rules.form_rows import RuleRows
 from idbg_tui.panes.rules.text import RuleText
 from idbg_tui.panes.rules.views import DiffRows, RelaxRows
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.state import queries, sentences, stages
-from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines, clip
 from idbg_tui.widgets.picker import Picker
@@ -143,11 +141,10 @@ class RulesPane(RuleText, FindingPane):
         """Show what the rules find in the graphs on the screen."""
         counts = self._counts(state)
         self.form.show_counts(counts, [warning.line for warning in self.document.warnings])
-        total = Count(*map(sum, zip(*counts.values(), strict=True))) if counts else Count()
-        self.border_subtitle = Content(self._subtitle(total) if counts else "")
+        self.border_subtitle = Content(self._subtitle(rule_form.total(counts)) if counts else "")
         self._show_about()
         if self.view == "relax":
-            self._show_relax()
+            self.relax.show_for(self._state)
 
     def _counts(self, state: State) -> dict[str, Count]:
         if state.accelerator is None:
@@ -157,23 +154,17 @@ class RulesPane(RuleText, FindingPane):
 
     def _subtitle(self, total: Count) -> str:
         """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
-        changed = (
-            f" (+{total.came} -{total.went})"
-            if total.came or total.went
-            else " (no change)"
-            if self.document.edited
-            else ""
-        )
+        edited = self.document.edited
         where = f" in {stages.names_of(queries.level(self._state))}" if self._state and not total.violations else ""
-        words = f"{counted(total.violations, 'violation')}{changed}{where}"
-        return f"edited: {words}" if self.document.edited else words
+        changed = total.change_words or (" (no change)" if edited else "")
+        return f"{'edited: ' if edited else ''}{counted(total.violations, 'violation')}{changed}{where}"
 
     def text_changed(self) -> None:
         if self.view == "form":
             self.form.show_text(self.document.text)
             self._show_about()
         elif self.view == "diff":
-            self._show_diff()
+            self.diff.show_document(self.document)
         self._show_title()
 
     def say(self) -> None:
@@ -210,31 +201,6 @@ class RulesPane(RuleText, FindingPane):
         width = self.content_size.width - 2  # its own is not known while it is hidden
         about.update(f"{clip(words, width)}\n{clip(source, width)}" if source else clip(words, 2 * width), layout=False)
 
-    def _show_relax(self) -> None:
-        state = self._state
-        level = queries.level(state) if state is not None and state.accelerator is not None else []
-        if state is None or not level:
-            self.relax.show_relaxations([], why_no_graph(state) if state is not None else "no graph yet")
-            return
-        severities = SEVERITIES if self.relax.every else SEVERITIES[:1]
-        changes = relaxations([state.checks.findings(graph) for graph in level], severities)
-        self.relax.show_relaxations(changes, self._nothing_to_relax(state))
-
-    def _nothing_to_relax(self, state: State) -> str:
-        """Why the list is empty: of the stage that is shown, with what the others break."""
-        here, other = stages.names_of(queries.level(state)), sentences.other_levels(state)
-        said = "no rule is broken" if self.relax.every else "nothing is rejected"
-        key = "A adds one" if self.relax.every else "space lists the rest"
-        return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"
-
-    def _show_diff(self) -> None:
-        try:
-            before = self.document.base_text()
-        except AcceleratorError as error:
-            self.diff.show_diff("", "", f"nothing to compare with: {error.message}")
-            return
-        self.diff.show_diff(before, self.document.text, f"no difference from {self.document.base.label}")
-
     # ---------------------------------------------------------------- views
 
     def action_mode(self) -> None:
@@ -267,9 +233,9 @@ class RulesPane(RuleText, FindingPane):
         if view == "form":
             self.form.show_text(self.document.text)
         elif view == "relax":
-            self._show_relax()
+            self.relax.show_for(self._state)
         elif view == "diff":
-            self._show_diff()
+            self.diff.show_document(self.document)
         for name, widget in self._views.items():
             widget.display = name == view
         self.HINTS = _HINTS[view]
@@ -305,7 +271,7 @@ class RulesPane(RuleText, FindingPane):
 
     def on_relax_rows_switched(self, event: RelaxRows.Switched) -> None:
         event.stop()
-        self._show_relax()
+        self.relax.show_for(self._state)
 
     def on_relax_rows_wanted(self, event: RelaxRows.Wanted) -> None:
         event.stop()

@@ -6,9 +6,14 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from idbg.checking.relax import Relaxation
+from idbg.checking.relax import Relaxation, relaxations
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.violations import SEVERITIES
 from idbg_tui.messages import CopyAsked
+from idbg_tui.panes.rules.document import RulesDocument
+from idbg_tui.state import queries, sentences, stages
+from idbg_tui.state.state import State
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
@@ -41,6 +46,23 @@ class RelaxRows(ItemList[Relaxation]):
         """Show other changes, or why there is none; the same again scrolls nothing."""
         if (relaxations, empty) != (self.items, self.empty):
             self.show_items(relaxations, empty)
+
+    def show_for(self, state: State | None) -> None:
+        """Show what the graphs on the screen would take, of the severities that are asked."""
+        level = queries.level(state) if state is not None and state.accelerator is not None else []
+        if state is None or not level:
+            self.show_relaxations([], sentences.why_no_graph(state) if state is not None else "no graph yet")
+            return
+        severities = SEVERITIES if self.every else SEVERITIES[:1]
+        changes = relaxations([state.checks.findings(graph) for graph in level], severities)
+        self.show_relaxations(changes, self._nothing(state))
+
+    def _nothing(self, state: State) -> str:
+        """Why the list is empty: of the stage that is shown, with what the others break."""
+        here, other = stages.names_of(queries.level(state)), sentences.other_levels(state)
+        said = "no rule is broken" if self.every else "nothing is rejected"
+        key = "A adds one" if self.every else "space lists the rest"
+        return f"{here}: {said} {MARKS['separator']} {other}: v goes there" if other else f"{said}: {key}"
 
     def key(self, item: Relaxation) -> object:
         return None  # the cursor stays on its row: the next change moves up where one was made
@@ -93,6 +115,15 @@ class DiffRows(ItemList[str]):
     def __init__(self) -> None:
         super().__init__()
         self.added = self.removed = 0
+
+    def show_document(self, document: RulesDocument) -> None:
+        """Show what the edits changed of what they are compared with, or why that cannot be read."""
+        try:
+            before = document.base_text()
+        except AcceleratorError as error:
+            self.show_diff("", "", f"nothing to compare with: {error.message}")
+            return
+        self.show_diff(before, document.text, f"no difference from {document.base.label}")
 
     def show_diff(self, before: str, after: str, empty: str) -> None:
         """Show what is different; where nothing is, the sentence that says so."""
