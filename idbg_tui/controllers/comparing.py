@@ -68,7 +68,7 @@ class Comparing:
         first = report.kernels[0] if report.kernels else None
         if first is None or queries.has_code_of(self._state, run, first.frame, first.part):
             return entries
-        return [replace(entry, node=None) for entry in entries]  # another run is shown: its nodes are others
+        return [replace(entry, target=None) for entry in entries]  # another run is shown: its nodes are others
 
     def _failure(self, side: str, width: int) -> Sequence[Entry]:
         """All that is known of why a side failed; "" is the program, of the run in hand."""

@@ -16,9 +16,9 @@ class Listings:
     def open(self, listing: Listing) -> None:
         """Lay a list over the screen."""
 
-        def go(node: NodeId | None) -> None:
-            if node is not None:
-                self._context.app.post_message(NodeChosen(node, jump=True))
+        def go(target: object) -> None:
+            if isinstance(target, NodeId):
+                self._context.app.post_message(NodeChosen(target, jump=True))
 
         self._context.app.push_screen(listing, go)
 

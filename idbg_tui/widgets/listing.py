@@ -1,4 +1,4 @@
-"""How is a list that belongs to no pane shown: over the screen, with rows that lead to nodes?"""
+"""How is a list that belongs to no pane shown: over the screen, with rows that lead somewhere?"""
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,6 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
-from idbg.schema.graphs import NodeId
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
 from idbg_tui.widgets.notices import Flash
@@ -22,20 +21,25 @@ from idbg_tui.widgets.search import Searching
 
 @dataclass(frozen=True)
 class Entry:
-    """One row, drawn when it is seen, and the node that it leads to. `here` asks for the cursor at first; a `picture`
-    is part of a chart or names columns: the cursor goes over it."""
+    """One row, drawn for a width when it is seen, and the `target` that it leads to. `here` asks for the cursor at
+    first; a `picture` is part of a chart or names columns: the cursor goes over it."""
 
     draw: Callable[[int], StyledRow]
-    node: NodeId | None = None
+    target: object = None
     here: bool = False
     picture: bool = False
+
+    @classmethod
+    def fixed(cls, row: StyledRow, *, picture: bool = False) -> "Entry":
+        """A row that is the same at every width, and leads nowhere."""
+        return cls(lambda _: row, picture=picture)
 
 
 def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
     """A text on as many rows as it takes."""
     for line in textwrap.wrap(text, max(width - 2, 20)) or [""]:
         row: StyledRow = [(f" {line}", style)]
-        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+        yield Entry.fixed(row)
 
 
 class ListingLines(ItemList[Entry]):
@@ -57,7 +61,7 @@ class ListingLines(ItemList[Entry]):
         first = not self.items
         self.items = self._make(self._width)
         if first:
-            leading = [row for row, entry in enumerate(self.items) if entry.node is not None]
+            leading = [row for row, entry in enumerate(self.items) if entry.target is not None]
             here = (row for row in leading if self.items[row].here)
             self.cursor = next(here, leading[0] if leading else 0)
         self.styles.height = len(self.items)
@@ -70,8 +74,8 @@ class ListingLines(ItemList[Entry]):
             self.make()
 
 
-class Listing(Searching, ModalScreen[NodeId | None]):
-    """Gives the node of the row that was opened, or None."""
+class Listing(Searching, ModalScreen[object]):
+    """Gives the target of the row that was opened, or None."""
 
     DEFAULT_CSS = """
     Listing { align: center middle; background: $background 60%; }
@@ -111,11 +115,11 @@ class Listing(Searching, ModalScreen[NodeId | None]):
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
-        node = self.lines.items[event.index].node
-        if node is None:
+        chosen = self.lines.chosen
+        if chosen is None or chosen.target is None:
             self.post_message(Flash("this row leads to no node"))
         else:
-            self.dismiss(node)
+            self.dismiss(chosen.target)
 
 
 class Reading(Listing):

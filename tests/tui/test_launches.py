@@ -159,8 +159,8 @@ async def test_the_chart_of_a_comparison_leads_nowhere_while_another_runs_code_i
     app = app_of("planted", tmp_path)
     async with app.run_test(size=(160, 45)) as pilot:
         await settle(pilot)
-        assert any(entry.node for entry in app.controllers.comparing.chart(120))
+        assert any(entry.target for entry in app.controllers.comparing.chart(120))
         other = state_of("attention").shown
         assert other is not None
         app.state.shown = other
-        assert not any(entry.node for entry in app.controllers.comparing.chart(120))
+        assert not any(entry.target for entry in app.controllers.comparing.chart(120))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from idbg.schema import events
-from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph import memory, partitions
 from idbg_tui.state import costs, queries
@@ -28,8 +28,10 @@ def test_what_is_alive_at_the_peak_is_listed_largest_first_and_adds_up() -> None
     assert queries.peak(state) is not None and state.graph is not None
     _, profile = queries.peak(state)
     found = memory.entries(state, 120)
-    rows = [entry for entry in found if entry.node is not None]
-    assert [entry.node.name for entry in rows if entry.node] == [one.node for one in profile.alive]
+    rows = [entry for entry in found if isinstance(entry.target, NodeId)]
+    assert [entry.target.name for entry in rows if isinstance(entry.target, NodeId)] == [
+        one.node for one in profile.alive
+    ]
     assert sum(one.nbytes for one in profile.alive) == profile.peak_bytes
     first = texts(rows, 120)[0]
     assert first.split()[:4] == ["9.0", "MiB", f"{100 * profile.alive[0].nbytes / profile.peak_bytes:.1f}", "%"]
@@ -46,8 +48,8 @@ def test_the_users_line_stands_beside_what_the_program_made() -> None:
 def test_a_graph_of_the_level_that_needs_more_is_named_first() -> None:
     state = under("mlp_train", PAD)
     assert state.graph is not None and queries.peak(state) is not None and queries.peak(state)[0] is not state.graph
-    lead = next(entry for entry in memory.entries(state, 120) if entry.node is not None)
-    assert lead.node is not None and lead.node.graph.stage == "backward" and not lead.here
+    lead = next(entry for entry in memory.entries(state, 120) if entry.target is not None)
+    assert isinstance(lead.target, NodeId) and lead.target.graph.stage == "backward" and not lead.here
     assert "backward needs more" in texts([lead], 120)[0]
 
 
@@ -127,7 +129,7 @@ async def test_the_peak_opens_with_a_key_and_enter_goes_to_the_node(tmp_path: Pa
         await settle(pilot)
         listing = app.screen
         assert isinstance(listing, Listing) and "peak" in str(listing.query("Vertical").first().border_title)
-        alive = listing.lines.items[listing.lines.cursor].node
+        alive = listing.lines.items[listing.lines.cursor].target
         await pilot.press("j", "enter")
         await settle(pilot)
         assert not isinstance(app.screen, Listing)

@@ -93,7 +93,7 @@ def last_measured(state: State) -> tuple[object, int]:
 
 
 def _entry(row: StyledRow, *, picture: bool = False) -> Entry:
-    return Entry(lambda _: row, picture=picture)
+    return Entry.fixed(row, picture=picture)
 
 
 def _table(chart: Chart) -> Iterator[Entry]:

@@ -90,7 +90,7 @@ def _samples(latency: Latency | None, width: int) -> Iterator[Entry]:
     yield from sentences("", width)
     yield from sentences(f"{counted(len(latency.samples), 'sample')}, {each}, {warmup}", width, "strong")
     for drawn in charts.histogram(latency.samples, width):
-        yield Entry(lambda _, drawn=drawn: drawn, picture=True)  # type: ignore[misc]
+        yield Entry.fixed(drawn, picture=True)
 
 
 def _machine(row: Row) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,7 @@ def _over_time(profile: MemoryProfile, width: int) -> Iterator[Entry]:
     most = [max(live[first:last], default=least) for first, last in pairwise(bounds)]
     steps = [LEVELS[(one - least) * (len(LEVELS) - 1) // max(1, top - least)] for one in most]
     over = [(step, "accent" if one == top else "dim") for step, one in zip(steps, most, strict=True)]
-    yield Entry(lambda _: [(ends[0], ""), *over, (ends[1], "")], picture=True)
+    yield Entry.fixed([(ends[0], ""), *over, (ends[1], "")], picture=True)
 
 
 def _summary(graph: Graph, profile: MemoryProfile) -> str:

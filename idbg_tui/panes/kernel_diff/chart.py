@@ -37,7 +37,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     lines = list(_verdict(report, [one for _, one in seen], width))
     height = max(_LOWEST, min(_HIGHEST, screen // 2 - 2))
     chart = log_chart(series, max(width, 40), height, least=_LEAST, most=_MOST)
-    lines += [Entry(lambda _, row=row: row, picture=True) for row in chart]  # type: ignore[misc]
+    lines += [Entry.fixed(row, picture=True) for row in chart]
     legend = f"relative RMSE, launch by launch:   {good} kernel   {eager} eager   {bad} bad"
     lines += sentences(legend, width, "dim")
     lines += sentences("", width)

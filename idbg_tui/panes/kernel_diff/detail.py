@@ -54,14 +54,14 @@ def _verbatim(line: str, width: int) -> Iterator[Entry]:
     parts = textwrap.wrap(line, long, replace_whitespace=False, drop_whitespace=False, break_on_hyphens=False)
     for part in parts or [""]:
         row: StyledRow = [(f" {part}", BAD if "error:" in part else "")]
-        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+        yield Entry.fixed(row)
 
 
 def _lines(label: str, text: str, width: int, style: str = "") -> Iterator[Entry]:
     """A label and its text, on as many rows as that takes: figures are not cut."""
     for part in textwrap.wrap(text, max(width - _LABEL - 2, 20)):
         row: StyledRow = [(f" {label:<{_LABEL}}", "dim"), (part, style)]
-        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+        yield Entry.fixed(row)
         label = ""
 
 
@@ -139,7 +139,7 @@ def _histogram(counts: tuple[int, ...], width: int) -> Iterator[Entry]:
         count = counts[index]
         bar = MARKS["rule"][0] * (max(1, round(longest * count / most)) if count else 0)
         row: StyledRow = [(f" {_decade(index):<{_LABEL}}", "dim"), (f"{count:>{_COUNT - 1},} ", ""), (bar, "accent")]
-        yield Entry(lambda _, row=row: row)  # type: ignore[misc]
+        yield Entry.fixed(row)
 
 
 def _decade(index: int) -> str:

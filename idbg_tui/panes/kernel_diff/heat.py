@@ -33,7 +33,7 @@ def entries(error_map: ErrorMap, width: int, *, colours: bool = True) -> list[En
     return [
         *head,
         *(_halves(error_map, high) if colours else _plain(error_map, high)),
-        Entry(lambda _: legend, picture=True),
+        Entry.fixed(legend, picture=True),
     ]
 
 
@@ -69,14 +69,14 @@ def _halves(error_map: ErrorMap, high: int) -> Iterator[Entry]:
             (" ", ""),
             *(("▀", f"{_colour(one, high)} on {_colour(other, high)}") for one, other in pairs),
         ]
-        yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
+        yield Entry.fixed(row, picture=True)
 
 
 def _plain(error_map: ErrorMap, high: int) -> Iterator[Entry]:
     for cells in error_map.cells:
         signs = (" " if not cell else "!" if cell >= LARGEST else LEVELS[_level(cell, high)] for cell in cells)
         row: StyledRow = [(" " + "".join(signs), "")]
-        yield Entry(lambda _, row=row: row, picture=True)  # type: ignore[misc]
+        yield Entry.fixed(row, picture=True)
 
 
 def _legend(error_map: ErrorMap, high: int, colours: bool) -> StyledRow:
