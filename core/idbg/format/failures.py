@@ -3,12 +3,9 @@
 import ast
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from idbg.format import file_names
-
-if TYPE_CHECKING:  # so that the records may ask this room how to say a number
-    from idbg.schema.programs import Failure
+from idbg.schema.programs import Failure
 
 _WHAT = {
     "user": "the program raised {type}",
@@ -48,7 +45,7 @@ class Headline:
         return " ".join(part for part in (self.cause, place) if part)
 
 
-def headline(failure: "Failure") -> Headline:
+def headline(failure: Failure) -> Headline:
     """What to say of a failure where there is one line for it; the log tells the rest."""
     what = _WHAT.get(failure.kind, "").format(type=failure.type or "an exception")
     if failure.kind == "input":
@@ -56,7 +53,7 @@ def headline(failure: "Failure") -> Headline:
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
 
 
-def place_of(failure: "Failure") -> tuple[str, int]:
+def place_of(failure: Failure) -> tuple[str, int]:
     """File and line: the failure's own, or the innermost of those that torch's message quotes, the user's first."""
     if failure.file:
         return failure.file, failure.line
@@ -65,12 +62,12 @@ def place_of(failure: "Failure") -> tuple[str, int]:
     return next(((file, int(line)) for file, line in reversed(own or quoted)), ("", 0))
 
 
-def _place(failure: "Failure") -> str:
+def _place(failure: Failure) -> str:
     file, line = place_of(failure)
     return file_names.place(file, line) if file else ""
 
 
-def _cause(failure: "Failure") -> str:
+def _cause(failure: Failure) -> str:
     """The first line that says something: the error that torch met, rather than the name of what it was doing."""
     got = _GOT.search(failure.message)
     if got:

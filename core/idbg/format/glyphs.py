@@ -5,13 +5,11 @@ terminal's encoding cannot show the other (see `use_ascii`).
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # so that the records may ask this room how to say a number
-    from idbg.schema.programs import Verdict
-    from idbg.schema.violations import Severity
+from idbg.schema.programs import Verdict
+from idbg.schema.violations import Severity
 
-SEVERITY_SIGNS: "dict[Severity, str]" = {
+SEVERITY_SIGNS: dict[Severity, str] = {
     "reject": "✘",
     "fallback": "⚠",
     "pad": "◇",
@@ -19,7 +17,7 @@ SEVERITY_SIGNS: "dict[Severity, str]" = {
     "slow": "·",
     "unknown": "?",
 }
-VERDICT_SIGNS: "dict[Verdict, str]" = {
+VERDICT_SIGNS: dict[Verdict, str] = {
     "failed": "✘",
     "wrong": "✘",
     "empty": "⚠",
@@ -47,7 +45,7 @@ MARKS: dict[str, str] = {
 LEVELS: list[str] = list("▁▂▃▄▅▆▇█")
 """From least to most, in one cell."""
 
-_ASCII_SEVERITIES: "dict[Severity, str]" = {
+_ASCII_SEVERITIES: dict[Severity, str] = {
     "reject": "X",
     "fallback": "!",
     "pad": "+",
@@ -55,7 +53,7 @@ _ASCII_SEVERITIES: "dict[Severity, str]" = {
     "slow": "~",
     "unknown": "?",
 }
-_ASCII_VERDICTS: "dict[Verdict, str]" = {
+_ASCII_VERDICTS: dict[Verdict, str] = {
     "clean": "v",
     "violations": "!",
     "empty": "!",

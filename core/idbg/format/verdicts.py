@@ -1,14 +1,10 @@
 """What came of a run, in a few words?"""
 
-from typing import TYPE_CHECKING
-
 from idbg.format.amounts import counted
-
-if TYPE_CHECKING:
-    from idbg.schema.runs import Run
+from idbg.schema.runs import Run
 
 
-def verdict_words(run: "Run") -> str:
+def verdict_words(run: Run) -> str:
     """The run's verdict as it is known now: "clean", "17 violations", "nothing was compiled"."""
     match run.verdict:
         case "violations":
@@ -28,14 +24,14 @@ def verdict_words(run: "Run") -> str:
             return word
 
 
-def _failed(run: "Run") -> str:
+def _failed(run: Run) -> str:
     if any(failed.failure.kind != "constraints" for failed in run.frame_failures):
         return f"{counted(len({failed.frame for failed in run.frame_failures}), 'frame')} did not compile"
     side = next((side.name for side in run.diff.sides if side.failure is not None), "") if run.diff else ""
     return f"{side} failed" if side else "failed"
 
 
-def _wrong(run: "Run") -> str:
+def _wrong(run: Run) -> str:
     tensors = (*run.diff.outputs, *run.diff.gradients) if run.diff else ()
     failed = sum(tensor.failed for tensor in tensors)
     return f"{failed:,} of {counted(len(tensors), 'tensor')} wrong" if failed else "numbers are wrong"
