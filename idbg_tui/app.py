@@ -74,7 +74,7 @@ class IdbgApp(App[None]):
             self.set_keymap(dict(settings.keys))
         except SettingsError as error:
             self.keys = keymap.in_force({})
-            problem = error.in_one_line
+            problem = f"{error.message}; {error.hint}"
         self.bars = Bars(self, self.state, self.body, self.keys, problem)
         context = Context(self, session, self.state, self.body, self.bars, lambda: self.show())
         self.controllers = Controllers(context, self.keys, settings.editor)
