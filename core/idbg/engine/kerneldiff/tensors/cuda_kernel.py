@@ -1,7 +1,7 @@
 """What does one pass over tensors find, as Triton code that runs on the device? `cuda.py` launches it.
 
 What threads tell each other costs more than what they read. So each one keeps its own sums, maxima and columns over all
-areas that it sees, and only rows of squared errors and the histogram are added up area by area.
+areas that it sees, and only rows of squared errors and the histogram are added up area by area (`cuda_blocks.py`).
 """
 
 # Triton has no types, and its kernels are not Python: their annotations mean something else.
@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from idbg.engine.kerneldiff.tensors import figures as at
+from idbg.engine.kerneldiff.tensors.cuda_blocks import add_rows, fold, keep, leave_blocks
 
 SLOTS = tl.constexpr(32)  # the header's places up to the next power of two
 BINS = tl.constexpr(32)  # the histogram without the equal ones, which are the rest
@@ -27,14 +28,6 @@ REFERENCE_SQUARES, TEST_SQUARES, PRODUCTS, MAX_ULP = map(
 TEST_ERROR, EAGER_ERROR, TEST_MAX, EAGER_MAX, FLOAT64_SQUARES, FLOAT64_MAX = map(
     tl.constexpr, (at.TEST_ERROR, at.EAGER_ERROR, at.TEST_MAX, at.EAGER_MAX, at.FLOAT64_SQUARES, at.FLOAT64_MAX)
 )
-
-
-@triton.jit
-def _sum(values, BY: tl.constexpr):
-    """Of every `BY` neighbours in a row."""
-    if BY > 1:
-        values = tl.sum(tl.reshape(values, (values.shape[0], values.shape[1] // BY, BY)), 2)
-    return values
 
 
 @triton.jit
@@ -96,47 +89,8 @@ def _counts(d, powers, SIZE: tl.constexpr):
 
 
 @triton.jit
-def _kept(squares, by_column, by_tile, CS: tl.constexpr, TC: tl.constexpr):
-    """Adds an area's squared errors to what is kept for its columns and tiles; gives the sums of rows' pieces too."""
-    groups = _sum(squares, CS)
-    narrow = _sum(groups, TC // CS)
-    return by_column + groups, by_tile + narrow, narrow
-
-
-@triton.jit
 def _both(one, other, more_of_one, more_of_other):
     return one + more_of_one, other + more_of_other
-
-
-@triton.jit
-def _add_rows(by_row, sums, row, rows, row_bits):
-    place = row + tl.arange(0, by_row.shape[0])
-    tl.atomic_add(sums + (place >> row_bits), by_row, mask=place < rows, sem="relaxed")
-
-
-@triton.jit
-def _add_columns(by_column, sums, column, rows, columns, row_bits, column_bits):
-    """Adds what was kept, down to the end of a column of areas."""
-    place = (column >> column_bits) + tl.arange(0, by_column.shape[1])
-    sums += ((rows - 1) >> row_bits) + 1
-    tl.atomic_add(sums + place, tl.sum(by_column, 0), mask=place <= (columns - 1) >> column_bits, sem="relaxed")
-
-
-@triton.jit
-def _add_tiles(
-    by_tile, sums, row, column, rows, columns, row_bits, column_bits, tile_row_bits, tile_column_bits,
-    TR: tl.constexpr,
-):  # fmt: skip
-    """Adds what was kept, down to the end of a row of tiles; gives the sum of it. Areas and blocks are powers of two:
-    none straddles another."""
-    across = ((columns - 1) >> tile_column_bits) + 1
-    tiles = tl.sum(tl.reshape(by_tile, (by_tile.shape[0] // TR, TR, by_tile.shape[1])), 1)
-    top = ((row >> tile_row_bits) + tl.arange(0, tiles.shape[0]))[:, None]
-    left = ((column >> tile_column_bits) + tl.arange(0, tiles.shape[1]))[None, :]
-    inside = (top <= (rows - 1) >> tile_row_bits) & (left < across)
-    sums += ((rows - 1) >> row_bits) + ((columns - 1) >> column_bits) + 2
-    tl.atomic_add(sums + top * across + left, tiles, mask=inside, sem="relaxed")
-    return tl.sum(tiles)
 
 
 @triton.jit
@@ -152,8 +106,8 @@ def _add_pair(kept, a, b, allowed, area, FOLD: tl.constexpr):
     d = tl.abs(b - a)
     more = d > most
     most, where_most = tl.where(more, d, most), tl.where(more, area, where_most)
-    over += _sum((d > allowed).to(tl.int32), FOLD)
-    return d, (squares + _sum(d * d, FOLD), a_squares + _sum(a * a, FOLD), over, most, where_most)
+    over += fold((d > allowed).to(tl.int32), FOLD)
+    return d, (squares + fold(d * d, FOLD), a_squares + fold(a * a, FOLD), over, most, where_most)
 
 
 @triton.jit
@@ -182,8 +136,8 @@ def _add_metrics(kept, a, b, d, allowed, size, apart, FOLD: tl.constexpr):
         d_by, by = tl.reduce((tl.reshape(d_by, parts), tl.reshape(by, parts)), 2, _larger)
     scaled, scaled_by = _larger(scaled, scaled_by, d_by, by)
     max_rel, max_ulp = _greater(max_rel, _max(relative, FOLD)), tl.maximum(max_ulp, _max(apart, FOLD))
-    b_squares, products = b_squares + _sum(b * b, FOLD), products + _sum(a * b, FOLD)
-    sum_abs, sum_rel = sum_abs + _sum(d, FOLD), sum_rel + _sum(relative, FOLD)
+    b_squares, products = b_squares + fold(b * b, FOLD), products + fold(a * b, FOLD)
+    sum_abs, sum_rel = sum_abs + fold(d, FOLD), sum_rel + fold(relative, FOLD)
     return b_squares, products, sum_abs, sum_rel, max_rel, max_ulp, scaled, scaled_by
 
 
@@ -202,7 +156,7 @@ def _add_errors(kept, of_test, of_eager, exact, FOLD: tl.constexpr):
     test_max, eager_max, exact_max, exact_squares = kept
     test_max, eager_max = _greater(test_max, _max(of_test, FOLD)), _greater(eager_max, _max(of_eager, FOLD))
     exact_max = _greater(exact_max, _max(tl.abs(exact), FOLD))
-    return test_max, eager_max, exact_max, exact_squares + _sum(exact * exact, FOLD)
+    return test_max, eager_max, exact_max, exact_squares + fold(exact * exact, FOLD)
 
 
 @triton.jit
@@ -210,6 +164,68 @@ def _errors_header(kept):
     test_max, eager_max, exact_max, exact_squares = kept
     header = _at(TEST_MAX, tl.max(test_max)) + _at(EAGER_MAX, tl.max(eager_max))
     return header + _at(FLOAT64_MAX, tl.max(exact_max)) + _at(FLOAT64_SQUARES, tl.sum(exact_squares))
+
+
+@triton.jit
+def _read(side, i, j, side_row, side_column, inside):
+    return tl.load(side + i * side_row + j * side_column, mask=inside, other=0.0)
+
+
+@triton.jit
+def _add_two_sides(
+    kept, x_raw, y_raw, x, y, both, numbers, bounds, area,
+    FOLD: tl.constexpr, FULL: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
+    """What an area says of the reference and the test; gives their differences too."""
+    pair, metrics, histogram = kept
+    atol, rtol, tiny = numbers
+    near, far = tl.where(both, x, 0.0), tl.where(both, y, 0.0)
+    a, b = near.to(tl.float64), far.to(tl.float64)
+    allowed = atol + rtol * tl.abs(a)
+    d, pair = _add_pair(pair, a, b, allowed, area, FOLD)
+    if FULL:
+        size = tl.maximum(tl.abs(near), tiny.to(x.dtype))
+        metrics = _add_metrics(metrics, a, b, d, allowed, size, _apart(x_raw, y_raw, both), FOLD)
+        histogram += _counts(tl.abs(far - near), bounds, SIZE)
+    return d, (pair, metrics, histogram)
+
+
+@triton.jit
+def _add_to_float64(
+    errors, test_blocks, eager_blocks, x, y, x_fine, y_fine, exact, sums, blocks, row, rows, row_bits,
+    FOLD: tl.constexpr, CS: tl.constexpr, TC: tl.constexpr,
+):  # fmt: skip
+    """What an area says of both sides against float64, and where the test and float64 are finite."""
+    fine = y_fine & (tl.abs(exact) < float("inf"))
+    exact = tl.where(fine, exact, 0.0)
+    of_test = tl.where(fine, tl.abs(y.to(tl.float64) - exact), 0.0)
+    of_eager = tl.where(fine & x_fine, tl.abs(x.to(tl.float64) - exact), 0.0)
+    errors = _add_errors(errors, of_test, of_eager, exact, FOLD)
+    test_blocks, of_test = keep(of_test * of_test, test_blocks, CS, TC)
+    eager_blocks, of_eager = keep(of_eager * of_eager, eager_blocks, CS, TC)
+    of_test, of_eager = tl.reduce((of_test, of_eager), 1, _both)
+    add_rows(of_test, sums, row, rows, row_bits)
+    add_rows(of_eager, sums + blocks, row, rows, row_bits)
+    return fine, errors, test_blocks, eager_blocks
+
+
+@triton.jit
+def _leave_header(
+    found, program, met, two, errors, down, along, columns, bands, THREE: tl.constexpr, FULL: tl.constexpr
+):
+    """The header of all areas of a program, and its histogram."""
+    pair, metrics, histogram = two
+    maxima, test_error, eager_error = errors
+    header = _at(NONFINITE, tl.sum(met).to(tl.float64))
+    if FULL or not THREE:
+        header += _pair_header(pair, down, along, columns, bands)
+    if FULL:
+        header += _metrics_header(metrics)
+    if THREE:
+        header += _errors_header(maxima) + _at(TEST_ERROR, test_error) + _at(EAGER_ERROR, eager_error)
+    into = found + program * LENGTH
+    tl.store(into + tl.arange(0, SLOTS), header)
+    tl.store(into + SLOTS + tl.arange(0, BINS), histogram.to(tl.float64))
 
 
 @triton.jit
@@ -224,85 +240,49 @@ def one_pass(
     NARROW: tl.constexpr = reference.dtype.element_ty.primitive_bitwidth <= 32
     WORK: tl.constexpr = tl.float32 if NARROW else tl.float64
     program = tl.program_id(0)
-    atol, rtol, tiny = tl.load(rule), tl.load(rule + 1), tl.load(rule + 2)
+    numbers = tl.load(rule), tl.load(rule + 1), tl.load(rule + 2)
     bounds = tl.load(powers + tl.arange(0, BINS)).to(WORK)
     down, along = tl.arange(0, HEIGHT)[:, None], tl.arange(0, WIDE)[None, :]
     zeros, none = tl.zeros((HEIGHT, WIDE // FOLD), tl.float64), tl.zeros((HEIGHT, WIDE // FOLD), tl.int32)
     most, where_most = tl.zeros((HEIGHT, WIDE), tl.float64), tl.zeros((HEIGHT, WIDE), tl.int32)
     met, histogram, pair = none, tl.zeros((BINS,), tl.int32), (zeros, zeros, none, most, where_most)
     metrics = (zeros, zeros, zeros, zeros, zeros, none.to(tl.uint32 if NARROW else tl.uint64), zeros, zeros + 1.0)
-    errors = (zeros, zeros, zeros, zeros)
+    two, errors = (pair, metrics, histogram), (zeros, zeros, zeros, zeros)
     no_columns, no_tiles = tl.zeros((HEIGHT, WIDE // CS), tl.float64), tl.zeros((HEIGHT, WIDE // TC), tl.float64)
-    test_columns, eager_columns, test_tiles, eager_tiles = no_columns, no_columns, no_tiles, no_tiles
-    test_error, eager_error = tiny * 0.0, tiny * 0.0
+    test_blocks, eager_blocks = (no_columns, no_tiles, numbers[2] * 0.0), (no_columns, no_tiles, numbers[2] * 0.0)
 
     for area in tl.range(program * each, min(program * each + each, areas), num_stages=STAGES):
         row, column = (area % bands).to(tl.int64) * HEIGHT, (area // bands).to(tl.int64) * WIDE
         i, j = row + down, column + along
         inside = (i < rows) & (j < columns)
-        x_raw = tl.load(reference + i * reference_row + j * reference_column, mask=inside, other=0.0)
-        y_raw = tl.load(test + i * test_row + j * test_column, mask=inside, other=0.0)
+        x_raw = _read(reference, i, j, reference_row, reference_column, inside)
+        y_raw = _read(test, i, j, test_row, test_column, inside)
         x, y = x_raw.to(WORK), y_raw.to(WORK)
         x_fine, y_fine = tl.abs(x) < float("inf"), tl.abs(y) < float("inf")
         both = x_fine & y_fine
         finite = both
         if FULL or not THREE:
-            near, far = tl.where(both, x, 0.0), tl.where(both, y, 0.0)
-            a, b = near.to(tl.float64), far.to(tl.float64)
-            allowed = atol + rtol * tl.abs(a)
-            d, pair = _add_pair(pair, a, b, allowed, area, FOLD)
-        if FULL:
-            size = tl.maximum(tl.abs(near), tiny.to(WORK))
-            metrics = _add_metrics(metrics, a, b, d, allowed, size, _apart(x_raw, y_raw, both), FOLD)
-            histogram += _counts(tl.abs(far - near), bounds, HEIGHT * WIDE)
+            d, two = _add_two_sides(two, x_raw, y_raw, x, y, both, numbers, bounds, area, FOLD, FULL, HEIGHT * WIDE)
         if FULL and not THREE:
-            test_columns, test_tiles, of_rows = _kept(d * d, test_columns, test_tiles, CS, TC)
-            _add_rows(tl.sum(of_rows, 1), sums, row, rows, row_bits)
+            test_blocks, of_rows = keep(d * d, test_blocks, CS, TC)
+            add_rows(tl.sum(of_rows, 1), sums, row, rows, row_bits)
         if THREE:
-            exact = tl.load(float64 + i * float64_row + j * float64_column, mask=inside, other=0.0)
-            fine = y_fine & (tl.abs(exact) < float("inf"))
+            exact = _read(float64, i, j, float64_row, float64_column, inside)
+            fine, errors, test_blocks, eager_blocks = _add_to_float64(
+                errors, test_blocks, eager_blocks, x, y, x_fine, y_fine, exact, sums, blocks, row, rows, row_bits,
+                FOLD, CS, TC,
+            )  # fmt: skip
             finite = both & fine
-            exact = tl.where(fine, exact, 0.0)
-            of_test = tl.where(fine, tl.abs(y.to(tl.float64) - exact), 0.0)
-            of_eager = tl.where(fine & x_fine, tl.abs(x.to(tl.float64) - exact), 0.0)
-            errors = _add_errors(errors, of_test, of_eager, exact, FOLD)
-            test_columns, test_tiles, of_test = _kept(of_test * of_test, test_columns, test_tiles, CS, TC)
-            eager_columns, eager_tiles, of_eager = _kept(of_eager * of_eager, eager_columns, eager_tiles, CS, TC)
-            of_test, of_eager = tl.reduce((of_test, of_eager), 1, _both)
-            _add_rows(of_test, sums, row, rows, row_bits)
-            _add_rows(of_eager, sums + blocks, row, rows, row_bits)
-        met += _sum((~finite).to(tl.int32), FOLD)
+        met += fold((~finite).to(tl.int32), FOLD)
         if FULL or THREE:
             last = (area + 1 == areas) | (area + 1 == program * each + each) | (area % bands == bands - 1)
-            if last | ((row + HEIGHT) >> tile_row_bits != row >> tile_row_bits):
-                test_error += _add_tiles(
-                    test_tiles, sums, row, column, rows, columns,
-                    row_bits, column_bits, tile_row_bits, tile_column_bits, TR,
-                )  # fmt: skip
-                test_tiles = tl.zeros_like(test_tiles)
-                if THREE:
-                    eager_error += _add_tiles(
-                        eager_tiles, sums + blocks, row, column, rows, columns,
-                        row_bits, column_bits, tile_row_bits, tile_column_bits, TR,
-                    )  # fmt: skip
-                    eager_tiles = tl.zeros_like(eager_tiles)
-            if last:
-                _add_columns(test_columns, sums, column, rows, columns, row_bits, column_bits)
-                test_columns = tl.zeros_like(test_columns)
-                if THREE:
-                    _add_columns(eager_columns, sums + blocks, column, rows, columns, row_bits, column_bits)
-                    eager_columns = tl.zeros_like(eager_columns)
+            test_blocks, eager_blocks = leave_blocks(
+                test_blocks, eager_blocks, sums, blocks, row, column, rows, columns,
+                row_bits, column_bits, tile_row_bits, tile_column_bits, row + HEIGHT, last, TR, THREE,
+            )  # fmt: skip
 
-    header = _at(NONFINITE, tl.sum(met).to(tl.float64))
-    if FULL or not THREE:
-        header += _pair_header(pair, down, along, columns, bands)
-    if FULL:
-        header += _metrics_header(metrics)
-    if THREE:
-        header += _errors_header(errors) + _at(TEST_ERROR, test_error) + _at(EAGER_ERROR, eager_error)
-    into = found + program * LENGTH
-    tl.store(into + tl.arange(0, SLOTS), header)
-    tl.store(into + SLOTS + tl.arange(0, BINS), histogram.to(tl.float64))
+    against_float64 = errors, test_blocks[2], eager_blocks[2]
+    _leave_header(found, program, met, two, against_float64, down, along, columns, bands, THREE, FULL)
 
 
 @triton.jit
