@@ -12,10 +12,10 @@ from torch._inductor.codecache import PyCodeCache
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.kernels.judge import judged
 from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model
 from idbg.engine.kerneldiff.kernels.references import Both, References
 from idbg.engine.kerneldiff.kernels.rounding import Rounding
+from idbg.engine.kerneldiff.kernels.verdict import judge_buffer
 from idbg.reports.diff import summary
 from idbg.schema.diff import KernelError
 
@@ -91,10 +91,10 @@ def test_a_kernel_is_held_against_float64_where_eager_is_infinite() -> None:
     eager = exact.half()
     assert eager.isinf().tolist() == [True, False, False, False]
     overflowed, wide, wrong = (torch.tensor([first, 1.0, 2.0, 3.0]) for first in (inf, 7e4, 1e4))
-    assert judged(overflowed, Both(exact, eager), []).excess <= 1
-    assert judged(wide, Both(exact, eager), []).excess <= 1
-    assert judged(wrong, Both(exact, eager), []).excess > 1
-    assert judged(torch.tensor([7e4, inf, 2.0, 3.0]), Both(exact, eager), []).excess > 1
+    assert judge_buffer(overflowed, Both(exact, eager), []).excess <= 1
+    assert judge_buffer(wide, Both(exact, eager), []).excess <= 1
+    assert judge_buffer(wrong, Both(exact, eager), []).excess > 1
+    assert judge_buffer(torch.tensor([7e4, inf, 2.0, 3.0]), Both(exact, eager), []).excess > 1
 
 
 def rounding_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[float, float]:
@@ -135,8 +135,8 @@ def test_what_does_not_cancel_is_as_right_as_its_size(function: Callable[[Tensor
 
 def test_a_value_that_is_zero_is_judged_by_its_terms() -> None:
     exact, own = torch.zeros(8, dtype=torch.float64), torch.zeros(8)
-    assert judged(torch.full((8,), 1e-7), Both(exact, own), [], rounding=1e-7).excess <= 1
-    assert judged(torch.full((8,), 1e-3), Both(exact, own), [], rounding=1e-7).excess > 1
+    assert judge_buffer(torch.full((8,), 1e-7), Both(exact, own), [], rounding=1e-7).excess <= 1
+    assert judge_buffer(torch.full((8,), 1e-3), Both(exact, own), [], rounding=1e-7).excess > 1
 
 
 def test_in_a_run_that_passes_no_kernel_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:

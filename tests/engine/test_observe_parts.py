@@ -8,9 +8,10 @@ import torch
 from idbg.analysis.output_code import read_output_code
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_lines import read_wrapper
-from idbg.engine.kerneldiff.kernels.judge import Size, judged, measured
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown, copied
+from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured
+from idbg.engine.kerneldiff.tensors.allowance import Size
 
 TRITON = """
 class Runner:
@@ -71,39 +72,39 @@ def test_an_error_is_held_against_that_of_the_inputs_and_of_eager():
     exact = torch.randn(1000, dtype=torch.float64)
     own = exact.to(torch.float32)
     off = own * (1 + 1e-5)
-    assert judged(own, Both(exact, own), []).excess <= 1
-    assert judged(off, Both(exact, own), []).excess > 1
-    assert judged(off, Both(exact, own), [Size(1e-5, 1e-4)]).excess <= 1
-    assert judged(off, Both(exact, own * (1 + 1e-5)), []).excess <= 1
+    assert judge_buffer(own, Both(exact, own), []).excess <= 1
+    assert judge_buffer(off, Both(exact, own), []).excess > 1
+    assert judge_buffer(off, Both(exact, own), [Size(1e-5, 1e-4)]).excess <= 1
+    assert judge_buffer(off, Both(exact, own * (1 + 1e-5)), []).excess <= 1
 
 
 def test_nan_and_infinities_are_bad_where_only_the_kernel_has_them():
     exact = torch.tensor([1.0, 2.0, float("inf"), float("nan")], dtype=torch.float64)
     own = exact.float()
-    assert judged(own, Both(exact, own), []).excess == 0
+    assert judge_buffer(own, Both(exact, own), []).excess == 0
     for wrong in (float("nan"), float("inf")):
         value = own.clone()
         value[0] = wrong
-        assert judged(value, Both(exact, own), []).excess > 1
+        assert judge_buffer(value, Both(exact, own), []).excess > 1
     overflowed = torch.full((4,), float("inf"), dtype=torch.float16)  # as eager's does
-    assert judged(overflowed, Both(torch.full((4,), 1e6, dtype=torch.float64), overflowed), []).excess == 0
+    assert judge_buffer(overflowed, Both(torch.full((4,), 1e6, dtype=torch.float64), overflowed), []).excess == 0
 
 
 def test_what_is_exactly_zero_is_judged_by_the_size_of_rounding_errors():
     """The gradient of a bias before a BatchNorm, say."""
     exact, own = torch.zeros(8, dtype=torch.float64), torch.randn(8) * 1e-6
-    assert judged(own.flip(0), Both(exact, own), []).excess <= 1
-    assert judged(own * 1e4, Both(exact, own), []).excess > 1
+    assert judge_buffer(own.flip(0), Both(exact, own), []).excess <= 1
+    assert judge_buffer(own * 1e4, Both(exact, own), []).excess > 1
 
 
 def test_integers_are_exact_but_for_a_few_that_their_inputs_error_explains():
     exact = torch.arange(100_000) % 7
     value = exact.clone()
     value[:3] += 1
-    assert judged(value, Both(exact, exact), []).excess <= 1
+    assert judge_buffer(value, Both(exact, exact), []).excess <= 1
     value[:300] += 1
-    assert judged(value, Both(exact, exact), []).excess > 1
-    assert judged(value, Both(exact, exact), [Size(1e-3, 1.0)]).excess <= 1
+    assert judge_buffer(value, Both(exact, exact), []).excess > 1
+    assert judge_buffer(value, Both(exact, exact), [Size(1e-3, 1.0)]).excess <= 1
     assert measured(exact[:4], exact[:4] + 1) == Size(1.0, 1.0)
 
 
@@ -112,8 +113,8 @@ def test_a_few_elements_beyond_a_comparison_do_not_make_a_kernel_bad():
     own = exact.float()
     value = own.clone()
     value[7] = 0.0
-    assert judged(value, Both(exact, own), []).excess > 1
-    assert judged(value, Both(exact, own), [], steps=True).excess <= 1
+    assert judge_buffer(value, Both(exact, own), []).excess > 1
+    assert judge_buffer(value, Both(exact, own), [], steps=True).excess <= 1
 
 
 def test_random_numbers_are_uniform_or_normal_and_counted_from_an_offset():

@@ -49,6 +49,7 @@ LARGEST = sys.float_info.max
 
 EAGER, FLOAT64 = "eager", "float64"
 SIDE_SECONDS = 600.0
+K = 3.0  # how many times eager's error an output may have: engine/kerneldiff/tensors/allowance.py says why
 
 
 class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,7 +67,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     runs: int = 1
     atol: float | None = None
     rtol: float | None = None
-    k: float = 3.0
+    k: float = K
     seconds: float = SIDE_SECONDS
 
     @property

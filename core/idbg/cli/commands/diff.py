@@ -14,7 +14,7 @@ from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import diff as diff_report
-from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison
+from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Target
 from idbg.schema.runs import Run
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--per-kernel", action="store_true", help="also each kernel's error, and the first bad one")
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
     how.add_argument(
-        "--factor", metavar="K", type=float, default=3.0, help="how many times worse than eager an error may be (3)"
+        "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
     )
     how.add_argument(
         "--atol",

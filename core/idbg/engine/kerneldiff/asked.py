@@ -11,7 +11,7 @@ from idbg.engine import backends
 from idbg.engine.kerneldiff.tensors.compare import tolerance
 from idbg.engine.kerneldiff.tensors.kept import Kept
 from idbg.engine.program.load import Loss, Model
-from idbg.schema.diff import DiffReport, Mode
+from idbg.schema.diff import DiffReport, K, Mode
 from idbg.schema.errors import BadInput
 
 Backend = str | Callable[..., Any]
@@ -36,7 +36,7 @@ class Asked:
     atol: float | None = None
     rtol: float | None = None
     tolerances: Mapping[str, tuple[float, float]] | None = None
-    k: float = 3.0
+    k: float = K
     runs: int = 1
     mode: Mode | None = None
     dynamic: bool | None = None

@@ -15,8 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widened
-from idbg.engine.kerneldiff.kernels.judge import Judged, K, judged
 from idbg.engine.kerneldiff.kernels.references import Both, copied
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
+from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.engine.program.environment import state_restored
 
 Backend = str | Callable[..., Callable[..., object]]
@@ -38,14 +39,14 @@ class BisectResult:
 
 
 def first_bad_node(
-    gm: GraphModule, inputs: Sequence[object], compile: Backend, *, k: float = K, dynamic: bool | None = None
+    gm: GraphModule, inputs: Sequence[object], compile: Backend, *, k: float = KERNEL_K, dynamic: bool | None = None
 ) -> BisectResult:
     """Bisect a Dynamo or ATen graph. `compile` is what torch.compile takes for a backend.
 
     Neither the inputs nor random generators are changed. Raises what the backend raises on a part of the graph.
     """
     cuts = [place for place, node in enumerate(gm.graph.nodes) if _may_be_tensor(node)]
-    tried: dict[int, dict[str, Judged]] = {}
+    tried: dict[int, dict[str, BufferVerdict]] = {}
 
     def is_bad(cut: int) -> bool:
         tried[cut] = _compared(_prefix(gm, cuts[cut]), inputs, compile, k, dynamic)
@@ -98,7 +99,7 @@ def _prefix(gm: GraphModule, last: int) -> GraphModule:
 
 def _compared(
     prefix: GraphModule, inputs: Sequence[object], compile: Backend, k: float, dynamic: bool | None
-) -> dict[str, Judged]:
+) -> dict[str, BufferVerdict]:
     """What was found of each tensor that the prefix returns; of a tuple of them, of the worst."""
     held = [*prefix.parameters(), *prefix.buffers()]
     tensors = [*held, *(value for value in inputs if isinstance(value, Tensor))]
@@ -109,11 +110,11 @@ def _compared(
         test = _run(torch.compile(prefix, backend=compile, dynamic=dynamic), second)
         with widened(held), Float64(usual_dtype(tensors)):
             exact = _run(prefix, third)
-    found: dict[str, Judged] = {}
+    found: dict[str, BufferVerdict] = {}
     for name, *values in zip(prefix.meta["idbg_returned"], exact, own, test, strict=True):
         for leaves in zip(*map(tree_leaves, values), strict=True):
             if all(isinstance(leaf, Tensor) for leaf in leaves):
-                result = judged(leaves[2], Both(leaves[0], leaves[1]), [], k=k, steps=True)
+                result = judge_buffer(leaves[2], Both(leaves[0], leaves[1]), [], k=k, steps=True)
                 found[name] = max(found.get(name, result), result, key=lambda one: one.excess)
     return found
 

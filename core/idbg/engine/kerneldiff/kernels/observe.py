@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.kernels.judge import K
 from idbg.engine.kerneldiff.kernels.watch import Watch
+from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput
 
@@ -20,7 +20,7 @@ from idbg.schema.errors import BadInput
 class Observation:
     """The graphs that were compiled since it began, each watched for its first call. `problem` says why one is not."""
 
-    def __init__(self, k: float = K) -> None:
+    def __init__(self, k: float = KERNEL_K) -> None:
         self.k = k
         self.problem = ""
         self.watches: list[Watch] = []
@@ -50,7 +50,7 @@ class Observation:
 
 
 @contextmanager
-def observing(k: float = K) -> Iterator[Observation]:
+def observing(k: float = KERNEL_K) -> Iterator[Observation]:
     """While it lasts, whatever Inductor compiles is compiled anew, and its first call is observed."""
     observation = Observation(k)
     with comparing.inductor_graphs(observation.compiled):
@@ -61,7 +61,7 @@ def observing(k: float = K) -> Iterator[Observation]:
                 watch.stop()
 
 
-def observe(run: Callable[[], object], *, k: float = K) -> tuple[KernelError, ...]:
+def observe(run: Callable[[], object], *, k: float = KERNEL_K) -> tuple[KernelError, ...]:
     """Every kernel launch of what `run` compiles with Inductor and calls, in order. Raises BadInput if
     there are none.
 
@@ -92,7 +92,7 @@ def observe_model(
     loss: Callable[..., torch.Tensor] | None = None,
     options: dict[str, Any] | None = None,
     dynamic: bool | None = None,
-    k: float = K,
+    k: float = KERNEL_K,
 ) -> tuple[KernelError, ...]:
     """`observe` for one call of the model, and its backward if there is a loss; the caller restores its state.
 

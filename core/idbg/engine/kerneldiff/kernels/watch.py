@@ -20,9 +20,10 @@ from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
-from idbg.engine.kerneldiff.kernels.judge import Judged, Size, judged
 from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown
 from idbg.engine.kerneldiff.kernels.rounding import Rounding
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
+from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError, TensorDiff
 from idbg.schema.graphs import GraphId
@@ -45,7 +46,7 @@ class Held:
 @dataclass(frozen=True)
 class Output:
     held: Held
-    judged: Judged
+    judged: BufferVerdict
     diff: TensorDiff | None
 
 
@@ -174,7 +175,7 @@ class Watch:
             reference = _like(reference, value)
             rounding = self.rounding.error(node)
             steps = self._steps(launch)
-            result = judged(value, reference, [seen.natural], k=self.k, steps=steps, rounding=rounding)
+            result = judge_buffer(value, reference, [seen.natural], k=self.k, steps=steps, rounding=rounding)
             diff = _diff(reference, value, node.name) if result.excess > 1 else None
             seen.outputs.append(Output(held, result, diff))
             self._note(held, node, result)
@@ -185,7 +186,7 @@ class Watch:
         for name in (held.node, *held.changes):
             references.done(name)
 
-    def _note(self, held: Held, node: Node, result: Judged) -> None:
+    def _note(self, held: Held, node: Node, result: BufferVerdict) -> None:
         """What later kernels come with that take this buffer."""
         self.sizes[held.name] = result.error
         by_terms = (self.rounding.natural(node, each) for each in result.error)

@@ -11,7 +11,7 @@ from torch import Tensor
 from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors
 from idbg.engine.kerneldiff.tensors.tree import Again, Leaves, is_opaque, shared
-from idbg.schema.diff import FailedBy, TensorDiff
+from idbg.schema.diff import FailedBy, K, TensorDiff
 
 _FLOAT32_MAX: Final = torch.finfo(torch.float32).max
 _GRADIENT: Final = "grad("
@@ -29,7 +29,7 @@ MISSING: Final = _Missing()
 class How:
     """The rules. `tolerances` are (atol, rtol) by name: such an output is held to them and to no float64."""
 
-    k: float = 3.0
+    k: float = K
     atol: float | None = None
     rtol: float | None = None
     tolerances: Mapping[str, tuple[float, float]] = field(default_factory=dict)

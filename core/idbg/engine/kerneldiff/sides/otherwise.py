@@ -19,9 +19,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import fx
 from idbg.engine.kerneldiff.float64.draws import Op
+from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.tree import Leaves
-from idbg.engine.kerneldiff.tensors.verdict import SMALL
 from idbg.schema.diff import TensorDiff
 
 SAMPLES = 3
@@ -29,7 +29,7 @@ NOTE = "as near to float64 as eager is where its ops round otherwise"
 # Times eager's own error, and no rounding explains it: plain sums of float32 were seen to be 90 times as far off as
 # pairwise ones; narrower dtypes are added up in float32
 FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
-# Ulps of the values: noise above it is of something larger that has cancelled; of float32, as many as verdict.py allows
+# Ulps of the values: noise above it is of something larger that has cancelled; of float32 what allowance.py allows
 _CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one

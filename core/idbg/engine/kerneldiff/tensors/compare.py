@@ -16,12 +16,13 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.tensors import figures as at
 from idbg.engine.kerneldiff.tensors import native, nonfinite, sums
+from idbg.engine.kerneldiff.tensors.allowance import SMALL, ZEROS, Allowance
 from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Rule, grid_of
 from idbg.engine.kerneldiff.tensors.nonfinite import Nonfinite
 from idbg.engine.kerneldiff.tensors.pair import Pair, dense, pair, unreadable
 from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, is_exact, pieces
-from idbg.engine.kerneldiff.tensors.verdict import SMALL, ZEROS, Allowance, Judged, judge, worst_blocks
-from idbg.schema.diff import Block, Criterion, FailedBy, TensorDiff, Term, Value, Worst
+from idbg.engine.kerneldiff.tensors.verdict import SidesVerdict, judge_sides, worst_blocks
+from idbg.schema.diff import Block, Criterion, FailedBy, K, TensorDiff, Term, Value, Worst
 from idbg.schema.errors import BadInput
 
 # torch.testing's: dtype -> (rtol, atol); what is not here is compared exactly
@@ -117,13 +118,13 @@ def compare_sides(
     test: Tensor,
     float64: Tensor,
     *,
-    k: float = 3.0,
+    k: float = K,
     full: bool = True,
     name: str = "",
     gradient: bool = False,
     samples: int = 1,
 ) -> TensorDiff:
-    """Fails where the test is worse than eager by more than verdict.py allows, both held against `float64`.
+    """Fails where the test is worse than eager by more than allowance.py allows, both held against `float64`.
 
     NaN and infinities fail where the test has neither what eager nor what float64 has there. Integers must be eager's,
     but for `k` times as many as eager itself has wrong. Tensors in float64 are judged by tolerance: float64 knows no
@@ -141,7 +142,7 @@ def compare_sides(
     third = dense(float64)
     done = _pass(two, third, rule, full, equal_nan=True)
     odd, allowance = done.nonfinite, _allowance(two.dtype, k, gradient, samples)
-    judged = judge(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
+    judged = judge_sides(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
     failed, criteria = two.failed_by + _odd(done), judged.criteria
     if is_exact(two.dtype):
         criteria = (_judged_exact(two, third, k),)
@@ -274,7 +275,7 @@ def _described(
     failed: tuple[FailedBy, ...],
     name: str,
     criteria: tuple[Criterion, ...],
-    judged: Judged | None = None,
+    judged: SidesVerdict | None = None,
 ) -> TensorDiff:
     """The record of a pass: what was not measured is None. One-sided NaN and infinities are infinitely wrong."""
     odd, figures, header = done.nonfinite, done.figures, done.figures.header

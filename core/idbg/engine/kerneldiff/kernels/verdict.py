@@ -8,26 +8,18 @@ so one wrong element of many shows.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.references import Both
+from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K, KernelAllowance, Size, epsilon
 
-K = 10.0
 _MAX_EXCUSED = 1e-4  # of the elements
 
 
-class Size(NamedTuple):
-    """How large an error is: over all elements, and of the worst one."""
-
-    rmse: float = 0.0
-    maximum: float = 0.0
-
-
 @dataclass(frozen=True)
-class Judged:
+class BufferVerdict:
     """`excess` is how far the error is above what is allowed: above 1 is bad."""
 
     error: Size
@@ -35,15 +27,15 @@ class Judged:
     excess: float
 
 
-def judged(
+def judge_buffer(
     value: Tensor,
     reference: Both,
     inputs: Iterable[Size],
     *,
-    k: float = K,
+    k: float = KERNEL_K,
     steps: bool = False,
     rounding: float = 0.0,
-) -> Judged:
+) -> BufferVerdict:
     """`inputs` are the errors of what the value was computed from; `steps` says that there were comparisons or
     roundings on the way, which turn the smallest error of a few elements into a large one. `rounding` is the RMS of
     what rounding may do to a value whose terms cancel (rounding.py), which its own size does not tell.
@@ -57,12 +49,15 @@ def judged(
         eager = measured(exact, own, scale)
     error = measured(exact, value, scale)
     worst = [eager, *inputs, _everywhere(rounding, exact, scale)]
-    allowed = _allowed(exact, dtype, Size(max(e.rmse for e in worst), max(e.maximum for e in worst)), scale, k)
+    floats = dtype.is_floating_point or dtype.is_complex
+    largest = _largest(exact) / scale if scale and floats else 1.0
+    allowance = KernelAllowance(dtype, exact.numel(), largest, k)
+    allowed = allowance.of(Size(max(e.rmse for e in worst), max(e.maximum for e in worst)))
     excess = _excess(error, allowed)
     if excess > 1 and steps and exact.dtype.is_floating_point:
-        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, _epsilon(dtype)))
+        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, epsilon(dtype)))
         excess = min(excess, _excess(_without_worst(exact, value, int(share * exact.numel()), scale), allowed))
-    return Judged(error, eager, excess)
+    return BufferVerdict(error, eager, excess)
 
 
 def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,34 +111,8 @@ def _over(figure: float, scale: float) -> float:
     return figure / scale if scale > 0 else math.inf
 
 
-def _allowed(exact: Tensor, dtype: torch.dtype, worst: Size, scale: float, k: float) -> Size:
-    """k times the worst error of the inputs and of eager, and not less than rounding alone may give.
-
-    Few elements say little: of one, eager's error may be zero by luck, so k is larger for them.
-    """
-    count = max(1, exact.numel())
-    factor = k * max(1.0, 8 / math.sqrt(count))
-    if not (dtype.is_floating_point or dtype.is_complex):
-        # an error e of what is compared turns over about a share e of the results, and seldom one by itself
-        flips = math.sqrt(k * worst.rmse + (4 / count if count >= 64 else 0))
-        return Size(max(factor * worst.rmse, flips), math.inf)
-    epsilon = _epsilon(dtype)
-    largest = _largest(exact)
-    return Size(
-        factor * max(worst.rmse, epsilon / 2),
-        factor * max(worst.maximum, epsilon / 2 * (largest / scale if scale else 1.0)),
-    )
-
-
 def _largest(exact: Tensor) -> float:
     return float(exact.abs().nan_to_num(0, 0, 0).max()) if exact.numel() else 0.0
-
-
-def _epsilon(dtype: torch.dtype) -> float:
-    """An ulp of 1.0. Of float64 it is that of sums of thousands of numbers, as the reference is no better itself."""
-    if not (dtype.is_floating_point or dtype.is_complex):
-        return torch.finfo(torch.float32).eps
-    return max(torch.finfo(dtype).eps, 1e-13)
 
 
 def _excess(error: Size, allowed: Size) -> float:
