@@ -36,15 +36,21 @@ def test_the_graph_grows_at_the_cost_of_what_is_beside_and_below_it() -> None:
     assert grown.graph > Sizes().graph and grown.top > Sizes().top
 
 
-@pytest.mark.parametrize("width", [12, 24, 34, 60])
-def test_the_current_pane_is_always_named_in_the_tabs(width: int) -> None:
+NUMBERS = ("1", "5", "7", "8")
+SHORT = ("1 Graph", "5 Diff", "7 Log", "8 Rules")
+WHOLE = ("1 Graph", "5 KernelDiff", "7 Log", "8 Rules")
+
+
+@pytest.mark.parametrize(
+    ("width", "wanted"), [(12, NUMBERS), (30, NUMBERS), (31, SHORT), (36, SHORT), (37, WHOLE), (60, WHOLE)]
+)
+def test_the_current_pane_is_always_named_in_the_tabs(width: int, wanted: tuple[str, ...]) -> None:
     panes = [GraphPane(), KernelDiffPane(), LogPane(), RulesPane()]
     number(panes)
-    for pane in panes:
-        names = tab_names(panes, pane.ID, width)
-        assert len(names) == 4
-        assert dict(names)[pane.ID].startswith((pane.short_heading(), pane.heading().plain))
-        assert width < 24 or len("  ".join(name for _, name in names)) <= width
+    for place, pane in enumerate(panes):
+        names = [name for _, name in tab_names(panes, pane.ID, width)]
+        current = SHORT[place] if wanted == NUMBERS else wanted[place]
+        assert names == [*wanted[:place], current, *wanted[place + 1 :]]
 
 
 def test_marks_give_way_before_the_names_of_the_tabs() -> None:

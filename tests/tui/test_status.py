@@ -183,12 +183,22 @@ def test_the_peak_is_that_of_the_graph_that_needs_the_most() -> None:
     assert "peak 130.9 KiB" in words(header(under("mlp_train", PAD), 160)[0])
 
 
-@pytest.mark.parametrize("width", [60, 70, 78, 90, 110])
-def test_a_narrow_header_gives_up_words_before_the_peak(width: int) -> None:
-    left, right = header(under("resnet", FALL + PAD + PEAK), width)
-    assert "✘ 1" in words(left) and "◇ 435" in words(left) and "old rules: ⚠" in words(right)
-    assert "peak 50.8 MiB" in words(left) or width < 70
-    assert len(words(left)) + len(words(right)) <= width
+@pytest.mark.parametrize(
+    ("width", "costs"),
+    [
+        (60, ""),
+        (68, ""),
+        (69, " · peak 50.8 MiB"),
+        (84, " · peak 50.8 MiB"),
+        (85, " · peak 50.8 MiB · 18 partitions"),
+        (110, " · peak 50.8 MiB · 18 partitions"),
+    ],
+)
+def test_a_narrow_header_gives_up_words_before_the_peak(width: int, costs: str) -> None:
+    left, right = map(words, header(under("resnet", FALL + PAD + PEAK), width))
+    assert left.endswith(f"inference ✘ 1  ⚠ 17  ◇ 435{costs}") and right.endswith("old rules: ⚠")
+    assert ("unnamed (warn)" in left) == (width == 110)
+    assert len(left) + len(right) <= width
 
 
 def test_no_sign_stands_beside_a_separator_that_looks_like_it() -> None:
