@@ -10,7 +10,6 @@ from torch.fx import GraphModule
 
 from idbg.engine.backends import backend
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.schema.diff import DiffReport
 from idbg.schema.errors import BadInput
 from tests.harness.sides import Outputs, adding, only, plain, spoiled, wide
 
@@ -75,11 +74,12 @@ def test_a_side_that_fails_is_told_and_the_other_is_kept() -> None:
 
 
 def test_whoever_listens_hears_of_each_side_as_it_ends() -> None:
-    heard: list[DiffReport] = []
+    heard: list[Any] = []
     report = KernelDiff(wide, torch.ones(4), test=plain, on_result=heard.append).compare()
     assert [len(told.sides) for told in heard] == [1, 2, 2, 3] and heard[-1] == report
     assert [told.verdict for told in heard] == ["waiting", "waiting", "waiting", "passed"]
     assert heard[2].mode == "tolerance" and heard[2].outputs and heard[2].float64_missing == "not run yet"
+    assert heard[0].summary() and heard[0].to_json()
 
 
 def test_any_backend_may_stand_on_either_side() -> None:

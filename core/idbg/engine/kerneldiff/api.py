@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -39,7 +40,11 @@ class KernelDiff(Asked):
         """Run every side and compare. Raises BadInput for settings that make no sense; what a side raises is told in
         the report.
         """
-        return ReadableReport.of(self.begin().run())
+        hear = self.on_result
+        if hear is None:
+            return ReadableReport.of(self.begin().run())
+        told = replace(self, on_result=lambda report: hear(ReadableReport.of(report)))
+        return ReadableReport.of(told.begin().run())
 
     def begin(self) -> Comparison:
         """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""
