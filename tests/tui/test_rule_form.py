@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators import edit, registry
 from idbg.accelerators.parse import parse
-from idbg.accelerators.toml_text import difference
-from idbg.accelerators.values import spelled, stepped
+from idbg.accelerators.values import spelled
 from idbg.checking.relax import relaxations, relaxed_text
 from idbg.constraints import Constraint, Findings, kinds
 from idbg.schema.errors import AcceleratorError, OutputError
@@ -40,44 +39,6 @@ def row_of(text: str, number: int, key: str = "", choice: str = "") -> tuple[For
 
 def comments(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.lstrip().startswith("#")]
-
-
-# steps
-
-
-@pytest.mark.parametrize(
-    ("kind", "key", "value", "up", "down"),
-    [
-        ("alignment", "multiple", 7, 8, 4),
-        ("alignment", "multiple", 1, 2, 1),
-        ("alignment", "unit", "bytes", "elements", "elements"),
-        ("alignment", "dims", "last 2", "all", "last"),
-        ("alignment", "dims", (0, -1), (0, -1), (0, -1)),
-        ("alignment", "batch", True, False, False),
-        ("alignment", "severity", "pad", "fallback", "tile"),
-        ("alignment", "tensors", "all", "results", "operands"),
-        ("max_dim", "max", 65535, 65536, 32768),
-        ("memory", "max_bytes", 1 << 34, 1 << 35, 1 << 33),
-        ("memory", "max_bytes", float("inf"), float("inf"), float("inf")),
-        ("rank", "max", 4, 5, 3),
-        ("rank", "min", 0, 1, 0),
-        ("matmul_tile", "k", None, None, None),
-        ("dtype", "name", "my dtypes", "my dtypes", "my dtypes"),
-    ],
-)
-def test_a_value_goes_one_step_of_its_own_kind(kind: str, key: str, value: object, up: object, down: object) -> None:
-    assert stepped(kind, key, value, up=True) == up
-    assert stepped(kind, key, value, up=False) == down
-
-
-@pytest.mark.parametrize(
-    "pair", [("abc", "abc"), ("aa", "aaa"), ("aaa", "aa"), ("", "x"), ("abcab", "ab"), ("axb", "ayb")]
-)
-def test_the_difference_of_two_texts_makes_one_of_the_other(pair: tuple[str, str]) -> None:
-    before, after = pair
-    change = difference(before, after)
-    assert change.of(before) == after
-    assert len(change.text) <= abs(len(after) - len(before)) + 1
 
 
 # every row of every preset
@@ -118,16 +79,6 @@ def test_a_rule_that_is_switched_off_and_on_again_leaves_the_text_as_it_was(name
             False
         )
         assert rule_form.toggled(*row_of(off, number)) == form.text
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_rule_that_is_taken_out_leaves_all_the_others(name: str) -> None:
-    text = PRESETS[name]
-    written = [table.get("name", table["kind"]) for table in tomllib.loads(text)["rules"]]
-    for number in range(len(written)):
-        left = tomllib.loads(edit.remove_rule(text, number))
-        assert left.get("rules", []) == [table for at, table in enumerate(tomllib.loads(text)["rules"]) if at != number]
-        assert left.get("numerics") == tomllib.loads(text).get("numerics")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -270,25 +221,6 @@ def test_a_rule_of_every_kind_can_be_added_and_taken_out_again(kind: str) -> Non
     assert left is not None and left.rstrip() == PRESETS["mock"].rstrip()
 
 
-def test_a_kind_of_another_package_begins_with_the_least_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edit, "_STARTS", {})
-    assert parse(edit.add_new("", "rank")).rules[0].max == 1  # type: ignore[attr-defined]
-    with pytest.raises(AcceleratorError, match="max_height or max_area"):
-        edit.add_new("", "window")
-
-
-def test_a_rule_goes_with_the_comment_above_it_and_the_files_own_comment_stays() -> None:
-    text = "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# why\n[[rules]]\nkind = 'same_dtype'\n\n# [numerics]\n"
-    assert edit.remove_rule(text, 1) == "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# [numerics]\n"
-    assert edit.remove_rule(text, 0).startswith("# of the file\n# why\n[[rules]]")
-
-
-def test_a_key_goes_with_all_its_lines() -> None:
-    text = '[[rules]]\nkind = "dtype"\nallowed = [\n  "i8", # a\n  "u8",\n]  # b\nseverity = "pad"\n'
-    assert edit.remove_key(text, 0, "allowed") == '[[rules]]\nkind = "dtype"\nseverity = "pad"\n'
-    assert edit.remove_key(text, 0, "roles") == text
-
-
 def test_rules_on_one_line_are_refused_with_what_to_do() -> None:
     text = 'rules = [{kind = "rank", max = 4}]\n'
     for do in (rule_form.toggled, rule_form.removed):
@@ -337,12 +269,6 @@ def findings(graphs: list[Graph], rules: tuple[Constraint, ...]) -> list[Finding
 
 
 # files
-
-
-def test_the_name_in_the_file_is_changed_where_it_stands_and_put_first_where_it_is_not() -> None:
-    assert edit.rename('# a\nname = "old"  # b\n', "new") == '# a\nname = "new"  # b\n'
-    assert edit.rename("[[rules]]\n", 'a "b"') == 'name = "a \\"b\\""\n[[rules]]\n'
-    assert edit.rename("name = 'same'\n", "same") == "name = 'same'\n"
 
 
 def test_a_file_is_written_whole_with_its_permissions_and_through_a_link(tmp_path: Path) -> None:

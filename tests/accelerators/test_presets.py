@@ -304,7 +304,7 @@ def test_sizes_are_padded_or_tiled_and_reject_nothing_where_the_hardware_pads(pr
     assert sized and all(rule.severity in ("pad", "tile", "slow") for rule in sized)
 
 
-GUIDE = (Path(__file__).parents[1] / "docs" / "accelerators.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "accelerators.md").read_text(encoding="utf-8")
 
 
 def test_the_guide_has_an_example_of_every_kind_of_rule_and_each_is_valid() -> None:

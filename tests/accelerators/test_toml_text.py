@@ -102,3 +102,13 @@ def test_a_number_that_python_does_not_read_has_a_line() -> None:
 def test_only_what_toml_can_say_is_spelled() -> None:
     with pytest.raises(TypeError, match="NoneType"):
         toml_text.spelled(None)
+
+
+@pytest.mark.parametrize(
+    "pair", [("abc", "abc"), ("aa", "aaa"), ("aaa", "aa"), ("", "x"), ("abcab", "ab"), ("axb", "ayb")]
+)
+def test_the_difference_of_two_texts_makes_one_of_the_other(pair: tuple[str, str]) -> None:
+    before, after = pair
+    change = toml_text.difference(before, after)
+    assert change.of(before) == after
+    assert len(change.text) <= abs(len(after) - len(before)) + 1

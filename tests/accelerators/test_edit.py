@@ -5,10 +5,11 @@ import tomllib
 
 import pytest
 
-from idbg.accelerators import edit
+from idbg.accelerators import edit, registry
 from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError
 
+PRESETS = {name: registry.find(name)[0] for name in registry.names()}
 TEXT = """\
 # top
 name = "a"
@@ -160,3 +161,41 @@ def test_no_rule_is_added_to_those_on_one_line(text: str) -> None:
 def test_rules_on_one_line_cannot_be_edited() -> None:
     with pytest.raises(AcceleratorError, match="on one line"):
         edit.set_key('rules = [{kind = "layout"}]', 0, "enabled", False)
+
+
+# rules
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_rule_that_is_taken_out_leaves_all_the_others(name: str) -> None:
+    text = PRESETS[name]
+    written = [table.get("name", table["kind"]) for table in tomllib.loads(text)["rules"]]
+    for number in range(len(written)):
+        left = tomllib.loads(edit.remove_rule(text, number))
+        assert left.get("rules", []) == [table for at, table in enumerate(tomllib.loads(text)["rules"]) if at != number]
+        assert left.get("numerics") == tomllib.loads(text).get("numerics")
+
+
+def test_a_kind_of_another_package_begins_with_the_least_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit, "_STARTS", {})
+    assert parse(edit.add_new("", "rank")).rules[0].max == 1  # type: ignore[attr-defined]
+    with pytest.raises(AcceleratorError, match="max_height or max_area"):
+        edit.add_new("", "window")
+
+
+def test_a_rule_goes_with_the_comment_above_it_and_the_files_own_comment_stays() -> None:
+    text = "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# why\n[[rules]]\nkind = 'same_dtype'\n\n# [numerics]\n"
+    assert edit.remove_rule(text, 1) == "# of the file\n[[rules]]\nkind = 'rank'\nmax = 4\n\n# [numerics]\n"
+    assert edit.remove_rule(text, 0).startswith("# of the file\n# why\n[[rules]]")
+
+
+def test_a_key_goes_with_all_its_lines() -> None:
+    text = '[[rules]]\nkind = "dtype"\nallowed = [\n  "i8", # a\n  "u8",\n]  # b\nseverity = "pad"\n'
+    assert edit.remove_key(text, 0, "allowed") == '[[rules]]\nkind = "dtype"\nseverity = "pad"\n'
+    assert edit.remove_key(text, 0, "roles") == text
+
+
+def test_the_name_in_the_file_is_changed_where_it_stands_and_put_first_where_it_is_not() -> None:
+    assert edit.rename('# a\nname = "old"  # b\n', "new") == '# a\nname = "new"  # b\n'
+    assert edit.rename("[[rules]]\n", 'a "b"') == 'name = "a \\"b\\""\n[[rules]]\n'
+    assert edit.rename("name = 'same'\n", "same") == "name = 'same'\n"
