@@ -4,7 +4,7 @@ from idbg_tui.panes.base import Pane
 from idbg_tui.widgets.search import Searching
 
 
-class FindingPane(Searching, Pane):
+class FindingPane(Pane, Searching):
     """A pane of one list, with a line to search it under that."""
 
     DEFAULT_CSS = """

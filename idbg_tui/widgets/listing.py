@@ -74,7 +74,7 @@ class ListingLines(ItemList[Entry]):
             self.make()
 
 
-class Listing(Searching, ModalScreen[object]):
+class Listing(ModalScreen[object], Searching):
     """Gives the target of the row that was opened, or None."""
 
     DEFAULT_CSS = """

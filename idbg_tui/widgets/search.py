@@ -150,7 +150,10 @@ class SearchLine(Input):
 
 
 class Searching(Widget):
-    """Holds widgets that can be searched: opens a line under the one that asks, and looks there for what is typed."""
+    """Holds widgets that can be searched: opens a line under the one that asks, and looks there for what is typed.
+
+    Name it as the last base: Textual styles a widget as its first bases only.
+    """
 
     _searched: Searched | None = None
     _sought_from = 0

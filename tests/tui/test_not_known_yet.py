@@ -48,7 +48,7 @@ async def test_before_a_graph_every_key_says_that_it_is_not_known_yet(
             await pilot.press("escape")
         await pilot.press("8", "w")
         await settle(pilot)
-        assert why in app.body.panes["rules"].relax._empty  # type: ignore[attr-defined]
+        assert why in app.body.panes["rules"].relax.empty  # type: ignore[attr-defined]
         assert not any("repro" in call for call in session.calls)
 
 

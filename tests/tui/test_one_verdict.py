@@ -123,7 +123,7 @@ async def test_the_panes_of_one_stage_say_what_another_breaks(tmp_path: Path) ->
         await pilot.press("8", "w")
         await settle(pilot)
         relax = app.body.panes["rules"].relax  # type: ignore[attr-defined]
-        assert "dynamo: 2 rejected" in relax._empty and "nothing is rejected" in relax._empty
+        assert "dynamo: 2 rejected" in relax.empty and "nothing is rejected" in relax.empty
         assert "✔" not in bar(app, "header")
 
 

@@ -45,7 +45,7 @@ class Caption(Widget):
         return Content("  ".join(part for part in (name, self._words) if part))
 
 
-class SourcePane(Searching, Pane):
+class SourcePane(Pane, Searching):
     """One text at a time, with the selected node's lines marked; moving in it selects what the line belongs to."""
 
     ID = "source"
