@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from idbg.reports.diff import summary
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.diff import LARGEST, Comparison, DiffReport, ErrorMap, KernelError, SideResult, sayable
 from idbg.schema.programs import Target
 from tests.harness.fake_sessions import Open, fake_sessions
@@ -88,7 +88,7 @@ def test_an_infinite_error_goes_through_json_as_the_largest_number() -> None:
     kernel = KernelError(frame="0/0", part="forward", name="k", observed=True, error=float("inf"))
     report = DiffReport(test="inductor", reference="eager", verdict="failed", mode="float64", kernels=(kernel,))
     event = events.Compared(run=1, report=sayable(report))
-    again = events.decode(events.encode(event))
+    again = event_log.decode(event_log.encode(event))
     assert isinstance(again, events.Compared)
     assert again.report.kernels[0].error == LARGEST
     assert msgspec.structs.replace(again.report, kernels=()) == msgspec.structs.replace(report, kernels=())

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.bench import Latency, Machine, Row
 from idbg.schema.code import Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
 from idbg.schema.diff import (
@@ -147,9 +147,9 @@ EVERY: list[events.SessionEvent] = [
 
 @pytest.mark.parametrize("event", EVERY, ids=lambda event: type(event).__name__)
 def test_every_event_comes_back_from_one_line_as_it_went(event: events.SessionEvent) -> None:
-    line = events.encode(event)
+    line = event_log.encode(event)
     assert b"\n" not in line
-    assert events.decode(line) == event
+    assert event_log.decode(line) == event
 
 
 def test_the_round_trip_covers_every_kind_of_event() -> None:
@@ -158,14 +158,14 @@ def test_the_round_trip_covers_every_kind_of_event() -> None:
 
 def test_an_event_carries_when_it_happened() -> None:
     assert events.Noted(level="info", text="a").at > 1.6e9
-    assert events.decode(events.encode(events.Noted(level="info", text="a", at=12.5))) == events.Noted(
+    assert event_log.decode(event_log.encode(events.Noted(level="info", text="a", at=12.5))) == events.Noted(
         level="info", text="a", at=12.5
     )
 
 
 def test_types_and_fields_of_newer_versions_are_skipped() -> None:
-    assert events.decode(b'{"type": "from_the_future", "at": 1.0, "x": 3}') is None
-    assert events.decode(b'{"type": "noted", "at": 1.0, "level": "info", "text": "a", "new": 3}') == events.Noted(
+    assert event_log.decode(b'{"type": "from_the_future", "at": 1.0, "x": 3}') is None
+    assert event_log.decode(b'{"type": "noted", "at": 1.0, "level": "info", "text": "a", "new": 3}') == events.Noted(
         level="info", text="a", at=1.0
     )
 
@@ -174,18 +174,18 @@ def test_a_log_from_before_backends_were_told_still_opens() -> None:
     line = (
         b'{"type": "worker_started", "at": 1.0, "pid": 1, "torch": "2", "python": "3", "devices": [], "seconds": 1.0}'
     )
-    started = events.decode(line)
+    started = event_log.decode(line)
     assert isinstance(started, events.WorkerStarted) and started.backends == ()
 
 
 def test_a_torn_last_line_ends_the_log() -> None:
-    lines = [events.encode(event) + b"\n" for event in EVERY]
-    assert list(events.decode_all(iter([*lines[:-1], lines[-1][:20]]))) == EVERY[:-1]
+    lines = [event_log.encode(event) + b"\n" for event in EVERY]
+    assert list(event_log.decode_all(iter([*lines[:-1], lines[-1][:20]]))) == EVERY[:-1]
 
 
 def test_a_broken_line_in_the_middle_is_an_error() -> None:
     with pytest.raises(msgspec.DecodeError):
-        list(events.decode_all(iter([b'{"type": "noted"\n', events.encode(EVERY[0])])))
+        list(event_log.decode_all(iter([b'{"type": "noted"\n', event_log.encode(EVERY[0])])))
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def test_a_broken_line_in_the_middle_is_an_error() -> None:
 )
 def test_a_recorded_log_is_written_again_as_it_was(recording: Path) -> None:
     lines = recording.read_bytes().splitlines()
-    assert [events.decode(events.encode(event)) for event in map(events.decode, lines) if event] == list(
-        events.decode_all(iter(lines))
+    assert [event_log.decode(event_log.encode(event)) for event in map(event_log.decode, lines) if event] == list(
+        event_log.decode_all(iter(lines))
     )
 
 
@@ -210,14 +210,14 @@ def _names(value: object) -> set[str]:
 )
 def test_fields_keep_the_names_that_logs_have_them_under(recording: Path) -> None:
     for line in recording.read_bytes().splitlines():
-        event = events.decode(line)
+        event = event_log.decode(line)
         assert event is not None
-        assert _names(msgspec.json.decode(line)) <= _names(msgspec.json.decode(events.encode(event)))
+        assert _names(msgspec.json.decode(line)) <= _names(msgspec.json.decode(event_log.encode(event)))
 
 
 def test_a_field_that_was_renamed_is_read_and_written_under_its_old_name() -> None:
     line = b'{"type":"row_measured","at":1.0,"row":{"program":"m","backend":"eager","marks":["noisy"]}}'
-    event = events.decode(line)
+    event = event_log.decode(line)
     assert isinstance(event, events.RowMeasured) and event.row.caveats == ("noisy",)
-    assert b'"marks":["noisy"]' in events.encode(event) and b"caveats" not in events.encode(event)
-    assert events.decode(b'{"type":"bench_started","at":1.0,"subjects":4}') == events.BenchStarted(cases=4, at=1.0)
+    assert b'"marks":["noisy"]' in event_log.encode(event) and b"caveats" not in event_log.encode(event)
+    assert event_log.decode(b'{"type":"bench_started","at":1.0,"subjects":4}') == events.BenchStarted(cases=4, at=1.0)

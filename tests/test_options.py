@@ -4,8 +4,8 @@ import pytest
 
 from idbg.config.options import family, nested, parse
 from idbg.schema.errors import BadInput
+from idbg.schema.event_log import decode, encode
 from idbg.schema.events import RunStarted as Started
-from idbg.schema.events import decode, encode
 from idbg.schema.programs import OptionValue, Program, Target
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.code import Kernel, OutputCode
 from idbg.schema.errors import OutputError
 from idbg.schema.events import FORMAT, SessionEvent
@@ -107,7 +107,7 @@ def test_a_log_whose_writer_was_killed_in_a_line_reads_up_to_there(tmp_path: Pat
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     folder = kept(tmp_path)
     with (folder / store.LOG).open("ab") as log:
-        log.write(b"rubbish\n" + events.encode(OPENED) + b"\n")
+        log.write(b"rubbish\n" + event_log.encode(OPENED) + b"\n")
     with pytest.raises(OutputError, match="damaged at line 2"):
         store.load(folder)
 
@@ -127,7 +127,7 @@ def test_a_folder_without_a_log_is_no_session(tmp_path: Path) -> None:
 
 def test_a_log_of_a_newer_format_is_refused_and_says_by_whom_it_was_written(tmp_path: Path) -> None:
     newer = events.SessionOpened(version="9.0", program=PROGRAM, folder="", format=FORMAT + 1)
-    (tmp_path / store.LOG).write_bytes(events.encode(newer) + b"\n")
+    (tmp_path / store.LOG).write_bytes(event_log.encode(newer) + b"\n")
     with pytest.raises(OutputError, match=r"newer idbg \(9\.0"):
         store.load(tmp_path)
 
@@ -135,5 +135,5 @@ def test_a_log_of_a_newer_format_is_refused_and_says_by_whom_it_was_written(tmp_
 def test_events_of_a_later_version_are_skipped(tmp_path: Path) -> None:
     folder = kept(tmp_path)
     with (folder / store.LOG).open("ab") as log:
-        log.write(b'{"type":"from_the_future","at":1.0}\n' + events.encode(OPENED) + b"\n")
+        log.write(b'{"type":"from_the_future","at":1.0}\n' + event_log.encode(OPENED) + b"\n")
     assert store.load(folder) == [OPENED, OPENED]

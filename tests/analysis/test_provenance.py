@@ -6,7 +6,7 @@ from time import perf_counter
 import pytest
 
 from idbg.analysis.provenance import Provenance
-from idbg.schema import events
+from idbg.schema import event_log
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Links, Node, NodeId
 from idbg.schema.programs import Program, Target
@@ -136,7 +136,7 @@ def test_a_hundred_thousand_nodes_are_walked_without_a_search() -> None:
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
 def test_in_a_real_compile_most_post_grad_calls_have_a_kernel_and_go_back_to_the_users_graph(recording: Path) -> None:
     with recording.open("rb") as log:
-        run = fold(events.decode_all(log)).last
+        run = fold(event_log.decode_all(log)).last
     assert run is not None
     provenance = Provenance(run)
     (dynamo,) = [each for each in run.graphs if each.stage == "dynamo"]

@@ -19,7 +19,7 @@ import time
 from fcntl import ioctl
 from pathlib import Path
 
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.graphs import Frame, Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph.node_search import NodeSearch
@@ -61,7 +61,7 @@ def write_session(folder: Path, graph: Graph) -> None:
         events.GraphCaptured(run=1, graph=graph),
         events.RunEnded(run=1, verdict="violations", seconds=1.0),
     ]
-    text = b"".join(events.encode(event) + b"\n" for event in log)
+    text = b"".join(event_log.encode(event) + b"\n" for event in log)
     (folder / "events.jsonl").write_bytes(text)
 
 
@@ -138,7 +138,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         write_session(Path(name), graph)
         began = time.perf_counter()
-        loaded = sum(1 for _ in events.decode_all(iter((Path(name) / "events.jsonl").read_bytes().splitlines(True))))
+        loaded = sum(1 for _ in event_log.decode_all(iter((Path(name) / "events.jsonl").read_bytes().splitlines(True))))
         print(f"reading {loaded} events takes {time.perf_counter() - began:.2f} s of the opening")
         terminal = Terminal(Path(name))
         line("open: from the command to the nodes", terminal.until(f"{count:,} nodes".encode()), "s", 2)

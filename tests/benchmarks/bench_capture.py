@@ -34,7 +34,7 @@ def plain() -> float:
 
 def aot() -> float:
     from idbg.accelerators import registry
-    from idbg.schema import events
+    from idbg.schema import event_log, events
     from idbg.schema.programs import Program, Target
     from idbg.worker.jobs import Jobs
     from idbg.worker.protocol import Compile
@@ -42,7 +42,7 @@ def aot() -> float:
     told: list[events.SessionEvent] = []
 
     def emit(event: events.SessionEvent) -> None:
-        events.encode(event)
+        event_log.encode(event)
         told.append(event)
 
     rules, _ = registry.find("mock")

@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[2]
 # program's name says.
 CHILD = f"""
 import os, sys, time
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.programs import Failure
 from idbg.worker import protocol
 from msgspec.structs import replace
 requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
-say = lambda event: os.write(out, events.encode(event) + b"\\n")
+say = lambda event: os.write(out, event_log.encode(event) + b"\\n")
 say(events.WorkerStarted(pid=os.getpid(), torch="9.9", python="3", devices=("cpu",), seconds=0.0))
 for line in requests:
     request = protocol.decode(line)
@@ -39,7 +39,7 @@ for line in requests:
             time.sleep(60)
         if how != "nothing.py":
             with open({str(ROOT / "tests/recordings/mlp_train.jsonl")!r}, "rb") as log:
-                for event in events.decode_all(log):
+                for event in event_log.decode_all(log):
                     if isinstance(event, events.FrameStarted | events.GraphCaptured):
                         say(replace(event, run=request.run))
         if how == "fail.py":

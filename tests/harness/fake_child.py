@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.diff import ErrorMap, SideResult
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Failure
@@ -35,7 +35,7 @@ def main() -> None:
     requests, out = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
 
     def say(event: events.SessionEvent) -> None:
-        os.write(out, events.encode(event) + b"\n")
+        os.write(out, event_log.encode(event) + b"\n")
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     say(events.WorkerStarted(pid=os.getpid(), torch="9.9", python="3", devices=("cpu",), seconds=0.0))

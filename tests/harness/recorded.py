@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from idbg.config.settings import Settings
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.session.session import Session
@@ -20,7 +20,7 @@ INFERENCE = GraphId("0/0", "inference")
 
 def log(name: str) -> list[SessionEvent]:
     with (RECORDINGS / f"{name}.jsonl").open("rb") as file:
-        return list(events.decode_all(file))
+        return list(event_log.decode_all(file))
 
 
 def state_of(name: str) -> State:

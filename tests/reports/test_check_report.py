@@ -14,7 +14,7 @@ from idbg.constraints import check as check_graph
 from idbg.reports import check_json, check_text
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.json import run_report
-from idbg.schema import events
+from idbg.schema import event_log
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
@@ -33,7 +33,7 @@ ONE_STAGE = FLOAT16 + 'stages = ["dynamo"]\n'
 @cache
 def recorded(name: str) -> Run:
     with (ROOT / "tests" / "recordings" / f"{name}.jsonl").open("rb") as log:
-        run = fold(events.decode_all(log)).last
+        run = fold(event_log.decode_all(log)).last
     assert run is not None
     run.violations.clear()  # those of the recorded accelerator
     return run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idbg.reports import json as report
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
@@ -154,7 +154,7 @@ def test_the_document_names_every_key() -> None:
 )
 def test_a_real_run_becomes_strict_json(recording: Path) -> None:
     with recording.open("rb") as log:
-        run = fold(events.decode_all(log)).last
+        run = fold(event_log.decode_all(log)).last
     assert run is not None
     told = encoded(run)
     graphs = [graph for frame in told["frames"] for graph in frame["graphs"]]  # type: ignore[attr-defined]

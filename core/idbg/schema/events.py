@@ -1,12 +1,9 @@
-"""What happened in a session, in order, and how is it written down?
+"""What happened in a session, in order?
 
-A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it. An
-event log is one JSON object a line; `type` names the event. Readers skip types they do not know, so that old
-programs open new logs.
+A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it.
 """
 
 import time
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -341,57 +338,3 @@ SessionEvent = (
     | BenchEnded
     | Noted
 )
-
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[SessionEvent] = msgspec.json.Decoder(SessionEvent)
-
-
-class _Tag(msgspec.Struct):
-    type: str
-
-
-_TAGS = frozenset(event.__struct_config__.tag for event in SessionEvent.__args__)
-
-
-def encode(event: SessionEvent) -> bytes:
-    """One event as one line of JSON, without the newline. What UTF-8 cannot say of a program's text is escaped."""
-    try:
-        return _encoder.encode(event)
-    except UnicodeEncodeError:
-        return _encoder.encode(_encodable(msgspec.to_builtins(event)))
-
-
-def _encodable(value: object) -> object:
-    """The value with each lone surrogate in its texts spelled: \\udcff."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(held) for held in value]
-    return value
-
-
-def decode(line: bytes) -> SessionEvent | None:
-    """The event on this line, or None if its type is one that this version does not know.
-
-    Raises msgspec.DecodeError if the line is not an event at all.
-    """
-    if msgspec.json.decode(line, type=_Tag).type not in _TAGS:
-        return None
-    return _decoder.decode(line)
-
-
-def decode_all(lines: Iterator[bytes]) -> Iterator[SessionEvent]:
-    """Every event that this version knows; a torn last line (the writer was killed) ends the log without an error."""
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            event = decode(line)
-        except msgspec.DecodeError:
-            if line.endswith(b"\n"):
-                raise
-            return
-        if event is not None:
-            yield event

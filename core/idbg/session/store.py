@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import OutputError
 from idbg.schema.events import FORMAT, SessionEvent
@@ -65,7 +65,7 @@ class Store:
 
     def append(self, event: SessionEvent) -> None:
         """Write the event to the log, and what it carries to files of its own."""
-        self._log.write(events.encode(event) + b"\n")
+        self._log.write(event_log.encode(event) + b"\n")
         self._log.flush()
         self._write_artifacts(event)
 
@@ -125,7 +125,7 @@ def load(folder: Path) -> list[SessionEvent]:
             first = log.readline()
             _check_format(folder, first)
             log.seek(0)
-            saved = list(events.decode_all(log))
+            saved = list(event_log.decode_all(log))
     except FileNotFoundError as error:
         raise OutputError(
             f"{folder} is not a session: it has no {LOG}", hint="open a folder that a run made, under debug_artifacts/"
@@ -172,7 +172,7 @@ def _bad_line(path: Path) -> int:
     with path.open("rb") as log:
         for number, line in enumerate(log, 1):
             try:
-                events.decode(line)
+                event_log.decode(line)
             except msgspec.DecodeError:
                 return number
     return 1  # an empty file

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.errors import WorkerError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
@@ -197,7 +197,7 @@ class Worker:
             return
         for line in lines:
             try:
-                event = events.decode(line)
+                event = event_log.decode(line)
             except msgspec.DecodeError as error:
                 event = events.Noted(level="error", text=f"the worker said what is not an event: {error}")
             if event is not None:
@@ -246,7 +246,7 @@ class Worker:
         child.end()
         for line in child.remaining_lines():
             with contextlib.suppress(msgspec.DecodeError):  # the last line may be torn
-                if (event := events.decode(line)) is not None:
+                if (event := event_log.decode(line)) is not None:
                     self._take(event)
         self._drain_output()
         self._pass_output()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from idbg.config import places
 from idbg.engine.compat.builds import scratch
-from idbg.schema import events
+from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
 from idbg.worker import protocol
 from idbg.worker.child import forget_ours
@@ -39,7 +39,7 @@ class Pipe:
 
     def emit(self, event: SessionEvent) -> None:
         """Write the event as one line, after those that others write meanwhile."""
-        rest = memoryview(events.encode(event) + b"\n")
+        rest = memoryview(event_log.encode(event) + b"\n")
         with self._lock:
             while rest:
                 rest = rest[self._file.write(rest) :]
