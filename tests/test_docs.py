@@ -62,3 +62,17 @@ def test_nothing_points_at_what_is_not_in_the_repository() -> None:
     elsewhere = re.compile(r"\.\./shared\b|\bfound-\w+\.md\b|/work/\w")
     texts = [path for path in files if path.is_file() and path != Path(__file__)]
     assert [str(path) for path in texts if elsewhere.search(path.read_text(encoding="utf-8"))] == []
+
+
+def pointers(text: str) -> list[tuple[str, str]]:
+    """(name, file) of each "`Name.method` in `path.py`" of a page."""
+    return re.findall(r"`([\w.]+)` in\s+`([\w/]+\.py)`", text)
+
+
+def test_each_step_of_a_key_press_is_where_the_page_says() -> None:
+    told = pointers((DOCS / "one-key-press.md").read_text(encoding="utf-8"))
+    assert len(told) > 20
+    for name, file in told:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        for part in name.split("."):
+            assert re.search(rf"^\s*(?:async )?(?:def|class) {part}\b|^{part}\b", text, re.MULTILINE), (name, file)
