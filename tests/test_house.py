@@ -53,6 +53,17 @@ def test_what_is_public_says_what_it_is(folder: Path) -> None:
     assert share >= LEAST_DOCSTRINGS, f"{share:.1%} of {folder.name} has docstrings, not:\n" + "\n".join(silent)
 
 
+def test_no_test_imports_another() -> None:
+    """What several tests share is in tests/harness; a benchmark may use what another one makes."""
+    taken = {}
+    for path in files(TESTS):
+        modules = {node.module or "" for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom)}
+        tests = {module for module in modules if module.startswith("tests.") and not module.startswith("tests.harness")}
+        if tests and path.parent.name != "benchmarks":
+            taken[place(path)] = tests
+    assert taken == {}
+
+
 def test_any_is_rare_in_core() -> None:
     lines, uses = 0, []
     for path in files(CORE):
