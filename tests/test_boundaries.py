@@ -1,5 +1,6 @@
 """Who imports whom, as a process finds it: no torch outside the engine, no textual in the library."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,28 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("torch", "textual", "numpy", "safetensors", "jinja2", "plotext")
+
+
+# a table of the map -> the folder whose rooms it names
+TABLES = {
+    "| room |": "core/idbg",
+    "| room of `idbg/engine/` |": "core/idbg/engine",
+    "| room of `idbg_tui/` |": "idbg_tui",
+}
+
+
+@pytest.mark.parametrize("head", TABLES)
+def test_the_map_names_every_room_and_nothing_that_is_not_there(head: str) -> None:
+    folder = ROOT / TABLES[head]
+    text = (ROOT / "core" / "README.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1:] for row in text[text.index(head) :].partition("\n\n")[0].splitlines()[2:]]
+    named = [name.removeprefix("idbg/").rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+    there = {path.name for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert sorted(named) == sorted(there - {"__init__.py", "__main__.py"})
+    for row in rows:
+        rooms = [folder / name.removeprefix("idbg/") for name in re.findall(r"`([^`]+)`", row[0])]
+        inside = {path.stem for room in rooms for path in [room, *room.rglob("*")]}
+        assert {name.rstrip("/") for name in re.findall(r"`([a-z_0-9]+/?)`", row[1])} <= inside, row[0]
 
 
 def loaded(code: str) -> set[str]:
