@@ -53,6 +53,7 @@ class Lexing:
 
     @property
     def done(self) -> int:
+        """How many lines, from the first, have their looks."""
         return len(self._lines) if self._tokens is None else len(self._spans)
 
     def spans(self, index: int) -> tuple[Span, ...]:

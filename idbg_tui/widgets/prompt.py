@@ -23,6 +23,8 @@ class Prompt(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
 
     class Answered(Message):
+        """The user entered an answer."""
+
         def __init__(self, value: str) -> None:
             super().__init__()
             self.value = value
@@ -50,6 +52,7 @@ class Prompt(Vertical):
         self._say(why, wrong=True)
 
     def close(self) -> None:
+        """Take the question off the screen."""
         self.remove_class("-open")
 
     def _say(self, words: str, *, wrong: bool) -> None:

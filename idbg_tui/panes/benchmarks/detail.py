@@ -14,6 +14,7 @@ _LABEL = 16  # cells
 
 
 def title(row: Row) -> str:
+    """What was measured: the program and the backend."""
     return f"{row.program} on {row.backend}"
 
 

@@ -55,6 +55,7 @@ def _part(times: KernelTimes) -> str:
 
 
 def heads(times: KernelTimes, width: int) -> lines.StyledRow:
+    """The names of those columns of the kernels' table that have room in `width` cells."""
     name, shown = _columns(times, width)
     words = "".join(f"  {head:>{cells}}" for head, cells in shown)
     return [(clip(f"   {fit('kernel', name)}{words}", width), "dim")]

@@ -80,8 +80,8 @@ class BenchmarksPane(FindingPane):
             return
         self._seen = seen
         self.mark = bench_list.mark(state)
-        found = bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)]
-        self.lines.show_tables(found, state.history.kernels.times if state.history.kernels else None)
+        tables = bench_list.items(state) or [Told(f" {text}", "dim") for text in _why_empty(state)]
+        self.lines.show_tables(tables, state.history.kernels.times if state.history.kernels else None)
 
     # ---------------------------------------------------------------- keys
 

@@ -73,9 +73,9 @@ def numbers(row: Row) -> str:
 COLUMNS = (
     Column("cold", 7, lambda row: _seconds(row.cold_compile_s)),
     Column("warm", 6, lambda row: _seconds(row.warm_compile_s)),
-    Column("median", 9, _of_latency(lambda found: duration(found.median))),
-    Column("± std", 5, _of_latency(lambda found: f"± {duration(found.std)}")),
-    Column("p95", 0, _of_latency(lambda found: duration(found.p95))),
+    Column("median", 9, _of_latency(lambda latency: duration(latency.median))),
+    Column("± std", 5, _of_latency(lambda latency: f"± {duration(latency.std)}")),
+    Column("p95", 0, _of_latency(lambda latency: duration(latency.p95))),
     Column("speed-up", 8, lambda row: f"{row.speedup:.2f} x" if row.speedup else NOTHING),
     Column("peak", 4, lambda row: size(row.peak_bytes) if row.peak_bytes is not None else NOTHING),
     Column("graphs", 1, lambda row: _amount(row.graphs)),
@@ -91,18 +91,19 @@ COLUMNS = (
 def items(state: State) -> list[Item]:
     """What is measured now, the verdict, then each program's table with what is to be said of it."""
     rows = measurements.latest(state.history.rows)
-    found: list[Item] = [*_now(state)]
+    told: list[Item] = [*_now(state)]
     if rows:
-        found.append(_verdict(rows))
+        told.append(_verdict(rows))
     for _, group in groupby(rows, key=_setting):
-        found += _table(list(group), state)
+        told += _table(list(group), state)
     if (timed := state.history.kernels) is not None:
-        found += [Told(f" {text}", style) for text, style in kernel_times.said(timed)]
-        found += kernel_times.items(timed.times) if timed.times else []
-    return found
+        told += [Told(f" {text}", style) for text, style in kernel_times.said(timed)]
+        told += kernel_times.items(timed.times) if timed.times else []
+    return told
 
 
 def is_bad(row: Row) -> bool:
+    """Whether the row failed, or its numbers are not eager's."""
     return not passed([row])
 
 
@@ -209,31 +210,32 @@ def _since(rows: Sequence[Row], past: measurements.PastMeasurements) -> Iterator
     compared = [(row, past.change_of(row)) for row in rows if row.latency_ms and measurements.key(row) in past.changes]
     if not compared:
         return
-    if all(found is None for _, found in compared):
+    if all(change is None for _, change in compared):
         yield Told(" nothing of this was measured before", "dim")
         return
     yield Told(" since the last time", "strong")
-    for row, found in compared:
-        if found is None:
+    for row, change in compared:
+        if change is None:
             yield Told(f"   {row.backend} was not measured before", "dim", row)
         else:
             sign = {"faster": VERDICT_SIGNS["clean"], "slower": VERDICT_SIGNS["violations"], "same": "="}[
-                found.direction
+                change.direction
             ]
-            yield Told(f" {sign} {row.backend}: {changed(found)}", style_of(found), row)
+            yield Told(f" {sign} {row.backend}: {changed(change)}", style_of(change), row)
 
 
-def style_of(found: SpeedChange) -> str:
-    return {"faster": OK, "slower": DOUBT, "same": ""}[found.direction]
+def style_of(change: SpeedChange) -> str:
+    """The style of what is said of a change; plain where it is within the noise."""
+    return {"faster": OK, "slower": DOUBT, "same": ""}[change.direction]
 
 
-def changed(found: SpeedChange) -> str:
+def changed(change: SpeedChange) -> str:
     """ "faster: 1.2 ms to 0.9 ms, since 20 Nov 15:02"."""
-    was, now = (duration(row.latency_ms.median) for row in (found.before, found.now) if row.latency_ms)
-    said = "no difference beyond the noise" if found.direction == "same" else found.direction
-    also = f"; also changed: {', '.join(found.what)}" if found.what else ""
-    p = f"p {found.p:.2g}" if found.p >= _LEAST_P else f"p < {_LEAST_P:g}"
-    return f"{said}: {was} {MARKS['arrow']} {now} ({p}) since {day(found.before.at)}{also}"
+    was, now = (duration(row.latency_ms.median) for row in (change.before, change.now) if row.latency_ms)
+    said = "no difference beyond the noise" if change.direction == "same" else change.direction
+    also = f"; also changed: {', '.join(change.what)}" if change.what else ""
+    p = f"p {change.p:.2g}" if change.p >= _LEAST_P else f"p < {_LEAST_P:g}"
+    return f"{said}: {was} {MARKS['arrow']} {now} ({p}) since {day(change.before.at)}{also}"
 
 
 # ---------------------------------------------------------------- how it is drawn
@@ -250,6 +252,7 @@ def columns(rows: Sequence[Row], width: int) -> tuple[int, list[tuple[Column, in
 
 
 def heads(rows: Sequence[Row], width: int) -> lines.StyledRow:
+    """The names of those columns of a program's table that have room in `width` cells."""
     name, shown = columns(rows, width)
     words = "".join(f"  {one.head:>{cells}}" for one, cells in shown)
     return [(plain(clip(f"   {fit('backend', name)}{words}", width)), "dim")]

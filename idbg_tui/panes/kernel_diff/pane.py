@@ -117,10 +117,10 @@ class KernelDiffPane(FindingPane):
             self.mark = ""
             self.lines.show_report([], None, _why_empty(state))
             return
-        found = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
+        told = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
         if (now := _since(state)) is not None:
-            found.insert(0, now)
-        self.lines.show_report(found, report.culprit, "")
+            told.insert(0, now)
+        self.lines.show_report(told, report.culprit, "")
         if report is not self._landed:
             self._landed = report
             self._land(report.culprit)

@@ -65,7 +65,7 @@ def items(
     report: DiffReport, *, order: SortOrder = "what failed first", failed_only: bool = False, query: str = ""
 ) -> list[Item]:
     """Everything that the report says, in the order that the user chose; of outputs and kernels, those with `query`."""
-    found: list[Item] = [*_verdict(report)]
+    told: list[Item] = [*_verdict(report)]
     sought = pattern(query)
     for what, tensors in (("output", report.outputs), ("gradient", report.gradients)):
         chosen = [one for one in tensors if not (failed_only and one.passed)]
@@ -74,16 +74,16 @@ def items(
             chosen.sort(key=badness if order == "the worst first" else _failed, reverse=True)
         if tensors:
             text = f" {counted(len(tensors), what)}{_standing(report, tensors)}"
-            found.append(Told(text + _with(query, len(chosen)), "strong"))
-            found += [Heads(False), *chosen] if chosen else []
+            told.append(Told(text + _with(query, len(chosen)), "strong"))
+            told += [Heads(False), *chosen] if chosen else []
     if report.kernels:
         kernels = [one for one in report.kernels if not failed_only or one.bad]
         kernels = [one for one in kernels if sought is None or sought.search(_kernel_words(one))]
         if order == "the worst first":
             kernels.sort(key=lambda one: -1.0 if one.error is None else one.error, reverse=True)
-        found.append(Told(f" {kernels_said(report)}{_with(query, len(kernels))}", "strong"))
-        found += [Heads(True, is_bisected(report)), *kernels] if kernels else []
-    return found
+        told.append(Told(f" {kernels_said(report)}{_with(query, len(kernels))}", "strong"))
+        told += [Heads(True, is_bisected(report)), *kernels] if kernels else []
+    return told
 
 
 def _standing(report: DiffReport, tensors: Sequence[TensorDiff]) -> str:
@@ -175,7 +175,7 @@ def is_bisected(report: DiffReport) -> bool:
 
 
 def kernels_said(report: DiffReport) -> str:
-    """How many kernels were observed, and what was found."""
+    """How many kernels were observed, and which is the first bad one."""
     bad = report.culprit
     if is_bisected(report):
         return f"the first bad node (bisected): {bad.name if bad else 'none'}"
@@ -192,9 +192,9 @@ def kernels_said(report: DiffReport) -> str:
     return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
 
 
-def tensor_columns(found: Sequence[Item], width: int) -> DiffColumns:
+def tensor_columns(told: Sequence[Item], width: int) -> DiffColumns:
     """Columns for the outputs and gradients in a list; in little room, figures that others tell give way."""
-    tensors = [one for one in found if isinstance(one, TensorDiff)]
+    tensors = [one for one in told if isinstance(one, TensorDiff)]
     most = (2,) if any(one.baseline for one in tensors) else (0,)
     return DiffColumns.of(
         [one.name for one in tensors],
@@ -205,9 +205,9 @@ def tensor_columns(found: Sequence[Item], width: int) -> DiffColumns:
     )
 
 
-def kernel_columns(found: Sequence[Item], width: int) -> DiffColumns:
+def kernel_columns(told: Sequence[Item], width: int) -> DiffColumns:
     """Columns for the kernels in a list."""
-    kernels = [one for one in found if isinstance(one, KernelError)]
+    kernels = [one for one in told if isinstance(one, KernelError)]
     ends = [" " * _LEVEL + _place(one) for one in kernels]
     return DiffColumns.of(
         [launch_name(one, kernels) for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2)
@@ -247,6 +247,7 @@ def tensor_row(diff: TensorDiff, columns: DiffColumns) -> StyledRow:
 
 
 def outcome(diff: TensorDiff) -> Outcome:
+    """What came of one tensor; `waiting` where it was not judged."""
     return "passed" if diff.passed else "failed" if diff.judged else "waiting"
 
 
@@ -289,6 +290,7 @@ def spot(worst: Worst) -> str:
 
 
 def spelled(value: bool | int | float | str, digits: int = 6) -> str:
+    """An element's value, a float to so many significant digits."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 

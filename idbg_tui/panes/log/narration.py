@@ -184,6 +184,7 @@ def _noted(event: events.Noted) -> Iterator[Told]:
 
 
 def clean_lines(text: str) -> list[str]:
+    """The lines of a text, without what a terminal would obey; none of a text that is blank."""
     return [clean(line) for line in text.rstrip("\n").split("\n")] if text.strip() else []
 
 
