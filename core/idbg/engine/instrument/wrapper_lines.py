@@ -66,7 +66,7 @@ def read_wrapper(code: OutputCode, tensors: Collection[str], changed: Mapping[st
     Raises ValueError where the code has no function `call`, as C++ wrappers do not.
     """
     functions = (node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef))
-    function = next((found for found in functions if found.name == "call"), None)
+    function = next((each for each in functions if each.name == "call"), None)
     if function is None:
         raise ValueError(NO_CALL)
     reader = _Reader(code, Wrapper(function), frozenset(tensors), changed)

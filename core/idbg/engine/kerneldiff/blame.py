@@ -40,9 +40,9 @@ def first_bad_of(subject: Subject, backend: Backend, *, dynamic: bool | None = N
     The forward alone is searched. Raises what the backend raises on a part of a graph.
     """
     for number, (gm, inputs) in enumerate(_graphs(subject, dynamic)):
-        found = first_bad_node(gm, inputs, backend, dynamic=dynamic)
-        if found.node:
-            return (_as_launch(f"{number}/0", found),)
+        result = first_bad_node(gm, inputs, backend, dynamic=dynamic)
+        if result.node:
+            return (_as_launch(f"{number}/0", result),)
     return ()
 
 
@@ -64,20 +64,20 @@ def _graphs(subject: Subject, dynamic: bool | None) -> list[tuple[GraphModule, t
     return list(calls.items())
 
 
-def _as_launch(frame: str, found: BisectResult) -> KernelError:
+def _as_launch(frame: str, result: BisectResult) -> KernelError:
     return KernelError(
         frame=frame,
         part="",
-        name=found.node,
+        name=result.node,
         graph=GraphId(frame, "dynamo"),
-        nodes=(found.node,),
-        file=found.file,
-        line=found.line,
+        nodes=(result.node,),
+        file=result.file,
+        line=result.line,
         observed=True,
-        reason=f"bisected, compiling {found.compiles} parts of the graph",
-        error=found.error,
-        input_error=found.input_error,
-        eager_error=found.eager_error,
+        reason=f"bisected, compiling {result.compiles} parts of the graph",
+        error=result.error,
+        input_error=result.input_error,
+        eager_error=result.eager_error,
         bad=True,
-        node=found.node,
+        node=result.node,
     )

@@ -90,12 +90,12 @@ class Comparison:
         mode: Mode = "tolerance" if truth is None else "float64"
         return replace(report, mode=mode, outputs=outputs, gradients=gradients, variance=test.variance)
 
-    def _outcome(self, found: tuple[TensorDiff, ...], final: bool, graphs: int | None = None) -> Outcome:
+    def _outcome(self, diffs: tuple[TensorDiff, ...], final: bool, graphs: int | None = None) -> Outcome:
         if any(side.given is None for side in self.sides[:2]):
             return "error"
         if not final:
             return "waiting"
-        if not all(each.passed for each in found):
+        if not all(each.passed for each in diffs):
             return "failed"
         return "empty" if graphs == 0 else "passed"
 
@@ -142,7 +142,7 @@ class Comparison:
         so_far = self._report(self._outcome((), final=False))
         if len(self.sides) == 1:  # the other may take the process with it
             why = f"{name_of(self.asked.test)} gave nothing yet"
-            outputs, gradients = (_alone(found, None, why) for found in (side.outputs, side.gradients))
+            outputs, gradients = (_alone(leaves, None, why) for leaves in (side.outputs, side.gradients))
             so_far = replace(so_far, outputs=outputs, gradients=gradients)
         self._told(so_far)
         return side
@@ -235,13 +235,13 @@ class Comparison:
         asked = self.asked
         if asked.reference in FLOAT64:
             reference = {name: _as(value, test.get(name)) for name, value in reference.items()}
-        found = compared(reference, test, float64, How(asked.k, asked.atol, asked.rtol, asked.tolerances or {}))
-        if float64 is None or not any(map(is_doubtful, found)):
-            return found
+        diffs = compared(reference, test, float64, How(asked.k, asked.atol, asked.rtol, asked.tolerances or {}))
+        if float64 is None or not any(map(is_doubtful, diffs)):
+            return diffs
         sides = reference, test, float64
         return tuple(
             looked_at_again(each, sides, self._rounded, self._before(each.name), asked.k) if is_doubtful(each) else each
-            for each in found
+            for each in diffs
         )
 
     @cached_property
@@ -263,8 +263,8 @@ class Comparison:
         values = {name: self.subject.initial(name.removesuffix(AFTER)) for name in names if name not in side}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _check_tolerances(self, *found: tuple[TensorDiff, ...]) -> None:
-        names = [diff.name for diffs in found for diff in diffs]
+    def _check_tolerances(self, *compared_diffs: tuple[TensorDiff, ...]) -> None:
+        names = [diff.name for diffs in compared_diffs for diff in diffs]
         unknown = [name for name in self.asked.tolerances or {} if name not in names]
         if unknown and names:
             raise BadInput(f"no output is called {unknown[0]!r}", hint=f"there are: {', '.join(names)}")
@@ -282,14 +282,14 @@ class Comparison:
         name = name_of(self.asked.test)
         try:
             with uncaptured(), self.subject.restored():
-                found = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
+                nodes = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
             told = _first_line(said(error)) or type(error).__name__
             self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
             return ()
-        if not found:
+        if not nodes:
             self.notes.append(_NOT_BISECTED)
-        return found
+        return nodes
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
@@ -307,9 +307,9 @@ def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[Ten
     return uncompared(test, of_test=True, why=why) if test is not None else ()
 
 
-def _unjudged(found: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
+def _unjudged(diffs: tuple[TensorDiff, ...]) -> tuple[TensorDiff, ...]:
     """What is known before float64 has run: the figures, and no verdict."""
-    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in found)
+    return tuple(replace(diff, passed=False, judged=False, failed_by=(), criteria=()) for diff in diffs)
 
 
 def _far_apart(eager: Leaves, float64: Leaves) -> bool:

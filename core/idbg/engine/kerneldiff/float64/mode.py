@@ -148,10 +148,10 @@ class Float64(TorchDispatchMode):
         dtypes = {self._was(leaf) for leaf in flat if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point}
         if not dtypes:
             return self._default
-        found, *others = dtypes
+        widest, *others = dtypes
         for dtype in others:
-            found = torch.promote_types(found, dtype)
-        return found
+            widest = torch.promote_types(widest, dtype)
+        return widest
 
     def _marked(self, result: object, was: torch.dtype) -> object:
         """The result in float64, with a note of what it would have been if that is not the usual."""

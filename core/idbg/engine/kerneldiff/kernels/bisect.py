@@ -50,7 +50,7 @@ def first_bad_node(
 
     def is_bad(cut: int) -> bool:
         tried[cut] = _compared(_prefix(gm, cuts[cut]), inputs, compile, k, dynamic)
-        return any(found.excess > 1 for found in tried[cut].values())
+        return any(verdict.excess > 1 for verdict in tried[cut].values())
 
     good, bad = -1, len(cuts) - 1
     if bad < 0 or not is_bad(bad):
@@ -63,7 +63,7 @@ def first_bad_node(
             good = middle
     node = list(gm.graph.nodes)[cuts[bad]]
     file, line, _ = user_line(node.meta.get("stack_trace") or "")
-    worst = max(tried[bad].values(), key=lambda found: found.excess)
+    worst = max(tried[bad].values(), key=lambda verdict: verdict.excess)
     mine = tried[bad].get(node.name, worst)
     before = [tried[good][source.name] for source in node.all_input_nodes if source.name in tried.get(good, {})]
     return BisectResult(
@@ -71,7 +71,7 @@ def first_bad_node(
         file,
         line,
         error=mine.error.rmse if mine.excess > 1 else worst.error.rmse,
-        input_error=max((found.error.rmse for found in before), default=0.0),
+        input_error=max((verdict.error.rmse for verdict in before), default=0.0),
         eager_error=mine.eager.rmse if mine.excess > 1 else worst.eager.rmse,
         compiles=len(tried),
     )
@@ -110,13 +110,13 @@ def _compared(
         test = _run(torch.compile(prefix, backend=compile, dynamic=dynamic), second)
         with widened(held), Float64(usual_dtype(tensors)):
             exact = _run(prefix, third)
-    found: dict[str, BufferVerdict] = {}
+    worst: dict[str, BufferVerdict] = {}
     for name, *values in zip(prefix.meta["idbg_returned"], exact, own, test, strict=True):
         for leaves in zip(*map(tree_leaves, values), strict=True):
             if all(isinstance(leaf, Tensor) for leaf in leaves):
                 result = judge_buffer(leaves[2], Both(leaves[0], leaves[1]), [], k=k, steps=True)
-                found[name] = max(found.get(name, result), result, key=lambda one: one.excess)
-    return found
+                worst[name] = max(worst.get(name, result), result, key=lambda one: one.excess)
+    return worst
 
 
 def _run(function: Callable[..., object], inputs: Sequence[object]) -> Sequence[object]:

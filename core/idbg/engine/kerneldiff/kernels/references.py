@@ -102,14 +102,14 @@ class References:
 
     def _before(self, names: Iterable[str], known: Collection[Node] = ()) -> set[Node]:
         """These nodes and all that they are computed from, without what is known."""
-        found: set[Node] = set()
+        needed: set[Node] = set()
         waiting = [self.nodes[name] for name in names]
         while waiting:
             node = waiting.pop()
-            if node not in found and node not in known:
-                found.add(node)
+            if node not in needed and node not in known:
+                needed.add(node)
                 waiting += self._sources(node)
-        return found
+        return needed
 
     def _computed(self, node: Node) -> Both | Unknown:
         if node.op == "get_attr":

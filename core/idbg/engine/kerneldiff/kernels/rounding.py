@@ -36,8 +36,8 @@ class Rounding:
 
     def error(self, node: Node) -> float:
         """The absolute RMS of what rounding may do to the node's value; 0 where nothing is known."""
-        found = self._of(node, again=True)
-        return found if math.isfinite(found) else 0.0
+        error = self._of(node, again=True)
+        return error if math.isfinite(error) else 0.0
 
     def natural(self, node: Node, error: float) -> float:
         """A relative error of the node's value as one of the terms that it is made of: what is all rounding is small
@@ -86,18 +86,18 @@ class Rounding:
         if not isinstance(value, Node) or value not in self.rms:
             return 0.0
         if value not in self._sizes:
-            found = float(self.rms[value])
-            self._sizes[value] = found if math.isfinite(found) else 0.0
+            size = float(self.rms[value])
+            self._sizes[value] = size if math.isfinite(size) else 0.0
         return self._sizes[value]
 
     def _passed_on(self, node: Node) -> float:
         """Any other op: its result is as wrong, for its size, as the worst that it is computed from."""
         size = self._size(node)
-        found = _UNIT * size
+        largest = _UNIT * size
         for source in node.all_input_nodes:
             error, own = self._input(source), self._size(source)
-            found = max(found, error / own * size if own else error)
-        return found
+            largest = max(largest, error / own * size if own else error)
+        return largest
 
     def _added(self, node: Node) -> float:
         scale = abs(_number(node.kwargs.get("alpha", 1)))
@@ -117,8 +117,8 @@ class Rounding:
         if not isinstance(source, Node):
             return 0.0
         terms = _elements(source) / max(1, _elements(node))
-        found = math.sqrt(terms) * self._input(source) + terms * _UNIT * self._size(source)
-        return found / terms if _op(node) == "mean" else found
+        error = math.sqrt(terms) * self._input(source) + terms * _UNIT * self._size(source)
+        return error / terms if _op(node) == "mean" else error
 
     def _moment(self, node: Node) -> float:
         """The variance and the mean that var_mean gives."""

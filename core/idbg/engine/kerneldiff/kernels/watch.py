@@ -96,7 +96,7 @@ class Watch:
 
     def _held(self, buffers: Mapping[str, comparing.Buffer]) -> dict[int, list[Held]]:
         """Point -> the buffers that hold a node's value from there on."""
-        found: dict[int, list[Held]] = {}
+        held: dict[int, list[Held]] = {}
         order = {node: place for place, node in enumerate(self.nodes)}
         for name, points in self.wrapper.writes.items():
             changes = tuple(sorted(self.changes.get(name, ()), key=order.__getitem__))
@@ -105,10 +105,10 @@ class Watch:
             if node in self.nodes:
                 if name not in buffers and not _gives_tensor(self.nodes[node]):
                     node = list(self.nodes)[self.graph.inputs.index(name)]
-                found.setdefault(points[-1], []).append(Held(name, node, changes))
+                held.setdefault(points[-1], []).append(Held(name, node, changes))
             elif whole in buffers and buffers[whole].node in self.nodes and whole in self._names_at(points[-1]):
-                found.setdefault(points[-1], []).append(Held(name, buffers[whole].node, whole=whole))
-        return found
+                held.setdefault(points[-1], []).append(Held(name, buffers[whole].node, whole=whole))
+        return held
 
     def _names_at(self, point: int) -> tuple[str, ...]:
         return self.wrapper.points[point].names
@@ -143,10 +143,10 @@ class Watch:
 
     def _inputs(self, launch: Launch, seen: Seen) -> None:
         seen.ran = True
-        found = [(name, self._size(name)) for name in launch.takes]
-        seen.input_error = _worst([size or Size() for _, size in found])
-        seen.natural = _worst([self.natural.get(self._known(name), size or Size()) for name, size in found])
-        seen.unobserved = [name for name, size in found if size is None or name in self.unobserved]
+        sizes = [(name, self._size(name)) for name in launch.takes]
+        seen.input_error = _worst([size or Size() for _, size in sizes])
+        seen.natural = _worst([self.natural.get(self._known(name), size or Size()) for name, size in sizes])
+        seen.unobserved = [name for name, size in sizes if size is None or name in self.unobserved]
 
     def _size(self, name: str) -> Size | None:
         """The buffer's error, None if it is not known; where it is what another one came with, that is taken."""
@@ -280,14 +280,14 @@ def _with(error: KernelError, worst: Output, seen: Seen) -> KernelError:
 def _changes(graph: comparing.InductorGraph, nodes: Mapping[str, Node]) -> dict[str, set[str]]:
     """Input or buffer -> the nodes that write to it in place."""
     own = {buffer.name: buffer.node for buffer in graph.buffers}
-    found: dict[str, set[str]] = {}
+    changes: dict[str, set[str]] = {}
     for buffer in graph.buffers:
         changing = {
             name for name in buffer.origins if name in nodes and comparing.changes_arguments(nodes[name].target)
         }
         for name in buffer.writes:
-            found.setdefault(name, set()).update(changing, {own.get(name, "")} & nodes.keys())
-    return found
+            changes.setdefault(name, set()).update(changing, {own.get(name, "")} & nodes.keys())
+    return changes
 
 
 def _gives_tensor(node: Node) -> bool:

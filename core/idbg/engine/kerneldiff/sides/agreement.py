@@ -52,15 +52,15 @@ def _compared(reference: Leaves, test: Leaves, float64: Leaves | None, how: How)
             yield replace(done[key], name=name, note=f"the same tensor as {key[0]}")
             continue
         truth = float64.get(name, MISSING) if float64 is not None else MISSING
-        found = _leaf(name, reference.get(name, MISSING), test.get(name, MISSING), truth, how)
-        if found is not None:
-            done[key] = found
-            yield found
+        diff = _leaf(name, reference.get(name, MISSING), test.get(name, MISSING), truth, how)
+        if diff is not None:
+            done[key] = diff
+            yield diff
 
 
-def uncompared(found: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, ...]:
+def uncompared(leaves: Leaves, *, of_test: bool, why: str) -> tuple[TensorDiff, ...]:
     """The tensors of one side where the other gave nothing."""
-    tensors = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in leaves.items() if isinstance(value, Tensor)}
     return tuple(
         TensorDiff(
             name=name,

@@ -41,13 +41,13 @@ _FAILS: dict[str, FailedBy] = {"layout": "layout", "alias": "alias", "requires_g
 def forms(outputs: Leaves, state: Mapping[str, Tensor]) -> dict[str, Form]:
     """The form of each tensor among the outputs; `state` are inputs, parameters and buffers, by name."""
     owners = {memory: _Owner(name, False) for name, tensor in state.items() if (memory := _memory(tensor)) is not None}
-    found: dict[str, Form] = {}
+    seen: dict[str, Form] = {}
     for name, value in outputs.items():
         if not isinstance(value, Tensor):
             continue
         memory = _memory(value)
         owner = owners.get(memory) if memory is not None else None
-        found[name] = Form(
+        seen[name] = Form(
             layout=str(value.layout).removeprefix("torch."),
             stride=_stride(value),
             requires_grad=value.requires_grad,
@@ -56,7 +56,7 @@ def forms(outputs: Leaves, state: Mapping[str, Tensor]) -> dict[str, Form]:
         )
         if memory is not None:
             owners.setdefault(memory, _Owner(name, True))
-    return found
+    return seen
 
 
 def with_forms(diffs: Iterable[TensorDiff], reference: Forms, test: Forms, name: str) -> tuple[TensorDiff, ...]:
@@ -67,16 +67,16 @@ def with_forms(diffs: Iterable[TensorDiff], reference: Forms, test: Forms, name:
 def _with_form(diff: TensorDiff, reference: Form | None, test: Form | None, name: str) -> TensorDiff:
     if reference is None or test is None or diff.reference is None or diff.test is None:
         return diff
-    found = tuple(_differences(reference, test, name))
-    if not found:
+    differences = tuple(_differences(reference, test, name))
+    if not differences:
         return diff
-    failed = tuple(_FAILS[each.kind] for each in found if each.failed)
+    failed = tuple(_FAILS[each.kind] for each in differences if each.failed)
     return replace(
         diff,
         passed=diff.passed and not failed,
         failed_by=(*diff.failed_by, *failed),
-        form=found,
-        note="; ".join(filter(None, (*(each.said for each in found), diff.note))),
+        form=differences,
+        note="; ".join(filter(None, (*(each.said for each in differences), diff.note))),
     )
 
 

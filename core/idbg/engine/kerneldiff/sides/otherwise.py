@@ -178,11 +178,11 @@ def looked_at_again(
     worst = _worst(eager, float64, others)
     if not_computed(worst, test, float64, (eager, *others), before):
         return diff
-    found = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=SAMPLES + 1)
-    if not found.passed or not _is_explained(found, diff, float64):
+    again = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=SAMPLES + 1)
+    if not again.passed or not _is_explained(again, diff, float64):
         return diff
     own = tuple(replace(each, why_not=NOTE) for each in diff.criteria if each.exceeded)
-    return replace(diff, passed=True, failed_by=(), criteria=(*found.criteria, *own), note=NOTE)
+    return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)
 
 
 def not_computed(worst: Tensor, test: Tensor, float64: Tensor, own: Sequence[Tensor], before: Tensor | None) -> bool:
@@ -211,9 +211,9 @@ def _worst(eager: Tensor, float64: Tensor, others: Sequence[Tensor]) -> Tensor:
     return worst
 
 
-def _is_explained(found: TensorDiff, diff: TensorDiff, float64: Tensor) -> bool:
+def _is_explained(again: TensorDiff, diff: TensorDiff, float64: Tensor) -> bool:
     """Not where eager's error says enough by itself, nor where the test's is far above it."""
-    base, noise = diff.baseline, found.baseline
+    base, noise = diff.baseline, again.baseline
     assert base is not None and noise is not None and diff.test is not None
     count, eps = max(1, diff.elements), torch.finfo(getattr(torch, diff.test.dtype)).eps
     # An eager that sums in double is more exact than any rounding of its inputs: within those the test is right too

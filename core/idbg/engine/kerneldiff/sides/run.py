@@ -162,27 +162,27 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
     # one thread: torch 2.11 crashed on an Inductor backward in a second one, and what is in force here holds there
     with torch.set_grad_enabled(backward or subject.grad), torch.autograd.set_multithreading_enabled(False):
         output = call(*subject.args, **subject.kwargs)
-        found = leaves(output)
-        given_as = forms(found, subject.tensors)
+        given_leaves = leaves(output)
+        given_as = forms(given_leaves, subject.tensors)
         if subject.loss is not None:
-            found["loss"] = subject.loss(output)
+            given_leaves["loss"] = subject.loss(output)
         if backward:
-            _differentiate(found)
+            _differentiate(given_leaves)
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     wanted = subject.wanting_gradients() if backward else {}
     gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
-    given = Given(snapshot(found | after), snapshot(gradients), given_as)
+    given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as)
     if gpu.in_use():
         torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
     return given
 
 
-def _differentiate(found: Mapping[str, object]) -> None:
+def _differentiate(outputs: Mapping[str, object]) -> None:
     """Backward from the loss, or else from all outputs at once."""
-    if isinstance(loss := found.get("loss"), Tensor):
+    if isinstance(loss := outputs.get("loss"), Tensor):
         loss.backward()  # type: ignore[no-untyped-call]
         return
-    roots = _differentiable(found)
+    roots = _differentiable(outputs)
     if not roots:
         raise BadInput(
             "there is nothing to differentiate: no output requires a gradient", hint="leave the backward pass out"
@@ -190,8 +190,8 @@ def _differentiate(found: Mapping[str, object]) -> None:
     torch.autograd.backward(roots, [_cotangent(each) for each in roots])
 
 
-def _differentiable(found: Leaves) -> list[Tensor]:
-    tensors = {id(each): each for each in found.values() if isinstance(each, Tensor)}
+def _differentiable(outputs: Leaves) -> list[Tensor]:
+    tensors = {id(each): each for each in outputs.values() if isinstance(each, Tensor)}
     return [each for each in tensors.values() if each.requires_grad]
 
 

@@ -49,7 +49,7 @@ class Subject:
     @cached_property
     def parameters(self) -> dict[str, Tensor]:
         """Those of every module, the tensors that the model and the loss close over, and what optimizers change."""
-        found = [
+        named = [
             (_joined(prefix, name), parameter)
             for prefix, module in self._modules.items()
             for name, parameter in module.named_parameters()
@@ -59,18 +59,18 @@ class Subject:
             for prefix, optimizer in self._optimizers.items()
             for at, parameter in enumerate(chain.from_iterable(group["params"] for group in optimizer.param_groups))
         }
-        return _distinct(dict(found) | _tensors(self._held) | _tensors(optimized))
+        return _distinct(dict(named) | _tensors(self._held) | _tensors(optimized))
 
     @cached_property
     def tensors(self) -> dict[str, Tensor]:
         """All that a run may write to: parameters, buffers, tensors that modules have as attributes, inputs."""
-        found = dict(self.parameters)
+        tensors = dict(self.parameters)
         for prefix, module in self._modules.items():
-            found |= {_joined(prefix, name): buffer for name, buffer in module.named_buffers()}
+            tensors |= {_joined(prefix, name): buffer for name, buffer in module.named_buffers()}
             for path, inner in module.named_modules():
                 at = _joined(prefix, path)
-                found |= {_joined(at, name): value for name, value in _tensors(vars(inner)).items()}
-        return _distinct(found | self.inputs)
+                tensors |= {_joined(at, name): value for name, value in _tensors(vars(inner)).items()}
+        return _distinct(tensors | self.inputs)
 
     def lent(self) -> list[Tensor]:
         """All that the run in hand computes with: also gradients that it found, and the state of optimizers."""
@@ -120,8 +120,8 @@ class Subject:
         if name in self.tensors:
             return self._before.get(id(self.tensors[name]))
         held = {own: self._before.get(id(tensor)) for own, tensor in self.tensors.items() if name.startswith(own + ".")}
-        found = [parts(before).get(name.removeprefix(own)) for own, before in held.items() if before is not None]
-        return next((part for part in found if part is not None), None)
+        candidates = [parts(before).get(name.removeprefix(own)) for own, before in held.items() if before is not None]
+        return next((part for part in candidates if part is not None), None)
 
     def _keep(self) -> None:
         for tensor in self.tensors.values():
@@ -173,14 +173,14 @@ def _as_leaf(tensor: Tensor) -> Tensor:
     return tensor if tensor.is_leaf else tensor.detach().clone().requires_grad_(True)
 
 
-def _tensors(found: Mapping[str, object]) -> dict[str, Tensor]:
-    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+def _tensors(named: Mapping[str, object]) -> dict[str, Tensor]:
+    return {name: value for name, value in named.items() if isinstance(value, Tensor)}
 
 
-def _distinct(found: Mapping[str, T]) -> dict[str, T]:
+def _distinct(named: Mapping[str, T]) -> dict[str, T]:
     """Each object once, under its first name."""
-    first = {id(value): name for name, value in reversed(list(found.items()))}
-    return {name: value for name, value in found.items() if first[id(value)] == name}
+    first = {id(value): name for name, value in reversed(list(named.items()))}
+    return {name: value for name, value in named.items() if first[id(value)] == name}
 
 
 def _joined(*names: str) -> str:
@@ -219,7 +219,7 @@ def _closed_over(function: object) -> dict[str, object]:
     """What a callable is, is bound to or closes over that a run may change, by name; "" for itself: modules, tensors,
     optimizers, containers.
     """
-    found: dict[str, object] = {}
+    held_by_name: dict[str, object] = {}
     seen: set[int] = set()
     waiting: list[tuple[str, object]] = [("", function)]
     while waiting:
@@ -229,10 +229,10 @@ def _closed_over(function: object) -> dict[str, object]:
             continue
         seen.add(id(value))
         if isinstance(value, (*_TOLD, *_CONTAINERS)):
-            found[name] = value
+            held_by_name[name] = value
         if not isinstance(value, (Module, Tensor)):
             waiting += [(_joined(name, step), held) for step, held in _holds(value, function)]
-    return found
+    return held_by_name
 
 
 def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:

@@ -69,10 +69,10 @@ def _cut(side: Matrix, block: Block, grid: Grid) -> Matrix:
     """A block of a side, as a matrix of its own; copied only where its rows lie at no single stride."""
     (top, bottom), (left, right) = block.rows, block.columns
     if side.view is None:
-        found = side.at(Piece(top, bottom - top, left, right - left))
+        block_values = side.at(Piece(top, bottom - top, left, right - left))
     else:
-        found = side.view[top:bottom, left:right]
-    return Matrix(found, grid, side.dtype, side.device)
+        block_values = side.view[top:bottom, left:right]
+    return Matrix(block_values, grid, side.dtype, side.device)
 
 
 def compare_tensors(
@@ -134,8 +134,8 @@ def compare_sides(
     """
     two = pair(eager, test)
     if float64.shape != test.shape or unreadable(float64):
-        found = compare_tensors(eager, test, full=full, name=name)
-        return replace(found, note="judged by tolerance: float64 has no such tensor")
+        by_tolerance = compare_tensors(eager, test, full=full, name=name)
+        return replace(by_tolerance, note="judged by tolerance: float64 has no such tensor")
     rule = _rule(two.reference.dtype, two.test.dtype, None, None)
     if not two.readable or two.test.numel() == 0:
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
@@ -156,9 +156,9 @@ def compare_sides(
         failed += judged.failed_by
         if full:
             criteria += (replace(_beyond(two, done, rule), why_not="float64 decides"),)
-    found = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
-    note = ", ".join(filter(None, (found.note, judged.far))) if not is_exact(two.dtype) else found.note
-    return replace(found, note=note) if note != found.note else found
+    diff = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
+    note = ", ".join(filter(None, (diff.note, judged.far))) if not is_exact(two.dtype) else diff.note
+    return replace(diff, note=note) if note != diff.note else diff
 
 
 def relative_rmse(reference: Tensor, test: Tensor) -> float:
@@ -284,7 +284,7 @@ def _described(
         blocks = judged.blocks
     else:
         blocks = worst_blocks(figures, odd.left_out) if full else ()
-    found = TensorDiff(
+    diff = TensorDiff(
         name=name,
         passed=not failed,
         failed_by=failed,
@@ -303,8 +303,8 @@ def _described(
     )
     if full or not figures.three:
         mismatches = int(header[at.MISMATCHES]) + odd.differing
-        found = replace(
-            found,
+        diff = replace(
+            diff,
             max_abs=_unless(odd, header[at.MAX_ABS]),
             rmse=sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error,
             mismatches=mismatches,
@@ -312,9 +312,9 @@ def _described(
             worst=_worst(two, done),
         )
     if not full:
-        return found
+        return diff
     return replace(
-        found,
+        diff,
         mean_abs=header[at.SUM_ABS] / count,
         max_rel=_unless(odd, header[at.MAX_REL]),
         mean_rel=header[at.SUM_REL] / count,
@@ -359,7 +359,7 @@ def _worst(two: Pair, done: Pass) -> Worst | None:
 
 
 def _value(tensor: Tensor, where: tuple[int, ...]) -> Value:
-    found: bool | int | float | complex = tensor[where].item()
-    if isinstance(found, complex) or (isinstance(found, float) and not isfinite(found)):
-        return str(found)
-    return found
+    element: bool | int | float | complex = tensor[where].item()
+    if isinstance(element, complex) or (isinstance(element, float) and not isfinite(element)):
+        return str(element)
+    return element

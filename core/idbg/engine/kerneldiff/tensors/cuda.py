@@ -86,11 +86,11 @@ def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: b
     areas = bands * -(-grid.columns // width)
     each = -(-areas // (tuning.programs * _processors(test.device)))
     programs = -(-areas // each)
-    found = torch.empty(programs, LENGTH.value, dtype=torch.float64, device=test.device)
+    by_program = torch.empty(programs, LENGTH.value, dtype=torch.float64, device=test.device)
     numbers, powers = _numbers(test.device, test.dtype, rule)
     strides = *reference.stride(), *test.stride()
     one_pass[(programs,)](
-        reference, test, exact, found, packed[HEADER:], numbers, powers,
+        reference, test, exact, by_program, packed[HEADER:], numbers, powers,
         grid.rows, grid.columns, grid.blocks, bands, areas, each, *strides, *exact.stride(),
         *(step.bit_length() - 1 for step in (grid.row_step, grid.column_step, grid.tile_rows, grid.tile_columns)),
         HEIGHT=height, WIDE=width, FOLD=min(tuning.fold, width),
@@ -99,7 +99,7 @@ def _launch(grid: Grid, rule: Rule, views: list[Tensor], packed: Tensor, full: b
         THREE=three, FULL=full, STAGES=tuning.stages, num_warps=tuning.warps, maxnreg=tuning.registers,
     )  # fmt: skip
     gather[(1,)](
-        found, packed, programs, len(packed) - 2, reference, test, grid.rows, grid.columns, *strides,
+        by_program, packed, programs, len(packed) - 2, reference, test, grid.rows, grid.columns, *strides,
         PROGRAMS=PROGRAMS, FULL=full, num_warps=8,
     )  # fmt: skip
 

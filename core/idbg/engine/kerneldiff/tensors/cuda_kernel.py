@@ -211,7 +211,7 @@ def _add_to_float64(
 
 @triton.jit
 def _leave_header(
-    found, program, met, two, errors, down, along, columns, bands, THREE: tl.constexpr, FULL: tl.constexpr
+    by_program, program, met, two, errors, down, along, columns, bands, THREE: tl.constexpr, FULL: tl.constexpr
 ):
     """The header of all areas of a program, and its histogram."""
     pair, metrics, histogram = two
@@ -223,14 +223,14 @@ def _leave_header(
         header += _metrics_header(metrics)
     if THREE:
         header += _errors_header(maxima) + _at(TEST_ERROR, test_error) + _at(EAGER_ERROR, eager_error)
-    into = found + program * LENGTH
+    into = by_program + program * LENGTH
     tl.store(into + tl.arange(0, SLOTS), header)
     tl.store(into + SLOTS + tl.arange(0, BINS), histogram.to(tl.float64))
 
 
 @triton.jit
 def one_pass(
-    reference, test, float64, found, sums, rule, powers, rows, columns, blocks, bands, areas, each,
+    reference, test, float64, by_program, sums, rule, powers, rows, columns, blocks, bands, areas, each,
     reference_row, reference_column, test_row, test_column, float64_row, float64_column,
     row_bits, column_bits, tile_row_bits, tile_column_bits, HEIGHT: tl.constexpr, WIDE: tl.constexpr,
     FOLD: tl.constexpr, CS: tl.constexpr, TR: tl.constexpr, TC: tl.constexpr,
@@ -282,12 +282,12 @@ def one_pass(
             )  # fmt: skip
 
     against_float64 = errors, test_blocks[2], eager_blocks[2]
-    _leave_header(found, program, met, two, against_float64, down, along, columns, bands, THREE, FULL)
+    _leave_header(by_program, program, met, two, against_float64, down, along, columns, bands, THREE, FULL)
 
 
 @triton.jit
 def gather(
-    found, packed, programs, end, reference, test, rows, columns,
+    by_program, packed, programs, end, reference, test, rows, columns,
     reference_row, reference_column, test_row, test_column, PROGRAMS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
     """The programs' rows into one header, and the worst element's values at the end."""
@@ -299,10 +299,10 @@ def gather(
     for start in range(0, programs, PROGRAMS):
         program = start + tl.arange(0, PROGRAMS)
         there = program < programs
-        rows_found = tl.load(found + program[:, None] * LENGTH + slots[None, :], mask=there[:, None], other=0.0)
+        rows_found = tl.load(by_program + program[:, None] * LENGTH + slots[None, :], mask=there[:, None], other=0.0)
         total = tl.where(maxima[None, :], tl.maximum(total, rows_found), total + rows_found)
-        largest = tl.load(found + program * LENGTH + MAX_ABS, mask=there, other=-1.0)
-        place = tl.load(found + program * LENGTH + ARG_MAX, mask=there, other=0.0)
+        largest = tl.load(by_program + program * LENGTH + MAX_ABS, mask=there, other=-1.0)
+        place = tl.load(by_program + program * LENGTH + ARG_MAX, mask=there, other=0.0)
         first = tl.where(largest > most, place, tl.where(largest == most, tl.minimum(first, place), first))
         most = tl.maximum(most, largest)
     worst = tl.min(tl.where(most == tl.max(most), first, float("inf")))

@@ -156,8 +156,8 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def header(self) -> list[float]:
         """The header, once the pass is over."""
-        found: list[float] = self.values[:HEADER].tolist()
-        return found
+        numbers: list[float] = self.values[:HEADER].tolist()
+        return numbers
 
     @property
     def sides(self) -> int:

@@ -37,12 +37,12 @@ class Kept(dict[str, Tensor]):
 
 def digest(tensors: Iterable[Tensor]) -> str:
     """A fingerprint of the values: of inputs and weights, it says whether two runs were given the same."""
-    found = hashlib.blake2b(digest_size=16)
+    fingerprint = hashlib.blake2b(digest_size=16)
     for tensor in chain.from_iterable(parts(each).values() or (each,) for each in tensors):
         if tensor.layout == torch.strided and not tensor.is_meta and not no_memory(tensor):
-            found.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-            found.update(dense(tensor).cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+            fingerprint.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+            fingerprint.update(dense(tensor).cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return fingerprint.hexdigest()
 
 
 def keep(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, run: int) -> str:
@@ -64,17 +64,17 @@ def keep(tensors: Mapping[str, Tensor], digests: Collection[str], folder: Path, 
 
 def kept(session: Path, prefix: str = "") -> Kept:
     """The outputs of the session's last comparison, of the function that `prefix` names. Raises OutputError."""
-    found = sorted((session / "repros").glob(_PATTERN), key=lambda path: int(path.stem.rpartition("-")[2]))
-    if not found:
+    files = sorted((session / "repros").glob(_PATTERN), key=lambda path: int(path.stem.rpartition("-")[2]))
+    if not files:
         raise OutputError(
             f"the session {session} has no outputs to compare with",
             hint="give one that `idbg diff` (or d on the screen) made",
         )
     try:
-        tensors = load_file(found[-1])
-        with safe_open(found[-1], "pt") as file:
+        tensors = load_file(files[-1])
+        with safe_open(files[-1], "pt") as file:
             digests = (file.metadata() or {}).get("digests", "").split()
     except (OSError, SafetensorError) as error:
-        raise OutputError(f"cannot read {found[-1]}: {error}", hint="compare with another session") from error
+        raise OutputError(f"cannot read {files[-1]}: {error}", hint="compare with another session") from error
     mine = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     return Kept(session.name, mine, digests)

@@ -86,10 +86,10 @@ def problem() -> str:
 def _compiler() -> str:
     """The one that Inductor takes as well."""
     names = (os.environ.get("CXX"), "g++", "clang++", "c++")
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
-    if found is None:
+    compiler = next((path for name in names if name and (path := shutil.which(name))), None)
+    if compiler is None:
         raise OSError("there is no C++ compiler: set CXX, or install g++")
-    return found
+    return compiler
 
 
 def _place(compiler: str) -> Path:
@@ -112,7 +112,7 @@ def _processor() -> str:
 def _compile(compiler: str, path: Path) -> None:
     """Written under another name first, with its digest at the end: a file that is there is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    nice = [found, "-n", "10"] if (found := shutil.which("nice")) else []
+    nice = [program, "-n", "10"] if (program := shutil.which("nice")) else []
     with tempfile.TemporaryDirectory(dir=private.folder or path.parent) as folder:
         made = Path(folder, "native.so")
         command = [*nice, compiler, *FLAGS, str(SOURCE), "-o", str(made)]

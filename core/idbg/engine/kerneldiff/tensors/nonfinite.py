@@ -42,14 +42,14 @@ def find(grid: Grid, sides: tuple[Matrix, Matrix, Matrix | None], equal_nan: boo
     `rule` is for the finite part of a complex number whose other part is infinite.
     """
     elements = grid.elements
-    found = Nonfinite(elements, elements, left_out=np.zeros(grid.blocks))
+    counts = Nonfinite(elements, elements, left_out=np.zeros(grid.blocks))
     for piece in pieces(grid):
         reference, test = (side.at(piece) for side in sides[:2])
         exact = None if sides[2] is None else sides[2].at(piece).to(sides[1].dtype)
         differing, blamed = _differing(reference, test, exact, equal_nan, rule)
         third = None if exact is None else _kinds(exact)
-        _add(found, grid, piece, _kinds(reference), _kinds(test), third, differing, blamed)
-    return found
+        _add(counts, grid, piece, _kinds(reference), _kinds(test), third, differing, blamed)
+    return counts
 
 
 def _kinds(value: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ def _parts(value: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _add(
-    found: Nonfinite,
+    counts: Nonfinite,
     grid: Grid,
     piece: Piece,
     reference: Tensor,
@@ -101,26 +101,26 @@ def _add(
 ) -> None:
     left_out = (reference | test) != 0
     if exact is not None:
-        found.finite -= int(left_out.sum())
+        counts.finite -= int(left_out.sum())
         left_out = (test | exact) != 0
-        found.finite_float64 -= int(left_out.sum())
+        counts.finite_float64 -= int(left_out.sum())
     else:
-        found.finite -= int(left_out.sum())
-    assert found.left_out is not None
-    add_blocks(grid, torch.from_numpy(found.left_out), piece, left_out.double())
-    found.nan = _counted(found.nan, reference == NAN, test == NAN)
-    found.posinf = _counted(found.posinf, reference == POSITIVE, test == POSITIVE)
-    found.neginf = _counted(found.neginf, reference == NEGATIVE, test == NEGATIVE)
+        counts.finite -= int(left_out.sum())
+    assert counts.left_out is not None
+    add_blocks(grid, torch.from_numpy(counts.left_out), piece, left_out.double())
+    counts.nan = _counted(counts.nan, reference == NAN, test == NAN)
+    counts.posinf = _counted(counts.posinf, reference == POSITIVE, test == POSITIVE)
+    counts.neginf = _counted(counts.neginf, reference == NEGATIVE, test == NEGATIVE)
     if not differing.any():
         return
-    found.differing += int(differing.sum())
+    counts.differing += int(differing.sum())
     nans = blamed & ((reference == NAN) | (test == NAN))
-    blame_before = found.nans + found.infs
-    found.nans += int(nans.sum())
-    found.infs += int((blamed & ~nans).sum())
-    if found.first is None or (blame_before == 0 and bool(blamed.any())):
+    blame_before = counts.nans + counts.infs
+    counts.nans += int(nans.sum())
+    counts.infs += int((blamed & ~nans).sum())
+    if counts.first is None or (blame_before == 0 and bool(blamed.any())):
         row, column = divmod(int((blamed if blamed.any() else differing).int().argmax()), piece.columns)
-        found.first = (piece.row + row) * grid.columns + piece.column + column
+        counts.first = (piece.row + row) * grid.columns + piece.column + column
 
 
 def _counted(counts: Counts, reference: Tensor, test: Tensor) -> Counts:

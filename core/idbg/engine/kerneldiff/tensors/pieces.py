@@ -58,11 +58,11 @@ class Matrix:
             return self.tensor.as_strided((piece.rows, piece.columns), (piece.columns, 1), start)
         rows, columns = slice(piece.row, piece.row + piece.rows), slice(piece.column, piece.column + piece.columns)
         if self.view is not None:
-            found = self.view[rows, columns]
+            values = self.view[rows, columns]
         else:
             numbers = torch.arange(rows.start, rows.stop, device=self.tensor.device)
-            found = self.tensor[..., columns][torch.unravel_index(numbers, self.tensor.shape[:-1])]
-        return found.to(self.device, self.dtype).resolve_conj().resolve_neg().contiguous()
+            values = self.tensor[..., columns][torch.unravel_index(numbers, self.tensor.shape[:-1])]
+        return values.to(self.device, self.dtype).resolve_conj().resolve_neg().contiguous()
 
 
 def is_exact(dtype: torch.dtype) -> bool:

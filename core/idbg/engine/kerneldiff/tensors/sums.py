@@ -330,8 +330,8 @@ def rescaled(figures: Figures, rule: Rule, sides: tuple[Matrix, Matrix, Matrix |
     header = figures.header
     reference, test, float64 = (0.0 if side is None else _size(side) for side in sides)
     true_error = max(header[at.TEST_MAX], header[at.EAGER_MAX])
-    found = header[at.MAX_ABS], reference, test, true_error, float64
-    return measure(figures.grid, rule, sides, full=figures.full, scales=Scales(*map(_scale, found)))
+    largest = header[at.MAX_ABS], reference, test, true_error, float64
+    return measure(figures.grid, rule, sides, full=figures.full, scales=Scales(*map(_scale, largest)))
 
 
 def _size(side: Matrix) -> float:

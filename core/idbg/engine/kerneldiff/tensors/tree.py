@@ -36,20 +36,20 @@ def leaves(value: object, name: str = "out") -> dict[str, object]:
     return dict(_walk(value, name, {}))
 
 
-def shared(found: Leaves) -> dict[str, str]:
+def shared(named: Leaves) -> dict[str, str]:
     """Name of a tensor that is there twice -> the first name of the same object."""
     first: dict[int, str] = {}
-    tensors = {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
+    tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
     return {name: first[id(value)] for name, value in tensors.items() if first.setdefault(id(value), name) != name}
 
 
-def snapshot(found: Leaves) -> dict[str, object]:
+def snapshot(named: Leaves) -> dict[str, object]:
     """The leaves with tensors copied, each once: models return views of inputs and buffers, which the next side
     changes, and CUDA graphs write the next run's outputs over this one's. Of a tensor that wraps others, those.
     """
     copies: dict[int, dict[str, torch.Tensor]] = {}
     made: dict[str, object] = {}
-    for name, value in found.items():
+    for name, value in named.items():
         if isinstance(value, torch.Tensor):
             made |= {_stepped(name, step): copy for step, copy in _copied(value, copies).items()}
         else:
@@ -130,8 +130,8 @@ def _attributes(value: object) -> Children | None:
     """The attributes that lead to tensors, of an object whose class does not say what makes two of them equal."""
     if type(value).__eq__ is not object.__eq__:
         return None
-    found = [(f".{key}", child) for key, child in vars(value).items()] if hasattr(value, "__dict__") else []
-    return [each for each in found if _holds_tensors(each[1], {id(value)})] or None
+    attributes = [(f".{key}", child) for key, child in vars(value).items()] if hasattr(value, "__dict__") else []
+    return [each for each in attributes if _holds_tensors(each[1], {id(value)})] or None
 
 
 def _holds_tensors(value: object, above: set[int]) -> bool:

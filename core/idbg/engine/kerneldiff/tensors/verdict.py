@@ -77,15 +77,15 @@ def _judged(
     ratios = rmse / (of_eager + floors)
     suspects = rmse > np.maximum(of_own, allowance.noise(eager, magnitude))
     suspects &= counts >= FEWEST
-    found = []
+    worst_of_kinds = []
     for kind, span in zip(KINDS, grid.spans, strict=True):
         place = span.start + int(ratios[span].argmax())
         wrong, ratio = float(rmse[place]), float(ratios[place])
         lost = _lost(grid, kind, span, suspects, rmse, own, size) if ratio <= 1 and suspects[span].any() else None
         terms = Term("eager", float(of_eager[place]), float(factors[place])), Term("rounding", float(floors[place]))
         worst = _block(grid, kind, place - span.start, wrong, ratio), Criterion(kind, wrong, total(terms), terms)
-        found.append(lost or worst)
-    return found
+        worst_of_kinds.append(lost or worst)
+    return worst_of_kinds
 
 
 def _lost(

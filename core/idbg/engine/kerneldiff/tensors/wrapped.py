@@ -17,11 +17,11 @@ def parts(value: Tensor) -> dict[str, Tensor]:
     """
     if not _wraps(value):
         return {}
-    found: dict[str, Tensor] = {}
+    inner: dict[str, Tensor] = {}
     for step, held in _held(value.detach()).items():
         below = parts(held)
-        found |= {step + further: tensor for further, tensor in below.items()} or {step: held}
-    return found
+        inner |= {step + further: tensor for further, tensor in below.items()} or {step: held}
+    return inner
 
 
 def _wraps(value: Tensor) -> bool:
