@@ -60,6 +60,9 @@ class Comparison:
         self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
 
     def run(self) -> DiffReport:
+        """The report, once every side has run; `on_result` has heard of it by then. Raises BadInput where tolerances
+        name an output that there is not; what a side raises is told in the report.
+        """
         reference = self._side(self.asked.reference)
         test = self._side(self.asked.test, self.asked.runs)
         self.notes += _notes(reference)

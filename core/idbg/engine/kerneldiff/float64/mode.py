@@ -43,6 +43,7 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def is_narrow(value: object) -> TypeGuard[Tensor]:
+    """Whether it is a tensor of floating or complex numbers that float64 (complex128) would hold with more digits."""
     return isinstance(value, Tensor) and wide(value.dtype) != value.dtype
 
 

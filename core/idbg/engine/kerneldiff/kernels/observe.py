@@ -32,6 +32,7 @@ class Observation:
         return tuple(error for watch in called for error in watch.errors())
 
     def compiled(self, graph: comparing.InductorGraph) -> None:
+        """Watch a graph that Inductor has just compiled; `problem` says why where it cannot be."""
         if graph.is_cpp_wrapper:
             self.problem = "kernels cannot be observed under a C++ wrapper (Inductor's option cpp_wrapper)"
             return

@@ -45,6 +45,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Output:
+    """One buffer as its launch left it. `diff` tells all of it where it is bad, else it is None."""
+
     held: Held
     judged: BufferVerdict
     diff: TensorDiff | None
@@ -88,9 +90,11 @@ class Watch:
         self.problem = ""
 
     def start(self) -> None:
+        """Have the wrapper call `enter` and `after`."""
         self.instrumented.start({ENTER: self.enter, AFTER: self.after})
 
     def stop(self) -> None:
+        """Give the wrapper its own code back, and the reference values their memory."""
         self.instrumented.stop()
         self.references = None
 
@@ -116,6 +120,7 @@ class Watch:
     # Called by the wrapper
 
     def enter(self, args: list[object]) -> None:
+        """Called first of all, with what `call` was given: copies it, in the first call alone."""
         self.references = None
         if self.called:
             return
@@ -129,6 +134,7 @@ class Watch:
             self.problem = f"the inputs could not be copied: {str(error).splitlines()[0]}"
 
     def after(self, number: int, *values: object) -> None:
+        """Called at the point of this number, with the tensors that its names hold: compares those that hold a node."""
         point = self.wrapper.points[number]
         launch, seen = self.wrapper.launches[point.launch], self.seen[point.launch]
         if self.references is None:
@@ -208,6 +214,7 @@ class Watch:
     # The result
 
     def errors(self) -> Iterator[KernelError]:
+        """Every launch of the wrapper, in the order of its lines; then those in branches and loops, unobserved."""
         lines = {launch.line for launch in self.wrapper.launches}
         for launch, seen in zip(self.wrapper.launches, self.seen, strict=True):
             yield self._error(launch, seen)

@@ -54,18 +54,23 @@ class Side:
 
     @property
     def outputs(self) -> Leaves | None:
+        """The output's leaves, the loss and what was written to, by name; None where the side failed."""
         return self.given.outputs if self.given else None
 
     @property
     def gradients(self) -> Leaves | None:
+        """`grad(name)` -> the gradient; None where the side failed."""
         return self.given.gradients if self.given else None
 
     @property
     def forms(self) -> Forms:
+        """What outputs are beside their numbers, by name; empty where the side failed."""
         return self.given.forms if self.given else {}
 
 
 def run_eager(subject: Subject, *, backward: bool = False) -> Side:
+    """The model as plain Python, also where the program has compiled it."""
+
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.nothing_compiled())
         return subject.model

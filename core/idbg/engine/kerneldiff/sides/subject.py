@@ -44,6 +44,7 @@ class Subject:
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
+        """The tensors among the arguments, each once: `args[0]`, `kwargs["mask"]`."""
         return _distinct(_tensors(leaves(self.args, "args") | leaves(self.kwargs, "kwargs")))
 
     @cached_property
@@ -80,6 +81,7 @@ class Subject:
         return [*self.tensors.values(), *gradients, *moments]
 
     def wanting_gradients(self) -> dict[str, Tensor]:
+        """The parameters and inputs of which a backward pass leaves a gradient, by name."""
         both = self.parameters | self.inputs
         return {name: leaf for name, leaf in both.items() if leaf.requires_grad and leaf.is_leaf}
 

@@ -36,7 +36,10 @@ from what the kernels before it left. How much of that an op lets through is not
 exponential makes more of it, and the worst of the inputs' errors is one number for all of their elements. A program has
 hundreds of kernels, each asked; a clean one that is accused sends people to look for what is not there, while one that
 is wrong by less than ten times is found by the output, which is held to three. So the first kernel beyond it is blamed,
-and only where an output fails.
+and only where an output fails. Of clean programs on a CPU (an MLP, a transformer's layer, convolutions with batch norm;
+float32 and bfloat16, forward and training) nearly all kernels come to 1.3 times, a gradient of 64 elements to 2.5, and
+the mean over an image's pixels to 3.4, which a factor of 3 would accuse. Gradients of convolutions before a batch norm,
+which cancel, come to 145: no factor tells those, their outputs do.
 
 - Of one element eager's error may be zero by luck: the factor grows by 8 / sqrt(n) below 64 elements.
 - Rounding once is no error: half an ulp of the dtype, at the RMS, and for the maximum at the largest magnitude.
@@ -76,9 +79,11 @@ class Allowance:
 
     @property
     def ulps(self) -> float:
+        """How many units in the last place are no error."""
         return 4.0 if self.eps < 1e-6 else 1.0
 
     def floor(self, magnitude: float, count: float) -> float:
+        """What rounding may leave in `count` elements of this magnitude, whatever eager's error is."""
         return self.ulps * (1 + self.ulps**2 / count) * self.eps * max(magnitude, self.tiny)
 
     def terms(self, eager: float, magnitude: float, count: float, times: float = 1.0) -> tuple[Term, ...]:
@@ -91,6 +96,7 @@ class Allowance:
         return Term("eager", k * eager, k), Term("few", few), Term("rounding", self.floor(magnitude, count))
 
     def rmse(self, test: float, eager: float, magnitude: float, count: float) -> Criterion:
+        """The rule for the RMSE of `count` elements: the test's, eager's and the RMS of float64."""
         terms = self.terms(eager, magnitude, count)
         zeros = ZEROS * (1 + SMALL / count) ** 2 * magnitude
         if eager < FAR * magnitude and total(terms) > zeros:
@@ -98,6 +104,7 @@ class Allowance:
         return Criterion("rmse", test, total(terms), terms)
 
     def maximum(self, test: float, eager: float, magnitude: float, count: float) -> Criterion:
+        """The rule for the largest error: the test's, eager's and the largest magnitude of float64."""
         *terms, rounding = self.terms(eager, magnitude, count, MAXIMUM_FACTOR)
         twice = (*terms, Term("rounding", 2 * rounding.amount))
         return Criterion("maximum", test, total(twice), twice)
@@ -108,6 +115,7 @@ class Allowance:
         return grown
 
     def floors(self, magnitude: float, counts: Vector) -> Vector:
+        """What rounding may leave in each block of `counts` elements."""
         least = self.ulps * self.eps * max(magnitude, self.tiny)
         floors: Vector = least * (1 + self.ulps**2 / counts)
         return floors

@@ -30,6 +30,7 @@ def keep(squares, kept, CS: tl.constexpr, TC: tl.constexpr):
 
 @triton.jit
 def add_rows(by_row, sums, row, rows, row_bits):
+    """Adds the sums of an area's rows, which begin at `row`, to those of the groups of rows."""
     place = row + tl.arange(0, by_row.shape[0])
     tl.atomic_add(sums + (place >> row_bits), by_row, mask=place < rows, sem="relaxed")
 

@@ -63,6 +63,7 @@ class Grid(msgspec.Struct, frozen=True, dict=True, cache_hash=True):
 
     @cached_property
     def tile_grid(self) -> tuple[int, int]:
+        """How many tiles there are down and across."""
         return -(-self.rows // self.tile_rows), -(-self.columns // self.tile_columns)
 
     @cached_property
@@ -80,10 +81,12 @@ class Grid(msgspec.Struct, frozen=True, dict=True, cache_hash=True):
 
     @property
     def blocks(self) -> int:
+        """How many sums there are of one side."""
         return self.ends[2]
 
     @property
     def elements(self) -> int:
+        """How many elements there are of one side."""
         return self.rows * self.columns
 
 
@@ -150,6 +153,7 @@ class Figures(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def empty(cls, grid: Grid, *, three: bool, full: bool, scales: Scales = AS_THEY_ARE) -> "Figures":
+        """A vector of zeros for a pass to fill."""
         sides = 2 if three else 1 if full else 0
         return cls(np.zeros(HEADER + sides * grid.blocks), grid, three, full, scales=scales)
 

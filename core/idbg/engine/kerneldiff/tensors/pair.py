@@ -25,11 +25,13 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def grid(self) -> Grid:
+        """How both are cut into blocks: leading dims are the rows."""
         columns = self.test.shape[-1] if self.test.dim() else 1
         return grid_of(self.test.numel() // columns, columns)
 
     @property
     def is_floating(self) -> bool:
+        """Whether both are of floating numbers, which units in the last place are counted of."""
         return self.reference.dtype.is_floating_point and self.test.dtype.is_floating_point
 
     def unread(self, name: str) -> TensorDiff:
@@ -46,6 +48,7 @@ class Pair(msgspec.Struct, frozen=True, dict=True):
 
 
 def pair(reference: Tensor, test: Tensor) -> Pair:
+    """Both made readable, and all that differs before an element is read: type, shape, dtype."""
     metas = meta(reference), meta(test)
     if problem := unreadable(reference) or unreadable(test):
         return Pair(reference, test, test.dtype, ("type",), metas, problem, readable=False)
@@ -59,6 +62,7 @@ def pair(reference: Tensor, test: Tensor) -> Pair:
 
 
 def meta(value: Tensor) -> TensorMeta:
+    """The record of a tensor's dtype, shape, strides and device."""
     if value.is_nested:  # it has no shape
         return _meta(value.dtype, (), (), value.device)
     strided = value.layout == torch.strided

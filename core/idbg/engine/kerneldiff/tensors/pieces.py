@@ -47,12 +47,14 @@ class Matrix:
 
     @cached_property
     def view(self) -> Tensor | None:
+        """The tensor in two dims where it is; None where its rows lie at no single stride."""
         try:
             return self.tensor.view(self.grid.rows, self.grid.columns)
         except RuntimeError:  # its rows lie at no single stride: each piece gathers its own
             return None
 
     def at(self, piece: Piece) -> Tensor:
+        """A piece in `dtype` on `device`, row after row in memory; a view of the tensor where that is so already."""
         if self.is_whole and not self.dtype.is_complex:
             start = self.tensor.storage_offset() + piece.row * self.grid.columns + piece.column
             return self.tensor.as_strided((piece.rows, piece.columns), (piece.columns, 1), start)

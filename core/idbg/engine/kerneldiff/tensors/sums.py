@@ -55,6 +55,7 @@ class Chunk:
 
     @property
     def narrow(self) -> bool:
+        """Whether it is computed in float32."""
         return self.difference.dtype == torch.float32
 
 

@@ -32,6 +32,7 @@ class SidesVerdict:
 
     @property
     def failed_by(self) -> tuple[FailedBy, ...]:
+        """The rules that were broken."""
         return tuple(each.by for each in self.criteria if each.exceeded)
 
 
