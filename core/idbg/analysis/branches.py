@@ -22,15 +22,15 @@ def resolved(code: OutputCode, graph: Graph) -> OutputCode:
     prefixes = _prefixes(graph)
     scopes = _scopes(code.text) if prefixes else []
 
-    def call(found: KernelCall) -> KernelCall:
-        function = next((name for first, last, name in scopes if first <= found.line <= last), "")
+    def call(each: KernelCall) -> KernelCall:
+        function = next((name for first, last, name in scopes if first <= each.line <= last), "")
         if function not in prefixes:
-            return replace(found, nodes=tuple(name for name in found.nodes if name in graph.by_name))
-        names = [name for prefix in prefixes[function] for name in _computed(found.nodes, prefix, graph)]
-        return replace(found, nodes=tuple(dict.fromkeys(names)))
+            return replace(each, nodes=tuple(name for name in each.nodes if name in graph.by_name))
+        names = [name for prefix in prefixes[function] for name in _computed(each.nodes, prefix, graph)]
+        return replace(each, nodes=tuple(dict.fromkeys(names)))
 
-    def kernel(found: Kernel) -> Kernel:
-        return replace(found, calls=tuple(map(call, found.calls)))
+    def kernel(each: Kernel) -> Kernel:
+        return replace(each, calls=tuple(map(call, each.calls)))
 
     return replace(code, kernels=tuple(map(kernel, code.kernels)))
 
@@ -41,12 +41,12 @@ def _prefixes(graph: Graph) -> _Prefixes:
     Nodes that hold the same graph share its function.
     """
     holders = {node.name.rpartition(".")[0] for node in graph.nodes} - {""}
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    prefixes: defaultdict[str, list[str]] = defaultdict(list)
     for holder in sorted(holders):
         above = holder.split(".")
         targets = [graph.by_name[".".join(above[: depth + 1])].target for depth in range(len(above))]
-        found["_".join(targets)].append(f"{holder}.")
-    return found
+        prefixes["_".join(targets)].append(f"{holder}.")
+    return prefixes
 
 
 def _scopes(text: str) -> list[tuple[int, int, str]]:
@@ -67,7 +67,7 @@ def _computed(names: tuple[str, ...], prefix: str, graph: Graph) -> list[str]:
     outer = prefix[:-1].rpartition(".")[0]
     holders = [node for node in graph.nodes if prefix[:-1] in node.inputs]
     listed = {source for holder in holders for source in (holder.name, *holder.inputs)}
-    inside = [found for name in names if (found := graph.by_name.get(prefix + name)) and _is_computed(found)]
+    inside = [node for name in names if (node := graph.by_name.get(prefix + name)) and _is_computed(node)]
     sure = {node.name for node in inside if _bare(node.name, prefix, outer) not in listed}
 
     def counts(node: Node) -> bool:

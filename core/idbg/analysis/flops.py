@@ -48,13 +48,13 @@ def flops(target: str, operands: Sequence[TensorMeta], results: Sequence[TensorM
 
 def _shapes(tensors: Sequence[TensorMeta]) -> list[_Shape] | None:
     """Their shapes with symbols at their hints; None where a hint is missing."""
-    found = []
+    shapes = []
     for tensor in tensors:
         shape = tuple(hint for dim in tensor.shape if (hint := hint_of(dim)) is not None)
         if len(shape) < len(tensor.shape):
             return None
-        found.append(shape)
-    return found
+        shapes.append(shape)
+    return shapes
 
 
 def _product(operands: list[_Shape], results: list[_Shape], args: str) -> int:

@@ -126,10 +126,10 @@ def _outermost(text: str) -> _Class:
         module = ast.parse(_CLASS_NAME.sub("class Graph(", text, count=1))  # torch prints `class <lambda>(...)`
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} of the printed graph is not Python: {error.msg}") from error
-    found = next(_classes(module.body), None)
-    if found is None:
+    outermost = next(_classes(module.body), None)
+    if outermost is None:
         raise ValueError("the text holds no class with a forward method")
-    return found[1]
+    return outermost[1]
 
 
 def _classes(body: list[ast.stmt]) -> Iterator[tuple[str, _Class]]:
@@ -200,8 +200,8 @@ class _Reader:
         )
 
     def tensors(self, annotation: str) -> tuple[TensorMeta, ...]:
-        found = tensor_of(annotation, self.text.symbols)
-        return (found,) if found else ()
+        tensor = tensor_of(annotation, self.text.symbols)
+        return (tensor,) if tensor else ()
 
     def statement(self, statement: ast.stmt, place: UserLine, line: str) -> None:
         match statement:

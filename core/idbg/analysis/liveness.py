@@ -170,7 +170,7 @@ def _storages(graph: Graph) -> Sequence[tuple[int, ...]]:
         return recorded
     count = 1 + max((max(held) for held in recorded if held), default=-1)
     held_by: dict[str, tuple[int, ...]] = {}
-    found: list[tuple[int, ...]] = []
+    storages: list[tuple[int, ...]] = []
     for node, held in zip(graph.nodes, recorded, strict=True):
         if node.tensors and not held:
             held = _taken_from(node, graph, held_by)
@@ -178,8 +178,8 @@ def _storages(graph: Graph) -> Sequence[tuple[int, ...]]:
             held = tuple(range(count, count + len(node.tensors)))
             count += len(held)
         held_by[node.name] = held
-        found.append(held)
-    return found
+        storages.append(held)
+    return storages
 
 
 def _taken_from(node: Node, graph: Graph, held_by: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:

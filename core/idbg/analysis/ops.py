@@ -132,11 +132,11 @@ _TRANSPOSED_AT = 6  # aten::convolution(input, weight, bias, stride, padding, di
 
 
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
+    synonyms: dict[str, dict[str, None]] = {}
     for row in _SAME:
         for name in row:
-            found.setdefault(name, {}).update(dict.fromkeys(row))
-    return {name: tuple(others) for name, others in found.items()}
+            synonyms.setdefault(name, {}).update(dict.fromkeys(row))
+    return {name: tuple(others) for name, others in synonyms.items()}
 
 
 _SYNONYMS = _synonyms()
@@ -173,16 +173,16 @@ def flags(node: Called) -> str:
     if not has_flags(node.target):
         return ""
     name = short_name(node.target)
-    found = []
+    told = []
     if name in _INPLACE_AT and (_INPLACE.search(node.args) or _argument(node.args, _INPLACE_AT[name]) == "True"):
-        found.append("inplace = True")
+        told.append("inplace = True")
     if name in _MAYBE_TRANSPOSED and (
         ("=" in node.args and _TRANSPOSED.search(node.args)) or _argument(node.args, _TRANSPOSED_AT) == "True"
     ):
-        found.append("transposed = True")
+        told.append("transposed = True")
     if name.startswith("hardtanh") and ("relu6" in node.args or _RELU6.search(node.args)):
-        found.append("relu6")
-    return ", ".join(found + _window(name, node.args))
+        told.append("relu6")
+    return ", ".join(told + _window(name, node.args))
 
 
 @lru_cache(maxsize=4096)
@@ -199,7 +199,7 @@ def _window_places(name: str) -> dict[str, int]:
 
 def _window(name: str, args: str) -> list[str]:
     """The window of a pool, and the dilation of a pool or convolution, where the arguments say them."""
-    found = []
+    spelled = []
     for key, place in _window_places(name).items():
         given = re.search(rf"\b{key}\s*=\s*([\[(][\d, ]*[\])]|\d+)", args) if "=" in args else None
         value = given[1] if given else _argument(args, place)
@@ -207,8 +207,8 @@ def _window(name: str, args: str) -> list[str]:
         if len(sizes) == 1 and name[-2:] in ("2d", "3d"):
             sizes *= int(name[-2])
         if sizes and (key != "dilation" or set(sizes) != {"1"}):
-            found.append(f"{key} = [{', '.join(sizes)}]")
-    return found
+            spelled.append(f"{key} = [{', '.join(sizes)}]")
+    return spelled
 
 
 def operands(node: Node) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ def reads_args(target: str) -> bool:
 @lru_cache(maxsize=4096)
 def _parameters(target: str) -> tuple[str, ...]:
     name = short_name(target).removesuffix("_")
-    return next((found for pattern, found in _PARAMETERS if re.fullmatch(pattern, name)), ())
+    return next((parameters for pattern, parameters in _PARAMETERS if re.fullmatch(pattern, name)), ())
 
 
 def names(node: Called) -> tuple[str, ...]:
@@ -266,15 +266,15 @@ def _names(target: str, marks: str, module_class: str | None, rank: int) -> tupl
         own = module_class.rpartition(".")[2].lower() or own
     if "relu6" in marks:
         own = own.replace("hardtanh", "relu6")
-    found = {own: None}
+    names = {own: None}
     if "inplace" in marks:
-        found = {f"{own}_": None, own: None}
+        names = {f"{own}_": None, own: None}
     elif own.endswith("_") and not own.endswith("__"):
-        found[own.removesuffix("_")] = None
-    for name in tuple(found):
-        found.update(dict.fromkeys(_SYNONYMS.get(name, ())))
-        found.update(dict.fromkeys(_convolution_names(name, rank, transposed="transposed" in marks)))
-    return tuple(found)
+        names[own.removesuffix("_")] = None
+    for name in tuple(names):
+        names.update(dict.fromkeys(_SYNONYMS.get(name, ())))
+        names.update(dict.fromkeys(_convolution_names(name, rank, transposed="transposed" in marks)))
+    return tuple(names)
 
 
 @lru_cache(maxsize=16384)
@@ -284,15 +284,15 @@ def targets(target: str, called: tuple[str, ...]) -> tuple[str, ...]:
     own = target.removeprefix("torch.ops.")
     library, _, rest = own.partition(".")
     overload = rest.rpartition(".")[2] if is_overload(target) else "default"
-    found = [target, own]
+    spellings = [target, own]
     if is_overload(target):
-        found.append(f"{library}.{rest.partition('.')[0]}")
+        spellings.append(f"{library}.{rest.partition('.')[0]}")
         if library not in _OP_LIBRARIES:
-            return tuple(found)
-    found += [f"aten.{name}" for name in called]
+            return tuple(spellings)
+    spellings += [f"aten.{name}" for name in called]
     if overload == "default":
-        found += [f"aten.{name}.default" for name in called]
-    return tuple(found)
+        spellings += [f"aten.{name}.default" for name in called]
+    return tuple(spellings)
 
 
 def _convolution_names(name: str, rank: int, *, transposed: bool) -> tuple[str, ...]:
@@ -307,23 +307,23 @@ def _convolution_names(name: str, rank: int, *, transposed: bool) -> tuple[str, 
 
 def _argument(args: str, position: int) -> str:
     """The positional argument at `position` in an argument list as FX prints it; "" if there is none."""
-    found = _arguments(args)
-    return found[position] if position < len(found) else ""
+    given = _arguments(args)
+    return given[position] if position < len(given) else ""
 
 
 @lru_cache(maxsize=64)
 def _arguments(args: str) -> list[str]:
     if not _NESTED.search(args):
-        return [found.strip() for found in _ONE.findall(args)]
-    found, held = [], ""
+        return [each.strip() for each in _ONE.findall(args)]
+    arguments, held = [], ""
     for piece in args.split(","):
         held += piece
         if sum(map(held.count, "([{")) <= sum(map(held.count, ")]}")):
-            found.append(held.strip())
+            arguments.append(held.strip())
             held = ""
         else:
             held += ","
-    return found
+    return arguments
 
 
 _NESTED = re.compile(r"[(\[{][^)\]}]*[(\[{]")

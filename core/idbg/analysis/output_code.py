@@ -40,20 +40,20 @@ def read_output_code(
     for handle, line in _calls(text):
         calls.setdefault(handle.rpartition(":")[0], []).append(KernelCall(handle, line, tuple(handles.get(handle, ()))))
     defined = {
-        found.name: Kernel(
+        definition.name: Kernel(
             frame=frame,
             part=part,
-            name=found.name,
-            language=found.language,
-            source=found.source,
-            line=found.line,
-            calls=tuple(calls.get(found.name, ())),
+            name=definition.name,
+            language=definition.language,
+            source=definition.source,
+            line=definition.line,
+            calls=tuple(calls.get(definition.name, ())),
         )
-        for found in (*_definitions(text, calls), *_cpp_definitions(text, calls))
+        for definition in (*_definitions(text, calls), *_cpp_definitions(text, calls))
     }
     extern = [
-        Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(found))
-        for name, found in calls.items()
+        Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(launches))
+        for name, launches in calls.items()
         if name not in defined
     ]
     kernels = sorted([*defined.values(), *extern], key=lambda kernel: kernel.calls[0].line if kernel.calls else 1 << 30)
@@ -93,9 +93,9 @@ def _definitions(text: str, called: Container[str]) -> Iterator[_Definition]:
 
 def _cpp_definitions(text: str, called: Container[str]) -> Iterator[_Definition]:
     """Each kernel that a C++ wrapper defines and calls. Sources in a Python wrapper go by other names."""
-    for found in _CPP_KERNEL.finditer(text):
-        if found[1] in called:
-            yield _Definition(found[1], "cpp", found[0] + "\n", 1 + text.count("\n", 0, found.start()))
+    for kernel in _CPP_KERNEL.finditer(text):
+        if kernel[1] in called:
+            yield _Definition(kernel[1], "cpp", kernel[0] + "\n", 1 + text.count("\n", 0, kernel.start()))
 
 
 def _is_compiler(maker: ast.expr) -> bool:
@@ -125,12 +125,12 @@ def _whole(definition: ast.stmt, above: ast.stmt | None, lines: Sequence[str]) -
 
 def _calls(text: str) -> list[tuple[str, int]]:
     """(debug handle, 1-based line of the call below its comment), in order."""
-    found = []
+    calls = []
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if match := _HANDLES.search(line):
-            found += [(handle.strip(), _called_below(lines, number, handle)) for handle in match[1].split(",")]
-    return found
+            calls += [(handle.strip(), _called_below(lines, number, handle)) for handle in match[1].split(",")]
+    return calls
 
 
 def _called_below(lines: Sequence[str], comment: int, handle: str) -> int:

@@ -131,12 +131,12 @@ class _CallGraph:
 
     def named(self, names: Iterable[str]) -> set[int]:
         """Where the calls of these names are; of a node inside a torch.cond, where the cond is."""
-        found: set[int] = set()
+        places: set[int] = set()
         for name in names:
             branch, inside, _ = name.partition(".")
             callers = self.graph.users.get(branch, ()) if inside else (name,)
-            found.update(self._place[caller] for caller in callers if caller in self._place)
-        return found
+            places.update(self._place[caller] for caller in callers if caller in self._place)
+        return places
 
     def depths(self, held: Collection[int]) -> list[int]:
         """Each node's depth by its place; HOST for what does not run on the accelerator.
@@ -155,23 +155,23 @@ class _CallGraph:
             for source in self._inputs[place]:
                 if below[source] < here:
                     below[source] = here
-        found = [HOST] * len(self.nodes)
+        depths = [HOST] * len(self.nodes)
         for place in self.places:
             if not odd[place]:
-                found[place] = below[place] >> 1
+                depths[place] = below[place] >> 1
         for place, source in self._elements:
-            found[place] = found[source]
-        return found
+            depths[place] = depths[source]
+        return depths
 
     def crossing(self, depths: list[int]) -> _Crossing:
         """The values that cross, by the sides between which they do."""
-        found: _Crossing = {}
+        crossing: _Crossing = {}
         for place in self.places:
             to = depths[place]
             for source in self._inputs[place]:
                 if depths[source] != to:
-                    found.setdefault((depths[source], to), {})[source] = None
-        return found
+                    crossing.setdefault((depths[source], to), {})[source] = None
+        return crossing
 
     def boundary(self, source: int, to: int, places: Collection[int]) -> Boundary:
         sizes = [self._size(place) for place in places]

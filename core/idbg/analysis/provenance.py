@@ -27,13 +27,13 @@ class Provenance:
     def kernels_of(self, node: NodeId) -> list[_Use]:
         """The kernels that compute this node, each with the call that does (a kernel called twice is there twice)."""
         index = self._fresh()
-        found: dict[tuple[str, str, int], _Use] = {}
+        calls: dict[tuple[str, str, int], _Use] = {}
         for graph, names in index.below(node):
             uses = index.uses.get((graph.frame, graph.part), {})
             for name in names:
                 for kernel, call in uses.get(name, ()):
-                    found.setdefault((kernel.name, call.handle, call.line), (kernel, call))
-        return list(found.values())
+                    calls.setdefault((kernel.name, call.handle, call.line), (kernel, call))
+        return list(calls.values())
 
     def nodes_of(self, kernel: Kernel) -> list[NodeId]:
         """The post-grad nodes that the kernel computes, over all its calls."""
@@ -75,61 +75,61 @@ class _Index:
     @cached_property
     def steps(self) -> dict[_Step, _Onward]:
         """(from, to) -> its steps, for every pair of graphs that links join, in both directions."""
-        found: dict[_Step, _Onward] = {}
+        steps: dict[_Step, _Onward] = {}
         for links in self._run.links:
-            down = found.setdefault((links.above, links.below), {})
-            up = found.setdefault((links.below, links.above), {})
+            down = steps.setdefault((links.above, links.below), {})
+            up = steps.setdefault((links.below, links.above), {})
             for above, below in links.pairs:
                 down.setdefault(above, []).append(below)
                 up.setdefault(below, []).append(above)
-        return found
+        return steps
 
     @cached_property
     def below_of(self) -> dict[GraphId, list[GraphId]]:
-        found: dict[GraphId, list[GraphId]] = {}
+        lower_graphs: dict[GraphId, list[GraphId]] = {}
         for links in self._run.links:
-            if links.below not in (known := found.setdefault(links.above, [])):
+            if links.below not in (known := lower_graphs.setdefault(links.above, [])):
                 known.append(links.below)
-        return found
+        return lower_graphs
 
     @cached_property
     def uses(self) -> dict[tuple[str, Part], dict[str, list[_Use]]]:
         """(frame, part) -> post-grad node -> the kernel calls that compute it."""
-        found: dict[tuple[str, Part], dict[str, list[_Use]]] = {}
+        uses: dict[tuple[str, Part], dict[str, list[_Use]]] = {}
         for key, code in self._run.codes.items():
-            by_node = found.setdefault(key, {})
+            by_node = uses.setdefault(key, {})
             for kernel in code.kernels:
                 for call in kernel.calls:
                     for name in call.nodes:
                         by_node.setdefault(name, []).append((kernel, call))
-        return found
+        return uses
 
     @cached_property
     def lines(self) -> dict[tuple[str, int], list[tuple[GraphId, list[str]]]]:
         """(file, line) -> the names that come from it, for each graph."""
-        found: dict[tuple[str, int], list[tuple[GraphId, list[str]]]] = {}
+        lines: dict[tuple[str, int], list[tuple[GraphId, list[str]]]] = {}
         for graph in self._run.graphs.values():
             here: dict[tuple[str, int], list[str]] = {}
             for node in graph.nodes:
                 if node.file:
                     here.setdefault((node.file, node.line), []).append(node.name)
             for place, names in here.items():
-                found.setdefault(place, []).append((graph.id, names))
-        return found
+                lines.setdefault(place, []).append((graph.id, names))
+        return lines
 
     def below(self, node: NodeId) -> list[tuple[GraphId, list[str]]]:
         """The post-grad nodes that this node became, for each post-grad graph that it leads down to."""
-        found: list[tuple[GraphId, list[str]]] = []
+        lowest: list[tuple[GraphId, list[str]]] = []
         waiting = deque([(node.graph, [node.name])])
         while waiting:
             graph, names = waiting.popleft()
             if graph.stage == "post_grad":
-                found.append((graph, names))
+                lowest.append((graph, names))
                 continue
             for lower in self.below_of.get(graph, ()):
                 if reached := _onward(names, self.steps[graph, lower]):
                     waiting.append((lower, reached))
-        return found
+        return lowest
 
     def path(self, start: GraphId, end: GraphId) -> list[_Step] | None:
         """The fewest steps from graph to graph: up to one that both came from, and down. None if no links join them."""

@@ -94,8 +94,8 @@ def _assembly(library: Path) -> str:
 
 def _is_kernel(part: str) -> bool:
     first = part.strip("\n").partition("\n")[0]
-    found = _FUNCTION.match(first)
-    return found is not None and found[1].startswith("kernel") and "@plt" not in found[1]
+    function = _FUNCTION.match(first)
+    return function is not None and function[1].startswith("kernel") and "@plt" not in function[1]
 
 
 def _told(command: list[str]) -> str:

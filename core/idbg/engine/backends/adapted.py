@@ -35,11 +35,11 @@ class Adapted:
         self.adapter = adapter
         self.name = name or adapter.name
         for key, wanted in (("name", str), ("capabilities", Capabilities)):
-            found: object = getattr(adapter, key)
-            if not isinstance(found, wanted):
+            given: object = getattr(adapter, key)
+            if not isinstance(given, wanted):
                 who = self.name or type(adapter).__name__
                 raise BadInput(
-                    f"the adapter {who} gives a {type(found).__name__} as its {key}",
+                    f"the adapter {who} gives a {type(given).__name__} as its {key}",
                     hint=f"it must be of type {wanted.__name__}",
                 )
         self._warned = False
@@ -70,16 +70,16 @@ class Adapted:
 
     def _fallback(self, gm: GraphModule, inputs: Sequence[object], failed: str) -> Callee | None:
         try:
-            found = self.adapter.fallback(gm, inputs)
+            fallback = self.adapter.fallback(gm, inputs)
         except Exception as error:  # broad on purpose, as above
             raise AdapterError(
                 f"{failed}, and its fallback fails: {type(error).__name__}: {said(error)}", hint=_MEND
             ) from error
-        if found is not None and not callable(found):
+        if fallback is not None and not callable(fallback):
             raise AdapterError(
-                f"{failed}, and its fallback gave a {type(found).__name__}, which cannot be called", hint=_MEND
+                f"{failed}, and its fallback gave a {type(fallback).__name__}, which cannot be called", hint=_MEND
             )
-        return found
+        return fallback
 
     def _warn_of_unchecked(self, job: Job) -> None:
         """In a session the rules are the target's; the host finds those of an adapter by its package's accelerator."""

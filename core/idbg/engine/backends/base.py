@@ -189,7 +189,7 @@ class TargetBackend:
         return compiled
 
     def _repro(self, job: Job) -> str:
-        violation = next(found for found in job.violations if found.severity == "reject")
+        violation = next(each for each in job.violations if each.severity == "reject")
         try:
             return str(violation_repro(job.capture, violation, rules=self.rules, folder=self.repros))
         except (OutputError, ValueError, TypeError, RuntimeError, LookupError) as error:

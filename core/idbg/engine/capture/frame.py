@@ -155,9 +155,9 @@ class FrameCapture:
         self.emit(events.GraphCaptured(run=self.run, graph=graph))
         return graph
 
-    def _linked(self, found: Links) -> None:
-        if found.pairs:
-            self.emit(events.LinksCaptured(run=self.run, links=found))
+    def _linked(self, linked: Links) -> None:
+        if linked.pairs:
+            self.emit(events.LinksCaptured(run=self.run, links=linked))
 
     def _link(self) -> None:
         dynamo, joint = (self.graphs.get(GraphId(self.frame, stage)) for stage in ("dynamo", "joint"))

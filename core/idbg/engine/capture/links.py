@@ -59,8 +59,8 @@ class Trail:
 
     def pairs(self, gm: GraphModule, graph: Graph) -> Pairs:
         """(Dynamo name, ATen name) for each node of an ATen graph; call it for the forward before the backward."""
-        found = [*arguments(self.dynamo, graph)] if graph.id.stage != "backward" else []
-        return (*found, *self._pairs(gm, graph, "", ""))
+        of_arguments = [*arguments(self.dynamo, graph)] if graph.id.stage != "backward" else []
+        return (*of_arguments, *self._pairs(gm, graph, "", ""))
 
     def _pairs(self, gm: GraphModule, graph: Graph, above: str, below: str) -> Iterator[tuple[str, str]]:
         """Those of one graph module; where a node holds it, as torch.cond its branches, names begin with the holder's:

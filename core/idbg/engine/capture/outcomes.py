@@ -66,13 +66,13 @@ class Outcomes:
     def swallowed(self, ended_by: Iterable[BaseException]) -> list[tuple[str, Failure | BaseException]]:
         """The frames that did not compile although the run went on: none that an exception of `ended_by` tells."""
         chain = list(ended_by)
-        found: list[tuple[str, Failure | BaseException]] = []
+        swallowed: list[tuple[str, Failure | BaseException]] = []
         for frame, problem in self.problems.items():
             error = self.errors.get(frame)
             if error in chain if error else any(_is_same(problem, link) for link in chain):
                 continue
-            found.append((frame, error or _failure(problem)))
-        return found
+            swallowed.append((frame, error or _failure(problem)))
+        return swallowed
 
 
 def _is_same(problem: Problem, error: BaseException) -> bool:

@@ -89,11 +89,11 @@ class RunCapture(TraceListener):
         rules = self.accelerator.rules
         if graph.id.stage in ONLY_PRINTED:
             rules = tuple(rule for rule in rules if graph.id.stage in rule.stages)
-        found = list(Checker(graph).check(rules).violations())
-        if found:
-            self.violations += found
-            self.emit(events.ViolationsFound(run=self.run, violations=tuple(found)))
-        return found
+        violations = list(Checker(graph).check(rules).violations())
+        if violations:
+            self.violations += violations
+            self.emit(events.ViolationsFound(run=self.run, violations=tuple(violations)))
+        return violations
 
     def not_asked(self) -> list[str]:
         """The rules that are about graphs of stages of which this run had none."""
@@ -130,7 +130,7 @@ class RunCapture(TraceListener):
         name = dropped.frame
         dropped.finished = True
         self.frames[name] = FrameCapture(name, self.run, self.emit)
-        self.violations = [found for found in self.violations if found.node.graph.frame != name]
+        self.violations = [violation for violation in self.violations if violation.node.graph.frame != name]
         self.held = {graph: held for graph, held in self.held.items() if graph.frame != name}
         if name in self._started:
             self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))

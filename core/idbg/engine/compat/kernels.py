@@ -67,9 +67,9 @@ def launched(kernel: object) -> LaunchConfig | None:
 
 def limits(device: int) -> dict[str, int]:
     """What a multiprocessor of the GPU has: registers, threads, bytes of shared memory."""
-    found = torch.cuda.get_device_properties(device)
+    gpu = torch.cuda.get_device_properties(device)
     return {
-        "of_registers": found.regs_per_multiprocessor,  # type: ignore[attr-defined, unused-ignore]  # not in the stubs of 2.14
-        "of_threads": found.max_threads_per_multi_processor,
-        "of_shared": found.shared_memory_per_multiprocessor,
+        "of_registers": gpu.regs_per_multiprocessor,  # type: ignore[attr-defined, unused-ignore]  # not in the stubs of 2.14
+        "of_threads": gpu.max_threads_per_multi_processor,
+        "of_shared": gpu.shared_memory_per_multiprocessor,
     }

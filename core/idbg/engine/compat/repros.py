@@ -29,10 +29,10 @@ _WATCHING = (
 def is_op(target: str) -> bool:
     """Whether "aten.add.Tensor" is an op in this process."""
     space, _, name = target.partition(".")
-    found: object = getattr(torch.ops, space, None)
+    held: object = getattr(torch.ops, space, None)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return isinstance(found, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+        held = getattr(held, part, None)
+    return isinstance(held, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
 
 
 def python_ops() -> set[str]:
@@ -107,25 +107,25 @@ def changed_settings() -> tuple[str, ...]:
 
 def modes() -> tuple[str, ...]:
     """The modes in force under which torch compiles, as the expressions of `with` statements."""
-    found = [
+    statements = [
         f'torch.autocast("{device}", dtype={torch.get_autocast_dtype(device)})'
         for device in ("cpu", "cuda")
         if torch.is_autocast_enabled(device)
     ]
     if torch.is_inference_mode_enabled():
-        found.append("torch.inference_mode()")
+        statements.append("torch.inference_mode()")
     elif not torch.is_grad_enabled():
-        found.append("torch.no_grad()")
-    return tuple(found)
+        statements.append("torch.no_grad()")
+    return tuple(statements)
 
 
 def globals_changed() -> tuple[str, ...]:
     """Torch's own switches, outside of its configs, that change what is compiled, as lines of Python."""
-    found: list[str] = []
+    lines: list[str] = []
     if (dtype := torch.get_default_dtype()) != torch.float32:
-        found.append(f"torch.set_default_dtype({dtype})")
+        lines.append(f"torch.set_default_dtype({dtype})")
     if (precision := torch.get_float32_matmul_precision()) != "highest":
-        found.append(f'torch.set_float32_matmul_precision("{precision}")')
+        lines.append(f'torch.set_float32_matmul_precision("{precision}")')
     if torch.are_deterministic_algorithms_enabled():
-        found.append("torch.use_deterministic_algorithms(True)")
-    return tuple(found)
+        lines.append("torch.use_deterministic_algorithms(True)")
+    return tuple(lines)

@@ -102,8 +102,8 @@ def _in_traced_code(owner: Owner, links: list[BaseException]) -> Failure:
 
 def failure_of_frame(error: BaseException, program: Program, backend: str) -> Failure:
     """Why a frame did not compile, where the program went on: what its own backend raised need not be mended."""
-    found = failure_of(error, program, backend)
-    return replace(found, hint=EAGER_HINT) if found.kind == "user" else found
+    failure = failure_of(error, program, backend)
+    return replace(failure, hint=EAGER_HINT) if failure.kind == "user" else failure
 
 
 def is_refusal(error: BaseException) -> bool:

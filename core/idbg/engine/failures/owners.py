@@ -104,8 +104,8 @@ def _owner(
     links: Sequence[BaseException], stack: Sequence[traceback.FrameSummary], compiling: Sequence[int], home: BackendHome
 ) -> Owner:
     error = links[0]
-    if exceptions.is_torch_error(error) and (found := _of_traced_code(links)) is not None:
-        return found
+    if exceptions.is_torch_error(error) and (owner := _of_traced_code(links)) is not None:
+        return owner
     is_torch = any(map(exceptions.is_torch_error, links))
     for number, frame in sorted(enumerate(stack), reverse=True):
         kind, package = _room(frame.filename, home)
@@ -144,8 +144,8 @@ def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
     """Type and message of the exception: of the program's own, where torch has a stand-in for it."""
     if exceptions.is_raised_in_traced_code(owner.error):
         for link in filter(exceptions.is_unhandled, links):
-            if (found := exceptions.raised_in_traced_code(str(link))) is not None:
-                return found
+            if (raised := exceptions.raised_in_traced_code(str(link))) is not None:
+                return raised
     kind = type(owner.error).__name__
     return kind, said(owner.error).strip() or kind
 

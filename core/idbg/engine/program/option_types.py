@@ -39,8 +39,8 @@ def _fitted(value: OptionValue, kind: object) -> object:
         return next((each for each in get_args(kind) if _same(each, value)), _NO)
     if origin in (Union, UnionType):
         kinds = [None if each is NoneType else each for each in get_args(kind)]
-        found = (_fitted(value, each) for each in sorted(kinds, key=lambda each: each is None))
-        return next((each for each in found if each is not _NO), _NO)
+        fitting = (_fitted(value, each) for each in sorted(kinds, key=lambda each: each is None))
+        return next((each for each in fitting if each is not _NO), _NO)
     if kind is None:
         return None if value is None or str(value).lower() == "none" else _NO
     if (origin or kind) in (list, dict):

@@ -40,8 +40,8 @@ def compile_repro(
     Raises ValueError where the failure is the program's own, or no graph is known to be the one that failed, or it
     cannot be written as plain Python; OutputError.
     """
-    found = _failed(capture, error, target)
-    graph, compiling = found.graph, found.compiling
+    failed = _failed(capture, error, target)
+    graph, compiling = failed.graph, failed.compiling
     held = capture.held[graph.id]
     placeholders = [node.name for node in held.gm.graph.nodes if node.op == "placeholder"]
     arrays = {name for name, value in zip(placeholders, held.inputs, strict=False) if isinstance(value, np.ndarray)}
@@ -49,7 +49,7 @@ def compile_repro(
     cut = Cutter(graph, held.gm, sizes, arrays).whole()
     known = values(capture, graph, cut.inputs)
     tensors, inputs = arguments(cut.inputs, known, trained(capture, graph.id))
-    link = telling(found.error)
+    link = telling(failed.error)
     message = shortened(said(link))
     has_sizes = any(node.name in sizes and not node.tensors for node in cut.inputs)
     how, note, imports = _how(target, compiling.options, has_sizes=has_sizes)

@@ -102,8 +102,8 @@ class Source:
         """How the program spelled a call of NumPy; "" where this is none."""
         if not node.target.startswith(_NUMPY) or self.module is None:
             return ""
-        found = next((each for each in self.module.graph.nodes if each.name == node.name), None)
-        return repros.numpy_spelling(found) if found is not None else ""
+        live = next((each for each in self.module.graph.nodes if each.name == node.name), None)
+        return repros.numpy_spelling(live) if live is not None else ""
 
     def _function(self, node: Node) -> list[str]:
         """A function that another node takes, as a branch of torch.cond."""
@@ -142,8 +142,8 @@ def held_by(module: GraphModule | None, node: Node) -> GraphModule | None:
     for name in around:
         targets = [each.target for each in module.graph.nodes if each.name == name] if module is not None else []
         module = getattr(module, str(targets[0]), None) if targets else None
-    found = getattr(module, node.target, None) if node.op == "get_attr" else None
-    return found if isinstance(found, GraphModule) else None
+    held = getattr(module, node.target, None) if node.op == "get_attr" else None
+    return held if isinstance(held, GraphModule) else None
 
 
 def is_input(node: Node) -> bool:
@@ -181,10 +181,10 @@ def _module_of(path: str) -> str | None:
     for count in range(len(parts) - 1, 0, -1):
         name = ".".join(parts[:count])
         try:
-            found: object = importlib.import_module(name)
+            held: object = importlib.import_module(name)
         except ImportError:
             continue
         for part in parts[count:]:
-            found = getattr(found, part, None)
-        return name if found is not None else None
+            held = getattr(held, part, None)
+        return name if held is not None else None
     return None

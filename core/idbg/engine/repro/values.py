@@ -39,11 +39,11 @@ def values(capture: RunCapture, graph: Graph, inputs: Sequence[Node]) -> Values:
         reason = f"the values of a {graph.id.stage} graph's inputs are not known"
         return Values(_random(capture, graph, inputs), f"random, seed 0: {reason}")
     try:
-        found = _recomputed(held, [node.name for node in inputs])
+        recomputed = _recomputed(held, [node.name for node in inputs])
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError) as error:
         why = f"random, seed 0: the program's own could not be computed again ({error})"
         return Values(_random(capture, graph, inputs), " ".join(why.split()))
-    return Values(found, "the program's own, computed again from its inputs and weights")
+    return Values(recomputed, "the program's own, computed again from its inputs and weights")
 
 
 class _Ancestors(Interpreter):
@@ -52,7 +52,7 @@ class _Ancestors(Interpreter):
     def __init__(self, held: HeldGraph, wanted: Iterable[str]) -> None:
         super().__init__(held.gm, garbage_collect_values=False)
         by_name = {node.name: node for node in held.gm.graph.nodes}
-        self.found: dict[str, object] = {}
+        self.values: dict[str, object] = {}
         self.wanted = set(wanted)
         self.needed: set[FxNode] = set()
         stack = [by_name[name] for name in self.wanted]
@@ -67,7 +67,7 @@ class _Ancestors(Interpreter):
             return None
         value = fx.concrete(super().run_node(n))
         if n.name in self.wanted:
-            self.found[n.name] = (
+            self.values[n.name] = (
                 value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
             )
         return value
@@ -85,24 +85,24 @@ def _recomputed(held: HeldGraph, wanted: Iterable[str]) -> dict[str, object]:
     ]
     with torch.no_grad(), torch.random.fork_rng():
         runner.run(*inputs)
-    missing = set(wanted) - runner.found.keys()
+    missing = set(wanted) - runner.values.keys()
     if missing:
         raise KeyError(", ".join(sorted(missing)))
-    return runner.found
+    return runner.values
 
 
 def _random(capture: RunCapture, graph: Graph, inputs: Iterable[Node]) -> dict[str, object]:
     generator = torch.Generator().manual_seed(0)
     sizes = sizes_of(capture, graph)
-    found: dict[str, object] = {}
+    chosen: dict[str, object] = {}
     for node in inputs:
         if node.tensor is not None:
-            found[node.name] = _random_tensor(node.tensor, generator)
+            chosen[node.name] = _random_tensor(node.tensor, generator)
         elif (size := hint_of(sizes.get(node.name, Sym("")))) is not None:
-            found[node.name] = size
+            chosen[node.name] = size
         else:
             raise ValueError(f"{node.name} is no tensor and its value is not known: run the program again first")
-    return found
+    return chosen
 
 
 def sizes_of(capture: RunCapture, graph: Graph) -> dict[str, Sym]:
@@ -154,7 +154,7 @@ def arguments(
     arguments.
     """
     tensors: dict[str, torch.Tensor] = {}
-    found: list[Input] = []
+    given: list[Input] = []
     for node in inputs:
         value = known.of[node.name]
         name = name_of(node.name)
@@ -163,7 +163,7 @@ def arguments(
             value = torch.from_numpy(value)
         if isinstance(value, torch.Tensor):
             tensors[name], kept_as = _flat(node.name, value)
-            found.append(
+            given.append(
                 Input(
                     name,
                     tuple(value.shape),
@@ -177,10 +177,10 @@ def arguments(
                 )
             )
         elif isinstance(value, (bool, int, float, complex, str)) or value is None:
-            found.append(Input(name, literal=repr(value)))
+            given.append(Input(name, literal=repr(value)))
         else:
             raise ValueError(f"{node.name} is a {type(value).__name__}, which a repro cannot store")
-    return tensors, found
+    return tensors, given
 
 
 def _open(node: Node) -> tuple[int, ...]:

@@ -32,13 +32,13 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
     held = capture.held.get(graph.id)
     cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
     known = values(capture, graph, cut.inputs)
-    tensors, found = arguments(cut.inputs, known)
-    found = [_as_array(argument) if argument.name in cut.arrays else argument for argument in found]
+    tensors, inputs = arguments(cut.inputs, known)
+    inputs = [_as_array(argument) if argument.name in cut.arrays else argument for argument in inputs]
     script = of_a_rule(
         title=f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
         source=f"{violation.file}:{violation.line}" if violation.file else "",
         versions=f"idbg {__version__}, torch {torch.__version__}",
-        body=ScriptBody(found, cut.statements, cut.result, known.note, cut.imports),
+        body=ScriptBody(inputs, cut.statements, cut.result, known.note, cut.imports),
         rule=violation.rule,
         is_input=not node.op.startswith("call") and not rule.is_about_graphs,
         is_whole=rule.is_about_graphs,

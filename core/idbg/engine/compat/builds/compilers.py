@@ -124,10 +124,10 @@ def _run(command: Sequence[str], folder: Path, **how: object) -> _Done:
 def _bury(compiler: int, folder: Path, over: threading.Event) -> None:
     """End the children of a compiler that is killed before it is `over`. It is left for `communicate` to reap."""
     try:
-        found = os.waitid(os.P_PID, compiler, os.WEXITED | os.WNOWAIT)
+        ended = os.waitid(os.P_PID, compiler, os.WEXITED | os.WNOWAIT)
     except (ChildProcessError, AttributeError):  # reaped already, or a system without it
         return
-    if found is not None and found.si_code != os.CLD_EXITED and not over.wait(DRAIN_SECONDS):
+    if ended is not None and ended.si_code != os.CLD_EXITED and not over.wait(DRAIN_SECONDS):
         _end_children(folder)
 
 

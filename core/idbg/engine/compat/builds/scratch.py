@@ -95,10 +95,10 @@ class _Temporary(ModuleType):
     """`tempfile` for modules of torch and Triton: their temporary folders go with this process."""
 
     def __getattr__(self, name: str) -> object:
-        found = getattr(tempfile, name)
+        original = getattr(tempfile, name)
         if name not in ("TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile", "mkdtemp", "mkstemp"):
-            return found
-        return lambda *given, **how: found(*given, **{"dir": private.folder, **how})
+            return original
+        return lambda *given, **how: original(*given, **{"dir": private.folder, **how})
 
 
 class _WhenImported(MetaPathFinder):
