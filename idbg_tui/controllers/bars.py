@@ -37,6 +37,8 @@ class Bars:
 
     def show(self) -> None:
         """Say what is so now."""
+        if not self._app.screen_stack:  # a last tick of the clock, while the app ends
+            return
         width = self._app.size.width - 2
         self.header.show(*header(self._state, width))
         progress = footer_progress(self._state, width)

@@ -3,6 +3,8 @@
 The same verdicts through torch.compile are in tests/engine.
 """
 
+from typing import Any
+
 import pytest
 
 from idbg.accelerators.model import Accelerator
@@ -32,7 +34,7 @@ def tensor(dtype: str, *shape: Dim) -> TensorMeta:
 def graph(first: TensorMeta, *calls: tuple[str, TensorMeta]) -> Graph:
     nodes = [Node(name="x", op="placeholder", target="L_x_", role="input", tensors=(first,))]
     for number, (target, value) in enumerate(calls):
-        op = "call_function" if "." in target else "call_method"
+        op: Any = "call_function" if "." in target else "call_method"
         nodes.append(Node(name=f"call_{number}", op=op, target=target, inputs=(nodes[-1].name,), tensors=(value,)))
     return Graph(GraphId("0/0", "forward"), tuple(nodes))
 
