@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 
 from idbg.engine.kerneldiff.asked import Asked
-from idbg.engine.kerneldiff.comparison import Comparison
+from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Model, Workload
 from idbg.reports.diff import ReadableReport
@@ -46,13 +46,13 @@ class KernelDiff(Asked):
         told = replace(self, on_result=lambda report: hear(ReadableReport.of(report)))
         return ReadableReport.of(told.begin().run())
 
-    def begin(self) -> Comparison:
+    def begin(self) -> ComparisonRun:
         """The comparison to `run`; it holds the compared tensors. Raises as `compare` does."""
         self.check()
         args, kwargs = arguments(self.model, self.inputs, self.kwargs)
         workload = Workload(self.model, args, kwargs, self.loss, self.grad)
         subject = Subject(workload, input_gradients=self.backward)
-        return Comparison(self, subject)
+        return ComparisonRun(self, subject)
 
 
 def quick_check(model: Model, inputs: object = ()) -> bool:

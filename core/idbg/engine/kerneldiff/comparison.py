@@ -47,7 +47,7 @@ _NOT_BISECTED = (
 _OTHER_NUMBERS = 0.5
 
 
-class Comparison:
+class ComparisonRun:
     """One comparison as it goes on."""
 
     def __init__(self, asked: Asked, subject: Subject) -> None:

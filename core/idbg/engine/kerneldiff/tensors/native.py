@@ -34,14 +34,14 @@ SHARE = 1 << 18  # elements that are worth a thread
 _BOUNDS = (ctypes.c_double * len(DECADES))(*(10.0**exponent for exponent in DECADES))
 
 enabled = os.environ.get("IDBG_NATIVE") != "0"
-Kernel = Callable[..., None]
+MeasureFunction = Callable[..., None]
 
 
 class Build:
     """The one attempt of this process; `problem` says why there is no kernel."""
 
     def __init__(self) -> None:
-        self.kernel: Kernel | None = None
+        self.kernel: MeasureFunction | None = None
         self.problem = ""
         self.thread = Thread(target=self._run, name="idbg-native", daemon=True)
         self.thread.start()
@@ -67,7 +67,7 @@ def _build() -> Build:
     return Build()
 
 
-def ready() -> Kernel | None:
+def ready() -> MeasureFunction | None:
     """The compiled kernel, or None as long as there is none; the first call starts the compiler and does not wait."""
     return _build().kernel if enabled else None
 
@@ -134,11 +134,11 @@ def _load(path: Path) -> ctypes.CDLL | None:
     return library if library.idbg_header() == HEADER else None
 
 
-def _kernel(library: ctypes.CDLL) -> Kernel:
+def _kernel(library: ctypes.CDLL) -> MeasureFunction:
     kernel = library.idbg_measure
     kernel.restype = None
     kernel.argtypes = [ctypes.c_void_p] * 6
-    return cast("Kernel", kernel)
+    return cast("MeasureFunction", kernel)
 
 
 class _Plan(ctypes.Structure):
@@ -164,7 +164,7 @@ def _whole(grid: Grid, rule: Rule, dtype: torch.dtype, full: bool, length: int, 
 
 
 def measure(
-    kernel: Kernel, grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], *, full: bool
+    kernel: MeasureFunction, grid: Grid, rule: Rule, sides: tuple[Matrix, Matrix, Matrix | None], *, full: bool
 ) -> Figures:
     """One pass over sides of a dtype in KINDS, in memory: in one call where they lie there row after row."""
     reference, test, float64 = sides
