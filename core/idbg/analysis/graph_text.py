@@ -58,6 +58,8 @@ _ROLES: tuple[tuple[str, Role], ...] = (
 
 
 class UserLine(NamedTuple):
+    """A line of the user's that a printed graph names: its file, number (from 1) and text."""
+
     file: str = ""
     line: int = 0
     code: str = ""

@@ -29,6 +29,8 @@ _MEND = "choose another backend, or mend the adapter"
 
 
 class Adapted:
+    """A package's adapter as a backend, its fallback behind it. Raises BadInput for attributes of other types."""
+
     checks = True
 
     def __init__(self, adapter: AcceleratorAdapter, name: str = "") -> None:

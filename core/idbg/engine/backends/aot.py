@@ -8,6 +8,8 @@ from idbg.engine.compat.lowering import Compiled
 
 
 class Aot:
+    """Inductor behind rules: the default."""
+
     name = "aot"
     checks = True
 

@@ -68,6 +68,7 @@ class Job:
         return [violation for violation in self.violations if self.strict and violation.severity == "reject"]
 
     def check_dynamo(self) -> None:
+        """Capture Dynamo's graph and hold it against the rules; printed graphs will be, as they are read."""
         if self.checks:
             self.frame.check = self._check
         graph = self.frame.dynamo(self.gm)
@@ -127,6 +128,7 @@ class TargetBackend:
         return f"idbg {self.backend.name}"
 
     def with_options(self, options: dict[str, object]) -> "TargetBackend":
+        """The same backend with these options of torch.compile in place of its own."""
         return replace(self, options=options)
 
     def __call__(self, gm: GraphModule, inputs: list[object], **_: object) -> Compiled:

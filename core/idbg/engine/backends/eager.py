@@ -5,6 +5,8 @@ from idbg.engine.compat.lowering import Compiled
 
 
 class Eager:
+    """Runs what Dynamo captured; nothing is compiled, and no rule is asked."""
+
     name = "eager"
     checks = False
 

@@ -9,6 +9,8 @@ from idbg.schema.graphs import Part
 
 
 class Inductor:
+    """Torch's own pipeline; no rule is asked."""
+
     name = "inductor"
     checks = False
 

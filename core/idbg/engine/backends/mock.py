@@ -18,6 +18,8 @@ from idbg.schema.graphs import Part
 
 
 class Mock:
+    """Asks the rules and runs the graphs in eager, in the accelerator's number format where it has one."""
+
     name = "mock"
     checks = True
 

@@ -9,6 +9,8 @@ from idbg.schema.errors import BadInput
 
 
 class NamedBackend:
+    """A backend by the name that torch, or the program itself, has registered; no rule is asked."""
+
     checks = False
 
     def __init__(self, name: str) -> None:

@@ -62,15 +62,18 @@ class FrameCapture:
     # What the trace says
 
     def graph_printed(self, kind: str, text: str) -> None:
+        """Keep a graph's text until it is known to whom it belongs; `kind` is torch's name of the record."""
         if kind == "inductor_post_grad_graph":
             self._piece("post_grad").post_grad = text
         else:
             self.printed[_PRINTED[kind]] = text
 
     def code_written(self, text: str) -> None:
+        """Keep Inductor's output code of the part in hand."""
         self._piece("code").code = text
 
     def nodes_mapped(self, mapping: Mapped) -> None:
+        """Keep which post-grad nodes each kernel of the part in hand computes."""
         self._piece("mapping").mapping = mapping
 
     def _piece(self, slot: str) -> InductorOutput:
@@ -82,6 +85,7 @@ class FrameCapture:
     # What the backend hands over
 
     def dynamo(self, gm: GraphModule) -> Graph:
+        """Dynamo's graph as a record, told; later ATen graphs are linked to it."""
         graph = graph_of(gm, GraphId(self.frame, "dynamo"), self.printed.pop("dynamo", ""))
         self._trail = links.Trail(graph)
         return self._captured(graph)
@@ -103,6 +107,7 @@ class FrameCapture:
         self.pieces.clear()
 
     def backward_called(self) -> None:
+        """The program has run the backward of this frame."""
         self.backward_ran = True
 
     def finish(self) -> None:

@@ -50,6 +50,7 @@ class Compiling:
     error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:
+        """The compile ended by this; the first such error counts."""
         self.error = self.error or error
 
 
@@ -136,6 +137,7 @@ class RunCapture(TraceListener):
             self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
 
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
+        """The frame's metrics came: with a problem it was given up, which may be a graph break."""
         if (graph_break := self.outcomes.ended(frame, problem)) is not None:
             self._tell_break(graph_break)
 

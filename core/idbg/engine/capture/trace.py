@@ -50,14 +50,29 @@ class TraceListener:
 
     deaf = False
 
-    def frame_started(self, frame: Frame) -> None: ...
-    def graph_printed(self, frame: str, kind: str, text: str) -> None: ...
-    def code_written(self, frame: str, text: str) -> None: ...
-    def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None: ...
-    def graph_broke(self, graph_break: GraphBreak) -> None: ...
-    def recompiled(self, frame: str, reason: str) -> None: ...
-    def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None: ...
-    def frame_ended(self, frame: str, problem: Problem | None) -> None: ...
+    def frame_started(self, frame: Frame) -> None:
+        """Dynamo begins to trace a frame."""
+
+    def graph_printed(self, frame: str, kind: str, text: str) -> None:
+        """A graph as text; `kind` is the record's name."""
+
+    def code_written(self, frame: str, text: str) -> None:
+        """Inductor's output code for one graph."""
+
+    def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
+        """Which nodes each kernel computes: mapping -> kernel -> names."""
+
+    def graph_broke(self, graph_break: GraphBreak) -> None:
+        """Dynamo ended a graph before its function's end."""
+
+    def recompiled(self, frame: str, reason: str) -> None:
+        """The frame will be compiled again, for this guard."""
+
+    def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None:
+        """A phase of PHASES begins or ends; `timestamp` is in seconds since the epoch."""
+
+    def frame_ended(self, frame: str, problem: Problem | None) -> None:
+        """The frame was compiled, or given up for this problem."""
 
 
 class _Tap(logging.Handler):

@@ -17,6 +17,7 @@ def lookup_backend(name: str) -> Compiler:
 
 
 def backend_names() -> list[str]:
+    """Every backend that torch knows by name, also those of tests, sorted."""
     return sorted(torch._dynamo.list_backends(None))
 
 

@@ -58,6 +58,7 @@ class Argument:
 
 
 def argument_of(node: Node) -> Argument:
+    """What torch noted of a placeholder of Dynamo's."""
     graph_argument = node.meta.get("grapharg")
     static = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") is not None
     return Argument(bool(getattr(graph_argument, "pass_arg_as_tensor", False)), static)
@@ -94,6 +95,7 @@ def origins(node: Node) -> set[str]:
 
 
 def tensor_meta(value: torch.Tensor) -> TensorMeta:
+    """A tensor, also a fake one, as a record; symbolic sizes stay symbols, and what is not strided has no strides."""
     dtype = str(value.dtype).removeprefix("torch.")
     strided = value.layout == torch.strided
     stride = tuple(dim_of(size) for size in value.stride()) if strided else ()

@@ -6,6 +6,7 @@ import torch._inductor.config
 
 
 def options() -> set[str]:
+    """The names of all settings that torch.compile(options=...) takes."""
     return set(torch._inductor.list_options())
 
 

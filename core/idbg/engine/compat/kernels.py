@@ -33,18 +33,22 @@ class LaunchConfig:
 
     @property
     def registers(self) -> int | None:
+        """Of a thread."""
         return self._number("n_regs")
 
     @property
     def spills(self) -> int | None:
+        """Registers of a thread that went to memory."""
         return self._number("n_spills")
 
     @property
     def shared_bytes(self) -> int | None:
+        """Shared memory of a block."""
         return self._number("shared")
 
     @property
     def warps(self) -> int | None:
+        """Of a block."""
         return getattr(getattr(self._launcher, "config", None), "num_warps", None)
 
     @property

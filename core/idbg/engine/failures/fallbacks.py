@@ -56,6 +56,7 @@ def heard(backend: str) -> Iterator[list[str]]:
 
 
 def failure(backend: str, text: str) -> Failure:
+    """What is told of a graph that the backend ran natively; `text` is what its package logged."""
     return Failure(
         kind="backend",
         type="Fallback",

@@ -171,6 +171,7 @@ def self_made(node: Node) -> bool:
 
 
 def graph_of_node(capture: RunCapture, node: NodeId) -> Graph:
+    """The captured graph that a node is in. Raises ValueError where this worker has none."""
     frame = capture.frames.get(node.graph.frame)
     graph = frame.graphs.get(node.graph) if frame else None
     if graph is None or node.name not in graph.by_name:
