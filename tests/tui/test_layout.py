@@ -16,6 +16,8 @@ from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
 from idbg_tui.panes.source.pane import SourcePane
 from idbg_tui.panes.violations.pane import ViolationsPane
+from tests.harness.recorded import app_of
+from tests.harness.screen import WIDE, settle
 
 
 @pytest.mark.parametrize("pane", ORDER)
@@ -76,3 +78,12 @@ def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:
     said = {match.groups() for source in sources for match in named.finditer(source)}
     assert ("7", "Log") in said
     assert [(number, label) for number, label in said if number != labels[label]] == []
+
+
+async def test_every_pane_that_shares_no_frame_has_a_border_with_its_number(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for name in ("graph", "source", "node", "rules"):
+            pane = app.body.panes[name]
+            assert pane.styles.border_top[0] == "round" and str(pane.border_title).startswith(str(pane.number)), name
