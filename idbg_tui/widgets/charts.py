@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
 
-from idbg.format.glyphs import MARKS
+from idbg.format.glyphs import is_ascii
 from idbg_tui.widgets.lines import StyledRow
 
 _AXIS = re.compile("[│┤]")
@@ -51,7 +51,7 @@ def log_chart(series: Sequence[Series], width: int, height: int, *, least: float
 
 
 def _styled(line: str, styles: dict[str, str]) -> Iterator[tuple[str, str]]:
-    plain = MARKS["guide"] == "|"
+    plain = is_ascii()
     axis = _AXIS.search(line)
     inside = axis.start() if axis else len(line)  # marks are letters too: those of the axis are not points
     for begins, cells in groupby(

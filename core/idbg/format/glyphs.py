@@ -78,6 +78,7 @@ _ASCII_MARKS = {
     "on": "x",
     "off": ".",
 }
+_ASCII_TEXT = str.maketrans({"µ": "u", "±": "~", "→": ">"})
 
 
 def wants_ascii(environ: Mapping[str, str]) -> bool:
@@ -94,3 +95,13 @@ def use_ascii() -> None:
     VERDICT_SIGNS.update(_ASCII_VERDICTS)
     MARKS.update(_ASCII_MARKS)
     LEVELS[:] = ".:-=+*#@"
+
+
+def is_ascii() -> bool:
+    """Whether `use_ascii` was called."""
+    return MARKS["guide"] == "|"
+
+
+def plain(text: str) -> str:
+    """A text of ours with the signs that the terminal can show: of "µ", "±" and arrows too."""
+    return text.translate(_ASCII_TEXT) if is_ascii() else text

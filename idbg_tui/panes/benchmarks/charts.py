@@ -7,10 +7,9 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from idbg.format.amounts import NOT_MEASURED, day
-from idbg.format.glyphs import LEVELS, MARKS
+from idbg.format.glyphs import LEVELS, MARKS, is_ascii, plain
 from idbg.reports import bench_plots
 from idbg.reports.bench_plots import Axis, Chart, Figure, Unit, said
-from idbg_tui.panes.benchmarks.rows import plain
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import StyledRow, clip, cut
@@ -120,7 +119,7 @@ def bars(chart: Chart, width: int) -> list[StyledRow]:
     step = 1 if len(labels) > _TIGHT else 2
     tops = [(len(labels) - at) * step - 1 for at in range(len(labels))]
     most = chart.reach
-    plain_set = MARKS["guide"] == "|"
+    plain_set = is_ascii()
     bar, spread, dot, pale = LEVELS[-1], "=" if plain_set else "━", MARKS["dot"], "#" if plain_set else "▒"
     figure = _blank(width, len(labels) * step + (1 if step > 1 else 0) + 3)
     for one, top in zip(chart.figures, tops, strict=True):
@@ -277,4 +276,4 @@ def _styled(line: str, styles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
     for each, cells in groupby(enumerate(line), style):
         text = "".join(cell for _, cell in cells)
-        yield (text.translate(_FRAME) if MARKS["guide"] == "|" else text), each
+        yield (text.translate(_FRAME) if is_ascii() else text), each

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from idbg.format.amounts import NOT_MEASURED, counted, day, duration, share, size
+from idbg.format.glyphs import plain
 from idbg.reports.bench_plots import said
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import charts, rows
@@ -36,7 +37,7 @@ def entries(row: Row, change: SpeedChange | None, width: int) -> list[Entry]:
 
 
 def _line(label: str, text: str) -> Entry:
-    style, words = "dim" if text.startswith(NOT_MEASURED) else "", rows.plain(text)
+    style, words = "dim" if text.startswith(NOT_MEASURED) else "", plain(text)
     return Entry(lambda width: [(f" {label:<{_LABEL}}", "dim"), (clip(words, width - 1 - _LABEL), style)])
 
 

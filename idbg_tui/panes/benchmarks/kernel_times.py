@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from idbg.format.amounts import column_share, counted, duration, share
 from idbg.format.bounds import bound_words
-from idbg.format.glyphs import MARKS
+from idbg.format.glyphs import plain
 from idbg.reports.kernels import BOUNDS
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import Bound, KernelTime, KernelTimes
@@ -97,8 +97,7 @@ def _figures(one: KernelTime) -> dict[str, str]:
 
 
 def _us(microseconds: float) -> str:
-    told = duration(microseconds / 1e3)
-    return told.replace("µ", "u") if MARKS["guide"] == "|" else told
+    return plain(duration(microseconds / 1e3))
 
 
 def mark(times: list[KernelTime]) -> str:

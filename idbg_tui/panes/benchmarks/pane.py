@@ -2,6 +2,7 @@
 
 from textual.app import ComposeResult
 
+from idbg.format.glyphs import plain
 from idbg.schema import bench as records
 from idbg.schema.kernel_times import KernelTime, KernelTimes
 from idbg_tui.messages import BenchAsked, Flash, KernelChosen, SourceAsked
@@ -44,7 +45,7 @@ class BenchLines(ItemList[Item]):
     def draw(self, item: Item, width: int) -> StyledRow:
         match item:
             case Told():
-                return [(clip(bench_list.plain(item.text), width), item.style)]
+                return [(clip(plain(item.text), width), item.style)]
             case Heads():
                 return bench_list.heads(self.rows, width)
             case records.Row():

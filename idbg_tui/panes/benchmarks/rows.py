@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from idbg.format.amounts import NOTHING, counted, day, duration, size
-from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS, plain
 from idbg.reports.bench import passed
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import kernel_times
@@ -22,7 +22,6 @@ _NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empt
 _NAME = 32  # cells of a backend's name at most
 _LEAST_NAME = 8
 _LEAST_P = 1e-12  # below that the normal approximation says nothing
-_PLAIN = str.maketrans({"µ": "u", "±": "~", "→": ">"})
 
 
 @dataclass(frozen=True)
@@ -278,8 +277,3 @@ def _style(column: Column, row: Row) -> str:
 
 def _has_figures(row: Row) -> bool:
     return row.cold_compile_s is not None or row.latency_ms is not None
-
-
-def plain(text: str) -> str:
-    """The text with the signs that the terminal can show."""
-    return text.translate(_PLAIN) if MARKS["guide"] == "|" else text

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from idbg.format.glyphs import MARKS
+from idbg.format.glyphs import is_ascii
 from idbg.schema.diff import ErrorMap, TensorDiff
 from idbg.schema.errors import IdbgError
 from idbg.session.store import safe_name
@@ -56,7 +56,7 @@ class TensorListing(Listing):
             return list(sentences(f"{self._output} is not in the last comparison", width, "dim"))
         rows = detail.entries(diff, width)
         if self.error_map is not None:
-            colours = not (self.app.no_color or self.app.current_theme.ansi or MARKS["guide"] == "|")
+            colours = not (self.app.no_color or self.app.current_theme.ansi or is_ascii())
             rows += [*sentences("", width), *heat.entries(self.error_map, width, colours=colours)]
         return rows
 
