@@ -63,7 +63,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Constraint, ...] = ()
 
     def accelerator(self, name: str, description: str = "") -> Accelerator:
-        """The same as rules: for the entry point `idbg.accelerators`, and for `idbg.backend` where none are named.
+        """These capabilities as rules, for the entry point `idbg.accelerators` and where `idbg.backend` names none.
 
         Raises BadInput, which names the accelerator, for a value that makes no sense.
         """

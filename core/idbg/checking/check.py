@@ -88,7 +88,7 @@ class AcceleratorResult:
 
     @cached_property
     def partitions(self) -> tuple[Partitions, ...]:
-        """Graph by graph."""
+        """The partitions of each graph, in the order of the graphs."""
         return tuple(map(costs.partitions, self.findings))
 
     @property
@@ -103,7 +103,7 @@ class AcceleratorResult:
 
     @property
     def best_change(self) -> Better | None:
-        """The first of these; None if no change leaves less."""
+        """The first of `best_changes`; None if no change leaves less."""
         return next(iter(self.best_changes), None)
 
     def relaxations(self, *severities: Severity) -> list[Relaxation]:

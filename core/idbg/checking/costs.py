@@ -38,7 +38,7 @@ class Waste(Struct, frozen=True):
         )
 
     def times(self, count: int) -> "Waste":
-        """That of so many nodes which are alike."""
+        """The waste of `count` nodes that are alike."""
         return Waste(self.nbytes * count, self.wasted_bytes * count, self.flops * count, self.wasted_flops * count)
 
     @property
@@ -121,7 +121,7 @@ def waste_of(findings: Findings, index: int) -> Waste:
 
 
 def waste(findings: Findings) -> Waste:
-    """The same over all nodes. Memory that several nodes have together (views) is counted once, where that is known."""
+    """What padding adds to all nodes together; memory that several share (views) counts once, where that is known."""
     total = Waste()
     for signature, made, count in findings.signatures():
         rules = _pads(findings, signature)

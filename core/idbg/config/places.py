@@ -16,17 +16,17 @@ from idbg.schema.errors import BadInput
 
 
 def config() -> Path:
-    """Settings and themes."""
+    """The folder of settings and themes."""
     return _at_home(platformdirs.user_config_path, "config")
 
 
 def data() -> Path:
-    """What was measured before."""
+    """The folder of what was measured before."""
     return _at_home(platformdirs.user_data_path, "data")
 
 
 def cache() -> Path:
-    """What can be made again."""
+    """The folder of what can be made again."""
     return _at_home(platformdirs.user_cache_path, "cache")
 
 

@@ -134,7 +134,7 @@ class Findings:
         return () if index is None else self.broken_at(index)
 
     def broken_at(self, index: int) -> tuple[Breach, ...]:
-        """The same, by the node's index in the graph."""
+        """The (rule, finding) pairs of one node, by its index in the graph."""
         alike, alone = self._checker.places_of(index)
         return self._broken.get(alike, ()) + self._broken.get(alone, ())
 
