@@ -100,7 +100,7 @@ def test_an_accelerator_that_is_named_is_checked_in_place_of_the_capabilities():
 
 def test_an_adapter_that_is_found_by_name_and_has_no_accelerator_is_checked_by_its_capabilities(monkeypatch):
     monkeypatch.setattr(plugins, "names", lambda group: ("npu-1",) if group == "idbg.backends" else ())
-    monkeypatch.setattr(plugins, "load", lambda group: SimpleNamespace(found={"npu-1": Npu}, broken={}))
+    monkeypatch.setattr(plugins, "load", lambda group: SimpleNamespace(values={"npu-1": Npu}, broken={}))
     backend = idbg.backend("npu-1", strict=False)
     assert (backend.accelerator.name, backend.accelerator.rules[0].kind) == ("npu-1", "alignment")
     torch.compile(add_one, backend=backend)(torch.zeros(10))
@@ -113,7 +113,7 @@ def test_an_adapter_that_cannot_be_made_says_why(monkeypatch):
             raise OSError("libnpu.so is not there")
 
     monkeypatch.setattr(plugins, "names", lambda group: ("npu-1",))
-    monkeypatch.setattr(plugins, "load", lambda group: SimpleNamespace(found={"npu-1": NoDriver}, broken={}))
+    monkeypatch.setattr(plugins, "load", lambda group: SimpleNamespace(values={"npu-1": NoDriver}, broken={}))
     with pytest.raises(idbg.IdbgError, match="npu-1 cannot be used: OSError: libnpu"):
         idbg.backend("npu-1")
 
