@@ -26,17 +26,13 @@ def test_what_is_too_short_for_the_timer_is_timed_in_blocks() -> None:
     assert found.median * found.block >= 10 * 1e3 * resolution()
 
 
-def test_the_warm_up_ends_when_the_times_stand_still() -> None:
-    calls = 0
-
-    def slow_at_first() -> None:
-        nonlocal calls
-        calls += 1
-        time.sleep(max(0.03 - 0.002 * calls, 0.01))
-
-    times, settled = settle(slow_at_first)
+def test_the_warm_up_ends_when_the_times_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = iter([max(0.03 - 0.002 * number, 0.01) for number in range(1, 100)])
+    monkeypatch.setattr("idbg.engine.bench.latency.seconds", lambda call: next(told))  # no busy machine has a say
+    times, settled = settle(lambda: None)
     assert settled and len(times) >= 15 and max(times[-5:]) < 0.02
-    times, settled = settle(lambda: time.sleep(0.01), most=0.015)
+    told = iter([0.01] * 3)
+    times, settled = settle(lambda: None, most=0.015)
     assert not settled and len(times) == 2
 
 
