@@ -53,7 +53,8 @@ def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tup
     """(exit status, stdout) of plain Python, of `idbg run`, and the latter's report."""
     script = folder / "script.py"
     script.write_text(text)
-    environ = {**os.environ, "PYTHONPATH": str(Path(idbg.__file__).parents[1])}
+    # unbuffered: from a buffer, Python loses what is printed as its last objects go; a run of ours does not
+    environ = {**os.environ, "PYTHONPATH": str(Path(idbg.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command, given = [sys.executable, *arguments], "fed\nby hand"
