@@ -30,7 +30,6 @@ def test_no_file_has_more_than_400_lines(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS], ids=lambda folder: folder.name)
 def test_no_function_has_more_than_60_lines(folder: Path) -> None:
-    """A Triton kernel may: one launch reads each element once, and holds all that it counts meanwhile."""
     long = {}
     for path in files(folder):
         for node in ast.walk(parsed(path)):
@@ -75,8 +74,7 @@ def test_any_is_rare_in_core() -> None:
 
 
 def length(function: Function) -> int:
-    jitted = any(ast.unparse(decorator) == "triton.jit" for decorator in function.decorator_list)
-    return 0 if jitted else (function.end_lineno or 0) - function.lineno + 1
+    return (function.end_lineno or 0) - function.lineno + 1
 
 
 def parsed(path: Path) -> ast.Module:
