@@ -13,7 +13,7 @@ from idbg_tui.widgets import lines
 from idbg_tui.widgets.cutting import told_apart
 from idbg_tui.widgets.lines import clip, fit
 
-_LEAST, _MOST = 14, 48  # cells of a name
+_LEAST = 14  # cells of a name
 _COLUMNS = (("median", 9), ("share", 7), ("launches", 8), ("of copy", 8), ("of matmul", 9), ("bound", 13))
 _GOES_FIRST = ("launches", "of matmul", "of copy", "bound")
 _STYLES: dict[Bound, str] = {"memory": "accent", "compute": "clean", "launch": "fallback", "unknown": "dim"}
@@ -75,7 +75,7 @@ def _called(one: KernelTime) -> str:
 
 
 def _columns(times: KernelTimes, width: int) -> tuple[int, list[tuple[str, int]]]:
-    wanted = min(_MOST, max(_LEAST, *(len(_called(one)) for one in times.kernels)))
+    wanted = max(_LEAST, *(len(_called(one)) for one in times.kernels))
     shown = list(_COLUMNS)
     for head in _GOES_FIRST:
         if 3 + _LEAST + sum(cells + 2 for _, cells in shown) <= width:
