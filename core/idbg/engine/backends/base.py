@@ -175,7 +175,7 @@ class TargetBackend:
             with tracing.observed():
                 job.check_dynamo()
                 compiled = self.backend.compile(job)
-        except Exception as error:
+        except Exception as error:  # a backend raises what it likes; all of it goes on to torch
             if exceptions.is_restart(error):
                 capture.restarted(tracing.current_frame())
                 raise
