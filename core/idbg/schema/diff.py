@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.blame import StageError
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.programs import Failure
 
@@ -296,6 +297,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     gradients: tuple[TensorDiff, ...] = ()
     kernels: tuple[KernelError, ...] = ()
     first_bad_kernel: int | None = None
+    stages: tuple[StageError, ...] = ()  # in the order in which they are made; empty where none was asked for
     sides: tuple[SideResult, ...] = ()
     variance: tuple[Variance, ...] = ()
     notes: tuple[str, ...] = ()
@@ -305,6 +307,11 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def culprit(self) -> KernelError | None:
         """The first launch that is accused; None where none is."""
         return None if self.first_bad_kernel is None else self.kernels[self.first_bad_kernel]
+
+    @property
+    def guilty_stage(self) -> StageError | None:
+        """The first stage that is off against the one before; None where none is (known to be)."""
+        return next((stage for stage in self.stages if stage.bad), None)
 
     @property
     def passed(self) -> bool:
