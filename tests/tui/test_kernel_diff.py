@@ -17,7 +17,7 @@ from idbg.schema.diff import (
 )
 from idbg.schema.programs import Failure
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.kernel_diff import rows as diff_list
+from idbg_tui.panes.kernel_diff.outputs import spot
 from idbg_tui.panes.kernel_diff.rows import Told, items
 from idbg_tui.panes.node import facts
 from idbg_tui.state import queries
@@ -172,7 +172,7 @@ async def test_figures_places_and_values_are_whole_at_every_size(tmp_path: Path,
         late = next(diff for diff in report().outputs if not diff.passed)
         assert late.worst is not None
         row = next(row for row in rows if row.startswith(' ✘ out["late"]'))
-        assert diff_list.spot(late.worst) in row and column_figure(late.max_abs) in row
+        assert spot(late.worst) in row and column_figure(late.max_abs) in row
 
 
 async def test_no_figure_of_an_output_is_cut_on_a_small_screen(tmp_path: Path) -> None:

@@ -22,16 +22,17 @@ from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
-from idbg_tui.panes.kernel_diff import rows as diff_list
-from idbg_tui.panes.kernel_diff.rows import ORDERS, Told, items, level
+from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row, level
+from idbg_tui.panes.kernel_diff.outputs import badness, spot, tensor_columns, tensor_row
+from idbg_tui.panes.kernel_diff.rows import ORDERS, Item, Shown, Told, items
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.cutting import told_apart
 from tests.harness.compared import report
 
 
-def words(report: DiffReport, **how: Any) -> str:
+def words(report: DiffReport) -> str:
     """What the list says, headings and notes."""
-    return "\n".join(one.text for one in items(report, **how) if isinstance(one, Told))
+    return "\n".join(one.text for one in items(report) if isinstance(one, Told))
 
 
 def test_a_program_that_did_not_come_to_its_end_is_told() -> None:
@@ -40,11 +41,11 @@ def test_a_program_that_did_not_come_to_its_end_is_told() -> None:
     assert "did not come to its end: killed by SIGSEGV" in words(found)
 
 
-def drawn(*found: diff_list.Item, width: int = 120) -> list[str]:
+def drawn(*found: Item, width: int = 120) -> list[str]:
     """The rows of outputs or kernels."""
-    tensors, kernels = diff_list.tensor_columns(found, width), diff_list.kernel_columns(found, width)
+    tensors, kernels = tensor_columns(found, width), kernel_columns(found, width)
     rows = [
-        diff_list.tensor_row(one, tensors) if isinstance(one, TensorDiff) else diff_list.kernel_row(one, kernels, False)
+        tensor_row(one, tensors) if isinstance(one, TensorDiff) else kernel_row(one, kernels, False)
         for one in found
         if isinstance(one, TensorDiff | KernelError)
     ]
@@ -54,7 +55,7 @@ def drawn(*found: diff_list.Item, width: int = 120) -> list[str]:
 def test_a_tensor_without_figures_says_what_is_wrong() -> None:
     diff = TensorDiff(name="out[1]", passed=False, failed_by=("missing",), note="only the reference has it")
     assert "only the reference has it  by missing" in drawn(diff)[0]
-    assert diff_list.badness(diff) == float("inf")
+    assert badness(diff) == float("inf")
 
 
 NAN = TensorDiff(
@@ -88,7 +89,7 @@ def wrong(name: str, ratio: float) -> TensorDiff:
 def test_nan_is_the_worst_and_what_failed_stands_first() -> None:
     outputs = (TensorDiff(name="fine", elements=1, max_abs=0.0), wrong("a", 5.0), wrong("b", 1e9), NAN)
     found = DiffReport(test="a", reference="eager", verdict="failed", mode="float64", outputs=outputs)
-    order = {how: [one.name for one in items(found, order=how) if isinstance(one, TensorDiff)] for how in ORDERS}
+    order = {how: [one.name for one in items(found, Shown(how)) if isinstance(one, TensorDiff)] for how in ORDERS}
     assert list(order.values()) == [["a", "b", "nan", "fine"], ["nan", "b", "a", "fine"], ["fine", "a", "b", "nan"]]
 
 
@@ -102,8 +103,8 @@ def test_figures_that_nan_makes_meaningless_are_not_shown() -> None:
 
 
 def test_two_values_are_told_with_as_many_digits_as_tell_them_apart() -> None:
-    assert diff_list.spot(Worst((3,), 0.5, 0.25)) == "[3]: 0.25, wanted 0.5"
-    assert diff_list.spot(Worst((), 0.60908731, 0.60908735)) == "0.60908735, wanted 0.60908731"
+    assert spot(Worst((3,), 0.5, 0.25)) == "[3]: 0.25, wanted 0.5"
+    assert spot(Worst((), 0.60908731, 0.60908735)) == "0.60908735, wanted 0.60908731"
 
 
 @pytest.mark.parametrize("width", [78, 108])

@@ -4,7 +4,8 @@ from msgspec.structs import replace
 
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport, KernelError
-from idbg_tui.panes.kernel_diff.rows import items, kernel_columns, kernel_row, kernels_said
+from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row, kernels_said
+from idbg_tui.panes.kernel_diff.rows import Shown, items
 from idbg_tui.state import queries
 from tests.harness.recorded import state_of
 
@@ -16,7 +17,7 @@ def report() -> DiffReport:
 
 
 def rows(found: DiffReport) -> list[str]:
-    listed = items(found, order="as they come")
+    listed = items(found, Shown("as they come"))
     columns = kernel_columns(listed, 160)
     drawn = [kernel_row(one, columns, culprit=False) for one in listed if isinstance(one, KernelError)]
     return ["".join(part for part, _ in row) for row in drawn]

@@ -7,8 +7,9 @@ from idbg.schema.diff import Baseline, Comparison, Criterion, DiffReport, SideRe
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Program, Target
 from idbg_tui.panes.kernel_diff import detail
+from idbg_tui.panes.kernel_diff.outputs import tensor_columns, tensor_row
 from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
-from idbg_tui.panes.kernel_diff.rows import Told, items, tensor_columns, tensor_row
+from idbg_tui.panes.kernel_diff.rows import Told, items
 from idbg_tui.state.state import State
 from idbg_tui.status_bar.header import header
 from idbg_tui.widgets.lines import Lines

@@ -6,8 +6,7 @@ from functools import cache
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.graphs import NodeId
-from idbg_tui.panes.kernel_diff import rows
-from idbg_tui.panes.kernel_diff.rows import Heads
+from idbg_tui.panes.kernel_diff import launches
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
@@ -24,7 +23,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     """
     seen = [(place, one) for place, one in enumerate(report.kernels, 1) if one.error is not None]
     if not seen:
-        why = f"{rows.kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
+        why = f"{launches.kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
         return list(sentences(why, width, "dim"))
     good, bad, eager = MARKS["dot"], VERDICT_SIGNS["failed"], MARKS["separator"]
     series = [
@@ -41,13 +40,13 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     legend = f"relative RMSE, launch by launch:   {good} kernel   {eager} eager   {bad} bad"
     lines += sentences(legend, width, "dim")
     lines += sentences("", width)
-    columns = cache(lambda width: rows.kernel_columns(report.kernels, width))
-    lines.append(Entry(lambda width: rows.heads(Heads(True, rows.is_bisected(report)), columns(width)), picture=True))
+    columns = cache(lambda width: launches.kernel_columns(report.kernels, width))
+    lines.append(Entry(lambda width: launches.heads(columns(width), nodes=launches.is_bisected(report)), picture=True))
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 
         def draw(width: int, one: KernelError = one, culprit: bool = culprit) -> StyledRow:
-            return rows.kernel_row(one, columns(width), culprit)
+            return launches.kernel_row(one, columns(width), culprit)
 
         lines.append(Entry(draw, _node(one)))
     return lines
@@ -57,7 +56,7 @@ def _verdict(report: DiffReport, seen: list[KernelError], width: int) -> Iterato
     """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
     bad = report.culprit
     shown = bad or max(seen, key=lambda one: one.error or 0.0)
-    first, *more = sentences(rows.kernels_said(report), width, "reject" if bad else "")
+    first, *more = sentences(launches.kernels_said(report), width, "reject" if bad else "")
     return iter([Entry(first.draw, _node(shown), here=True), *more])
 
 

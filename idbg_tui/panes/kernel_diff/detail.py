@@ -8,7 +8,9 @@ from idbg.format.glyphs import MARKS
 from idbg.reports.because import because
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, TensorDiff
 from idbg.schema.programs import Failure
-from idbg_tui.panes.kernel_diff.rows import BAD, STYLES, failure_said, one_sided, outcome, spot
+from idbg_tui.panes.kernel_diff.outcomes import BAD, STYLES
+from idbg_tui.panes.kernel_diff.outputs import one_sided, outcome, spot
+from idbg_tui.panes.kernel_diff.rows import failure_said
 from idbg_tui.widgets.lines import StyledRow
 from idbg_tui.widgets.listing import Entry, sentences
 

@@ -1,5 +1,6 @@
 """Where do the run's numbers go wrong: in which outputs, gradients and kernels?"""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events
@@ -11,9 +12,10 @@ from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg_tui.messages import DiffAsked, Flash, KernelChosen, NodeChosen, SourceAsked
-from idbg_tui.panes.kernel_diff import rows as diff_list
+from idbg_tui.panes.kernel_diff import launches, outputs
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
-from idbg_tui.panes.kernel_diff.rows import Heads, Item, Told
+from idbg_tui.panes.kernel_diff.outcomes import LOOKS
+from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Item, Shown, Told, items
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
@@ -58,19 +60,21 @@ class DiffLines(ItemList[Item]):
     def draw(self, item: Item, width: int) -> StyledRow:
         if width not in self._columns:
             self._columns[width] = (
-                diff_list.tensor_columns(self.items, width),
-                diff_list.kernel_columns(self.items, width),
+                outputs.tensor_columns(self.items, width),
+                launches.kernel_columns(self.items, width),
             )
         tensors, kernels = self._columns[width]
         match item:
             case Told():
                 return [(clip(item.text, width), item.style)]
+            case Heads("outputs"):
+                return outputs.heads(tensors)
             case Heads():
-                return diff_list.heads(item, kernels if item.kernels else tensors)
+                return launches.heads(kernels, nodes=item.of == "nodes")
             case TensorDiff():
-                return diff_list.tensor_row(item, tensors)
+                return outputs.tensor_row(item, tensors)
             case KernelError():
-                return diff_list.kernel_row(item, kernels, item is self.culprit)
+                return launches.kernel_row(item, kernels, item is self.culprit)
 
     def action_forget(self) -> None:
         self.post_message(SearchLine.Sought("", done=True))
@@ -96,9 +100,7 @@ class KernelDiffPane(FindingPane):
         super().__init__(id=id)
         self.lines = DiffLines()
         self._seen: tuple[object, ...] = ()
-        self._order = diff_list.ORDERS[0]
-        self._failed_only = False
-        self._query = ""
+        self._shown = Shown()
         self._state: State | None = None
         self._landed: DiffReport | None = None  # whose first bad kernel the cursor was put on
 
@@ -108,7 +110,7 @@ class KernelDiffPane(FindingPane):
     def show(self, state: State) -> None:
         compared = queries.compared_run(state)
         report = compared.diff if compared else None
-        seen = (report, state.versions.run, self._order, self._failed_only, self._query)
+        seen = (report, state.versions.run, self._shown)
         if seen == self._seen or not self.is_mounted:
             return
         self._state = state
@@ -117,14 +119,14 @@ class KernelDiffPane(FindingPane):
             self.mark = ""
             self.lines.show_report([], None, _why_empty(state))
             return
-        told = diff_list.items(report, order=self._order, failed_only=self._failed_only, query=self._query)
+        told = items(report, self._shown)
         if (now := _since(state)) is not None:
             told.insert(0, now)
         self.lines.show_report(told, report.culprit, "")
         if report is not self._landed:
             self._landed = report
             self._land(report.culprit)
-        self.mark = VERDICT_SIGNS[diff_list.LOOKS[report.verdict]]
+        self.mark = VERDICT_SIGNS[LOOKS[report.verdict]]
 
     def _land(self, culprit: KernelError | None) -> None:
         """A new comparison: the cursor goes to the first bad kernel, and, if the user waits for it here, all else."""
@@ -177,15 +179,16 @@ class KernelDiffPane(FindingPane):
         self.post_message(DiffAsked(what))
 
     def action_order(self) -> None:
-        orders = diff_list.ORDERS
-        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
-        self._again(f"in order: {self._order}")
+        order = ORDERS[(ORDERS.index(self._shown.order) + 1) % len(ORDERS)]
+        self._again(replace(self._shown, order=order), f"in order: {order}")
 
     def action_failed(self) -> None:
-        self._failed_only = not self._failed_only
-        self._again("only what failed; f shows all" if self._failed_only else "all outputs and kernels")
+        failed_only = not self._shown.failed_only
+        said = "only what failed; f shows all" if failed_only else "all outputs and kernels"
+        self._again(replace(self._shown, failed_only=failed_only), said)
 
-    def _again(self, said: str) -> None:
+    def _again(self, shown: Shown, said: str) -> None:
+        self._shown = shown
         if self._state is not None:
             self.show(self._state)
         if said:
@@ -193,8 +196,8 @@ class KernelDiffPane(FindingPane):
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text; the cursor goes to the first of it."""
-        self._query = text
-        self._again(f"only outputs and kernels with {text}; esc shows all" if text and done else "")
+        said = f"only outputs and kernels with {text}; esc shows all" if text and done else ""
+        self._again(replace(self._shown, query=text), said)
         searched.find(text, searched.place)
         first = (row for row, item in enumerate(self.lines.items) if isinstance(item, TensorDiff | KernelError))
         if text:

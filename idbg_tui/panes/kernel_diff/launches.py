@@ -1,0 +1,95 @@
+"""How does a launch of a kernel read as a row: its error, that of what it read, and how the error has grown?"""
+
+from collections.abc import Sequence
+from math import log10
+
+from idbg.format import file_names
+from idbg.format.amounts import column_figure, counted
+from idbg.format.glyphs import LEVELS, MARKS, VERDICT_SIGNS
+from idbg.schema.diff import DiffReport, KernelError, launch_name
+from idbg_tui.panes.kernel_diff.columns import DiffColumns
+from idbg_tui.panes.kernel_diff.outcomes import BAD, UNSEEN
+from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
+
+_QUIET, _LOUD = 1e-8, 1.0  # relative errors that the growth bar shows as least and most
+_LEVEL = 3  # cells of the growth bar and the blanks beside it
+
+
+def is_bisected(report: DiffReport) -> bool:
+    """Whether the engine searched for the first bad node, as there was no kernel to observe."""
+    return any(one.bisected for one in report.kernels)
+
+
+def kernels_said(report: DiffReport) -> str:
+    """How many kernels were observed, and which is the first bad one."""
+    bad = report.culprit
+    if is_bisected(report):
+        return f"the first bad node (bisected): {bad.name if bad else 'none'}"
+    seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
+    launches = counted(every, "kernel launch")
+    if bad is not None:
+        return f"{launches}, {seen:,} observed; the first bad one is {launch_name(bad, report.kernels)}"
+    if not seen:
+        return f"{launches}, none observed"
+    if harmless := sum(one.harmless for one in report.kernels):
+        return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: the outputs agree"
+    if seen == every:
+        return f"{launches}, {seen:,} observed; none is worse than its inputs"
+    return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
+
+
+def kernel_columns(told: Sequence[object], width: int) -> DiffColumns:
+    """Columns for the kernels in a list."""
+    kernels = [one for one in told if isinstance(one, KernelError)]
+    ends = [" " * _LEVEL + _place(one) for one in kernels]
+    return DiffColumns.of(
+        [launch_name(one, kernels) for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2)
+    )
+
+
+def heads(columns: DiffColumns, *, nodes: bool = False) -> StyledRow:
+    """The line over the columns; `nodes` where they are single nodes."""
+    name, middle = fit("node" if nodes else "kernel", columns.name), fit("node", columns.middle)
+    return [(clip(f"   {name} {middle}{columns.figured(('error', 'inputs', 'eager'))}   line", columns.width), "dim")]
+
+
+def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool) -> StyledRow:
+    """One launch: its error, that of what it read, and how the error has grown up to here."""
+    style = BAD if one.bad else "" if one.observed else UNSEEN
+    sign = VERDICT_SIGNS["failed"] if culprit else MARKS["arrow"][0] if one.bad else " "
+    start = [
+        (f" {sign} ", BAD if one.bad else ""),
+        (columns.named(one.handle if one.handle in columns.names else one.name) + " ", "strong" if culprit else style),
+        (fit(cut(_nodes(one), columns.middle), columns.middle), "dim"),
+    ]
+    if one.observed:
+        figures = [column_figure(value) for value in (one.error, one.input_error, one.eager_error)]
+        start += [(columns.figured(figures), style), (f" {level(one.error)} ", style)]
+        said = "  ".join(filter(None, (_place(one), one.reason)))
+    else:
+        said = f"  not observed: {one.reason}"
+    room = columns.width - sum(len(text) for text, _ in start)
+    return [*start, (clip(said, room), "" if culprit else "dim")]
+
+
+def _nodes(one: KernelError) -> str:
+    return "" if one.node == one.name else one.node or ", ".join(one.nodes)
+
+
+def _place(one: KernelError) -> str:
+    return file_names.place(one.file, one.line) if one.file else ""
+
+
+def level(error: float | None) -> str:
+    """The error as one cell, by its decade."""
+    if error is None:
+        return " "
+    if error <= _QUIET:
+        return LEVELS[0]
+    share = (log10(min(error, _LOUD)) - log10(_QUIET)) / (log10(_LOUD) - log10(_QUIET))
+    return LEVELS[round(share * (len(LEVELS) - 1))]
+
+
+def words(one: KernelError) -> str:
+    """What a filter looks for in a launch."""
+    return " ".join((one.name, one.node, *one.nodes, _place(one), one.reason))
