@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.blame import StageError
+from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.programs import Failure
 
@@ -59,7 +60,9 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     `reference` is "eager", "float64", a backend's name, or the folder of a session whose outputs were kept. With `atol`
     or `rtol` the verdict is by tolerance, else by float64 with factor `k`. `backward` compares gradients also where the
     program has no loss. `runs` above 1 measures how the test side varies. A side that takes longer than `seconds` is
-    stopped.
+    stopped. `sync`: the device is waited for after each launch, so that its errors are told of at the launch that made
+    them. `nan`: where NaN and infinities are born is searched for, also where the numbers agree; the kernels are then
+    observed.
     """
 
     reference: str = EAGER
@@ -70,6 +73,8 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     rtol: float | None = None
     k: float = K
     seconds: float = SIDE_SECONDS
+    sync: bool = False
+    nan: bool = False
 
     @property
     def by_tolerance(self) -> bool:
@@ -302,6 +307,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     variance: tuple[Variance, ...] = ()
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
+    births: tuple[NanBirth, ...] | None = None  # in the order in which they appear; None where nobody searched
 
     @property
     def culprit(self) -> KernelError | None:

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.faults import CrashSite
+
 Verdict = Literal["clean", "violations", "empty", "wrong", "failed", "waiting"]
 """What came of a run. "empty": nothing was compiled; "wrong": its numbers differ; "waiting": not known (yet)."""
 
@@ -47,7 +49,8 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
-    torch's; `repro` is the path of a script that was written to show it again.
+    torch's; `repro` is the path of a script that was written to show it again; `crash` says where it was, if a process or
+    a kernel crashed.
     """
 
     kind: Literal["user", "torch", "backend", "constraints", "worker", "cancelled", "input", "idbg"]
@@ -58,3 +61,4 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     file: str = ""
     line: int = 0
     repro: str = ""
+    crash: CrashSite | None = None
