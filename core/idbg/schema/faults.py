@@ -38,9 +38,10 @@ class CrashSite(msgspec.Struct, frozen=True, kw_only=True):
     """Where a program was as it crashed. `cause`: the signal ("SIGSEGV"), or the type of what was raised.
 
     With a `kernel` it was the launch at `wrapper_line` (1-based) of the output code in the file `wrapper`, which stands
-    for these `nodes` of the post-grad graph of (`frame`, `part`); without one it was in no launch. `file` and `line` are the user's, of
-    the nodes where these are known. `arguments` are the launch's as it crashed ("crash"), or as they were when it was
-    launched first ("first launch"). `late`: a device reports its errors late, and it was this launch or one before it.
+    for these `nodes` of the post-grad graph of (`frame`, `part`); without one it was in no launch. `file` and `line`
+    are the user's, of the nodes where these are known. `arguments` are the launch's as it crashed ("crash"), or as they
+    were when it was launched first ("first launch"). `late`: a device reports its errors late, and it was this launch
+    or one before it.
     """
 
     cause: str

@@ -49,8 +49,8 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
-    torch's; `repro` is the path of a script that was written to show it again; `crash` says where it was, if a process or
-    a kernel crashed.
+    torch's; `repro` is the path of a script that was written to show it again; `crash` says where it was, if a
+    process or a kernel crashed.
     """
 
     kind: Literal["user", "torch", "backend", "constraints", "worker", "cancelled", "input", "idbg"]
