@@ -2,7 +2,8 @@
 
 The JSON is that of the records in `idbg.schema.diff`, by name, with every key always there and `schema` before them.
 It is strict: null is what was not measured (or does not apply), and a figure that JSON has no number for is text:
-"nan", "inf", "-inf". `first_bad_kernel` is an index into `kernels`; `variance` has `deterministic` too.
+"nan", "inf", "-inf". `first_bad_kernel` is an index into `kernels`; `variance` has `deterministic` too. `blame` is the
+sentence that says where the numbers go wrong, and `faithful_to` the stage whose wrong graph a kernel computes rightly.
 """
 
 from collections.abc import Iterator
@@ -13,11 +14,12 @@ from msgspec.structs import asdict
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.file_names import near_place
+from idbg.reports import stage_table
 from idbg.reports.because import because
+from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
-    FailedBy,
     KernelError,
     Mode,
     Outcome,
@@ -36,9 +38,6 @@ LINE_LENGTH = 300  # its command line alone has thousands of characters
 REASONS_SHOWN = 6  # why kernels were not observed
 NAMES_SHOWN = 3  # of kernels with the same reason
 WHOLE = "--json has all of it, and so has the session's events.jsonl"
-STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
-    {"missing", "extra", "type", "shape", "dtype", "layout", "alias", "requires_grad", "unsteady"}
-)
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | bool | None
 
@@ -64,7 +63,18 @@ def to_json(report: DiffReport, *, indent: int = 2) -> str:
     """The report as strict JSON, with every key, and with NaN and infinities as text."""
     plain = _plain(report)
     assert isinstance(plain, dict)
-    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, **plain}), indent=indent).decode()
+    told = {"schema": SCHEMA, "blame": blame_sentence(report), **plain, "kernels": _json_kernels(report)}
+    return msgspec.json.format(msgspec.json.encode(told), indent=indent).decode()
+
+
+def _json_kernels(report: DiffReport) -> list[JsonValue]:
+    """The launches, each with the guilty stage whose graph it computes as it should."""
+    kernels: list[JsonValue] = []
+    for kernel in report.kernels:
+        plain, stage = _plain(kernel), faithful_to(kernel, report)
+        assert isinstance(plain, dict)
+        kernels.append({**plain, "faithful_to": stage.stage if stage else None})
+    return kernels
 
 
 def _plain(value: object) -> JsonValue:
@@ -81,14 +91,19 @@ def _plain(value: object) -> JsonValue:
     return value
 
 
-def summary(report: DiffReport) -> str:
-    """The verdict, then what failed and by which rule, the first bad kernel, and what could not be done."""
-    return "\n".join(_lines(report))
+def summary(report: DiffReport, to_ask: str = "") -> str:
+    """The verdict, where the numbers go wrong, stage by stage, then what failed and by which rule, the first bad
+    kernel, and what could not be done. `to_ask` is the option that finds out where, of a comparison that did not ask.
+    """
+    return "\n".join(_lines(report, to_ask))
 
 
-def _lines(report: DiffReport) -> Iterator[str]:
+def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     verdict = f"{_sign(report)} {_verdict(report)}   {report.test} against {report.reference}   {_rule(report)}"
     yield verdict.rstrip()
+    if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
+        yield f"  {blamed}"
+    yield from stage_table.lines(report)
     yield from _failures(report)
     yield from _nothing(report)
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
@@ -245,8 +260,6 @@ def _kernels(report: DiffReport) -> Iterator[str]:
         yield from _bad(bad, launches)
     else:
         yield f"    {_none_bad(len(launches) - len(unseen), len(unseen), [one for one in launches if one.harmless])}"
-    if not bad and any(set(diff.failed_by) - STRUCTURE for diff in _all(report)):
-        yield f"    the outputs are wrong all the same: {_suspected(unseen)}"
     yield from _unseen(unseen)
 
 
@@ -274,15 +287,6 @@ def _none_bad(seen: int, unseen: int, harmless: list[KernelError]) -> str:
         return "none is worse than what it was given"
     those = f"none of the {seen:,} observed kernels is" if seen > 1 else "the one observed kernel is not"
     return f"{those} worse than what it was given; {unseen:,} {'was' if unseen == 1 else 'were'} not observed"
-
-
-def _suspected(unseen: list[KernelError]) -> str:
-    if unseen:
-        return "suspect what was not observed"
-    return (
-        "what the kernels stand for may be wrong itself (a decomposition, a pass), or outside of them, "
-        "or each error is no more than rounding may be"
-    )
 
 
 def _unseen(kernels: list[KernelError]) -> Iterator[str]:

@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the side it is held against: eager, fp64, a backend's name, or the folder of a session of `idbg diff` "
         "(eager)",
     )
-    how.add_argument("--per-kernel", action="store_true", help="also each kernel's error, and the first bad one")
+    how.add_argument(
+        "--per-kernel", action="store_true", help="also where it goes wrong: the stage, node and pass, or the kernel"
+    )
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
     how.add_argument(
         "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
@@ -139,7 +141,8 @@ def _report(run: Run, *, as_json: bool, folder: Path) -> None:
             print(diff_report.to_json(run.diff))
             return
         if run.failure is None or run.diff.sides:
-            print(diff_report.summary(run.diff))
+            asked = run.comparison is not None and run.comparison.per_kernel
+            print(diff_report.summary(run.diff, "" if asked else "--per-kernel"))
         else:  # it did not come to its first side
             from idbg.reports import text
 

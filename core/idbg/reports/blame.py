@@ -1,0 +1,303 @@
+"""Since which stage are the numbers wrong, at which node and line, what made that, and are the kernels faithful?
+
+The one place of the sentence that says all of it, and of the words of the stage table's cells: the command line, the
+JSON and the screen tell the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from idbg.format.amounts import NOTHING, column_figure, counted
+from idbg.format.file_names import near_place
+from idbg.schema.blame import Maker, StageError, StageName
+from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
+
+Place = Callable[[str, int], str]
+"""How a file and a line are said: "" of no file."""
+
+Standing = Literal["right", "guilty", "wrong", "faithful", "harmless", "unjudged"]
+"""Of a stage: `guilty` is the first of its frame that is wrong, `wrong` one that adds to it; a `faithful` one computes
+what it was given, a `harmless` one is off in a run whose outputs agree."""
+
+STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
+    {"missing", "extra", "type", "shape", "dtype", "layout", "alias", "requires_grad", "unsteady"}
+)
+NO_REASON = "no reason is known"
+NAMES_SHOWN = 3  # of stages or frames in a sentence
+_STAGES: dict[StageName, str] = {
+    "dynamo": "dynamo",
+    "pre_grad": "pre-grad",
+    "joint": "joint",
+    "joint_passes": "joint passes",
+    "partitioned": "partitioned",
+    "post_grad": "post-grad",
+    "kernels": "kernels",
+}
+
+
+class StageCells(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the stage table as words; `means` is what is to be said of it where it has no bad node."""
+
+    standing: Standing
+    stage: str
+    error: str
+    added: str
+    node: str = ""
+    place: str = ""
+    made_by: str = ""
+    means: str = ""
+
+
+# ---------------------------------------------------------------- the sentence
+
+
+def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
+    """Since where the numbers are wrong, what made that, and whether the kernels are faithful; where nothing is to
+    blame, what that leaves. "" where the numbers are not wrong, or nobody asked where.
+    """
+    if report.verdict != "failed" or not (report.stages or report.kernels):
+        return ""
+    guilty, culprit = _guilty(report), report.culprit
+    if guilty and guilty[0].stage != "kernels":
+        more = *_other_frames(guilty[1:], report), _of_kernels(report, place)
+        return "; ".join((_since(guilty[0], report, place), *more))
+    if culprit is not None:
+        others = [stage for stage in guilty if stage.frame != culprit.frame]
+        more = *_other_frames(others, report), *_above(report)
+        return "; ".join((_since_kernel(culprit, guilty, report, place), *more))
+    if guilty:
+        more = *_other_frames(guilty[1:], report), *_above(report)
+        return "; ".join((_since(guilty[0], report, place), *more))
+    return _nothing_found(report) if is_of_numbers(report) else ""
+
+
+def is_of_numbers(report: DiffReport) -> bool:
+    """Whether a tensor fails by its numbers, and not only by a shape, an alias, or by being missing."""
+    return any(set(diff.failed_by) - STRUCTURE for diff in (*report.outputs, *report.gradients))
+
+
+def where_to_ask(report: DiffReport, by: str) -> str:
+    """How to find out where the numbers go wrong, of a comparison that did not ask: `by` is a key or an option."""
+    if report.verdict != "failed" or not is_of_numbers(report):
+        return ""
+    return f"where they go wrong was not asked: {by} says which stage, node, pass or kernel"
+
+
+def _since(stage: StageError, report: DiffReport, place: Place) -> str:
+    where = f"wrong since {stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"
+    if stage.node:
+        where += f": `{stage.node}`{_in(place(stage.file, stage.line))}"
+    elif stage.output:
+        where += f": its output `{stage.output}`, at no known node"
+    if stage.made_by is None:
+        return where if stage.stage == "kernels" else f"{where}, what made it is not known"
+    return f"{where}, {_made(stage.made_by)} {maker_name(stage.made_by)}"
+
+
+def _since_kernel(kernel: KernelError, guilty: Sequence[StageError], report: DiffReport, place: Place) -> str:
+    name, where = launch_name(kernel, report.kernels), _in(place(kernel.file, kernel.line))
+    made = guilty[0].made_by if guilty else None
+    lowered = f", {_made(made)} {maker_name(made)}" if made is not None and made.kind == "lowering" else ""
+    if kernel.bisected:
+        return f"wrong since {report.test}: `{name}`{where}"
+    if not any(stage.judged for stage in report.stages):
+        return f"the first bad kernel is `{name}`{where}"
+    return f"wrong since kernels{_in_frame(kernel.frame, report)}: `{name}`{where}{lowered}"
+
+
+def _other_frames(guilty: Sequence[StageError], report: DiffReport) -> Iterator[str]:
+    others = [f"{one.frame} since {stage_name(one, report, whole=True)}" for one in guilty]
+    if others:
+        more = f", and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
+        yield f"wrong too: frame {', '.join(others[:NAMES_SHOWN])}{more}"
+
+
+def _of_kernels(report: DiffReport, place: Place) -> str:
+    """Whether what is below a guilty graph computes what it was given."""
+    culprit = report.culprit
+    if culprit is not None:
+        what = "node" if culprit.bisected else "kernel"
+        where = _in(place(culprit.file, culprit.line))
+        return f"{what} `{launch_name(culprit, report.kernels)}`{where} is wrong too"
+    below = next((stage for stage in report.stages if stage.stage == "kernels"), None)
+    if below is not None and below.bad:
+        return "the kernels add to it" if not is_foreign(report) else f"{report.test} adds to it"
+    launches = [kernel for kernel in report.kernels if not kernel.bisected]
+    seen = sum(kernel.observed for kernel in launches)
+    if launches and seen == len(launches):
+        return "kernels are faithful"
+    if seen:
+        are = "kernel is" if seen == 1 else "kernels are"
+        return f"the {seen:,} observed {are} faithful, {len(launches) - seen:,} not observed"
+    if below is not None and below.judged:
+        return f"{'kernels are' if not is_foreign(report) else f'{report.test} is'} faithful"
+    return "no kernel was observed" if launches else "kernels were not compared"
+
+
+def _above(report: DiffReport) -> Iterator[str]:
+    """What is known of the graphs above a guilty kernel."""
+    graphs = [stage for stage in report.stages if stage.stage != "kernels"]
+    unknown = [stage for stage in graphs if not stage.judged]
+    if not graphs:
+        return
+    if len(unknown) == len(graphs):
+        yield f"the graphs above were not judged: {unknown[0].reason or NO_REASON}"
+    elif unknown:
+        yield f"the graphs above are right, but for what was not judged: {_names(unknown, report)}"
+    else:
+        yield "every graph above is right"
+
+
+def _nothing_found(report: DiffReport) -> str:
+    """What it may be, where no stage and no kernel is to blame."""
+    judged = [stage for stage in report.stages if stage.judged and stage.stage != "kernels"]
+    unknown = [stage for stage in report.stages if not stage.judged]
+    unseen = sum(not kernel.observed for kernel in report.kernels)
+    if unknown or unseen:
+        launches = [f"{counted(unseen, 'kernel')} not observed"] if unseen else []
+        stages = [f"{_names(unknown, report)} not judged"] if unknown else []
+        seen = "nothing that was looked at is wrong" if judged or unseen < len(report.kernels) else "not known where"
+        return f"{seen}: suspect {' and '.join((*stages, *launches))}"
+    if not judged:
+        return (
+            "no kernel is worse than what it was given: what they stand for may be wrong itself (a decomposition, a "
+            "pass), or what is outside of them, or each error is no more than rounding may be"
+        )
+    return (
+        "no stage and no kernel is wrong: it lies outside of the compiled graphs, or each error is no more than "
+        "rounding may be, and their sum is more than eager's"
+    )
+
+
+# ---------------------------------------------------------------- the table
+
+
+def stage_cells(report: DiffReport, place: Place = near_place) -> tuple[StageCells, ...]:
+    """The words of the stage table's rows, in the order of `report.stages`."""
+    return tuple(_cells(stage, report, place) for stage in report.stages)
+
+
+def stage_name(stage: StageError, report: DiffReport, *, whole: bool = False) -> str:
+    """A stage for people: "post-grad", with its frame in a table where there are several; the `kernels` of a backend
+    that has none are the backend. `whole` names the part too.
+    """
+    name = report.test if stage.stage == "kernels" and is_foreign(report) else _STAGES[stage.stage]
+    if stage.part == "backward" and (whole or _has_parts(stage, report)):
+        name = f"{name} backward"
+    return name if whole or not _has_frames(report) or not stage.frame else f"{stage.frame} {name}"
+
+
+def is_foreign(report: DiffReport) -> bool:
+    """Whether the test's backend is given Dynamo's graphs, and what it makes of them cannot be looked into."""
+    stages = {stage.stage for stage in report.stages}
+    return any(kernel.bisected for kernel in report.kernels) or (bool(stages) and stages <= {"dynamo", "kernels"})
+
+
+def standing(stage: StageError, report: DiffReport) -> Standing:
+    """How a stage stands; nothing is accused in a run whose outputs agree."""
+    if not stage.judged:
+        return "unjudged"
+    guilty = _guilty(report)
+    if stage.bad:
+        return "harmless" if report.passed else "guilty" if any(stage is one for one in guilty) else "wrong"
+    above = [one for one in report.stages[: _index(stage, report)] if one.bad and one.frame == stage.frame]
+    return "faithful" if above and not report.passed else "right"
+
+
+def faithful_to(kernel: KernelError, report: DiffReport) -> StageError | None:
+    """The guilty stage whose graph a launch computes as it should; None of one that is bad or was not observed."""
+    if report.verdict != "failed" or kernel.bad or not kernel.observed or kernel.bisected:
+        return None
+    above = (stage for stage in _guilty(report) if stage.stage != "kernels")
+    return next(
+        (one for one in above if one.frame in ("", kernel.frame) and one.part in ("", kernel.part)),
+        None,
+    )
+
+
+def made_by(maker: Maker, place: Place = near_place) -> str:
+    """What made a stage wrong, where that is defined, and how it was proven: "made by the decomposition of aten.gelu
+    (plant.py:9): without it the outputs are right".
+    """
+    proven = f": {maker.proven}" if maker.proven else ""
+    return f"{_made(maker)} {maker_name(maker)}{_in(place(maker.file, maker.line))}{proven}"
+
+
+def maker_name(maker: Maker) -> str:
+    """What made a stage wrong, by its name: a pass, "the decomposition of aten.gelu"."""
+    match maker.kind:
+        case "decomposition":
+            return f"the decomposition of {maker.name}"
+        case "lowering":
+            return f"the lowering of {maker.name}"
+        case "kernel":
+            return f"kernel {maker.name}"
+        case "partitioner":
+            return maker.name or "the partitioner"
+        case "dynamo":
+            return maker.name or "Dynamo"
+        case _:
+            return maker.name
+
+
+def _made(maker: Maker) -> str:
+    return "made by" if maker.proven else "probably made by"
+
+
+def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
+    stands = standing(stage, report)
+    means = {
+        "unjudged": f"not judged: {stage.reason or NO_REASON}",
+        "faithful": "faithful: as wrong as what it was given",
+        "harmless": "off, and not accused, as the outputs agree",
+        "guilty": f"its output {stage.output}" if stage.output else "at no known node",
+    }.get(stands, "")
+    maker = stage.made_by if stage.made_by is not None and stage.made_by.kind != "backend" else None
+    return StageCells(
+        standing=stands,
+        stage=stage_name(stage, report),
+        error=column_figure(stage.error) if stage.judged else NOTHING,
+        added=column_figure(stage.added) if stage.judged else NOTHING,
+        node=stage.node,
+        place=place(stage.file, stage.line) if stage.file else "",
+        made_by=made_by(maker, place) if maker is not None else "",  # a backend is the row's own name
+        means="" if stage.node else means,
+    )
+
+
+def _guilty(report: DiffReport) -> list[StageError]:
+    """The first bad stage of each frame, in their order."""
+    first: dict[str, StageError] = {}
+    for stage in report.stages:
+        if stage.bad:
+            first.setdefault(stage.frame, stage)
+    return list(first.values())
+
+
+def _index(stage: StageError, report: DiffReport) -> int:
+    return next(at for at, one in enumerate(report.stages) if one is stage)
+
+
+def _has_frames(report: DiffReport) -> bool:
+    return len({stage.frame for stage in report.stages if stage.frame}) > 1
+
+
+def _has_parts(stage: StageError, report: DiffReport) -> bool:
+    same = [one for one in report.stages if (one.stage, one.frame) == (stage.stage, stage.frame)]
+    return len({one.part for one in same}) > 1
+
+
+def _in_frame(frame: str, report: DiffReport) -> str:
+    return f" of frame {frame}" if frame and _has_frames(report) else ""
+
+
+def _in(place: str) -> str:
+    return f" ({place})" if place else ""
+
+
+def _names(stages: Sequence[StageError], report: DiffReport) -> str:
+    names = list(dict.fromkeys(stage_name(stage, report) for stage in stages))
+    more = f", +{len(names) - NAMES_SHOWN}" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
