@@ -1,37 +1,204 @@
-"""Which kernel of the compiled program is to blame, or which node of its graphs where no kernel can be observed?"""
+"""Which stage and kernel of a compiled program is to blame, or which node of its graphs where none can be observed?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch.fx import GraphModule
 
-from idbg.engine.compat import comparing
-from idbg.engine.kerneldiff.asked import Backend
+from idbg.engine.capture.run import uncaptured
+from idbg.engine.compat import comparing, stages
+from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.observe import Observation, observing
 from idbg.engine.kerneldiff.kernels.references import copied
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.schema.diff import KernelError
+from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
+from idbg.engine.kerneldiff.stages.table import LITTLE, called, stage_table
+from idbg.schema.blame import Maker, StageError
+from idbg.schema.diff import DiffReport, KernelError
+from idbg.schema.errors import said
 from idbg.schema.graphs import GraphId
 
+_NOT_BISECTED = (
+    "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
+    "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
+)
+SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted in it
+_WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
+"""What compiles nothing, and what is then to blame: Dynamo's graph, and that as AOTAutograd traces it."""
 
-def run_observed(
-    subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False
-) -> tuple[Side, tuple[KernelError, ...]]:
-    """The compiled model once more, with every kernel of Inductor's observed."""
+
+@dataclass(frozen=True)
+class Search:
+    """The search for what is to blame. `notes` takes what it has to say beside the report, `begin` is told what runs;
+    `error_of` gives the error by which another backend fails, None where it does not.
+    """
+
+    asked: Asked
+    subject: Subject
+    backward: bool
+    notes: list[str]
+    begin: Callable[[str], None]
+    error_of: Callable[[str], float | None]
+
+    def located(self, report: DiffReport) -> DiffReport:
+        """The report with its kernels, its stages, and which is the first bad one."""
+        failed = report.verdict == "failed"
+        observed = self._observed()
+        kernels = observed.kernels
+        if not kernels:
+            self.notes.append(f"{name_of(self.asked.test)} has no kernels that can be observed")
+            kernels = self._bisected() if failed else ()
+        if report.passed:
+            kernels = tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
+        self.begin("stages")
+        with comparing.inductor_set(self.asked.options), uncaptured():
+            rows = observed.stages(kernels, failed=failed) or _of_a_backend(kernels, name_of(self.asked.test))
+        if failed and not any(row.bad for row in rows):
+            rows = self._before_the_backend(rows)
+        bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
+        return replace(report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes))
+
+    def _observed(self) -> "Observed":
+        self.begin("kernels")
+        compile = partial(torch.compile, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
+        with comparing.inductor_set(self.asked.options), uncaptured():
+            observed = run_observed(self.subject, compile, backward=self.backward)
+        if (failure := observed.side.result.failure) is not None:
+            self.notes.append(f"the kernels could not be observed: {_first_line(failure.message)}")
+        return observed
+
+    def _bisected(self) -> tuple[KernelError, ...]:
+        """Where no kernel can be observed: the first node that is wrong, bisected."""
+        name = name_of(self.asked.test)
+        try:
+            with uncaptured(), self.subject.restored():
+                nodes = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
+        except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
+            told = _first_line(said(error)) or type(error).__name__
+            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
+            return ()
+        if not nodes:
+            self.notes.append(_NOT_BISECTED)
+        return nodes
+
+    def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
+        """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
+        for backend, name in _WITHOUT_BACKEND:
+            self.begin(name)
+            error = self.error_of(backend)
+            if error is not None:
+                made_by = Maker(kind="dynamo", name=name, proven="with nothing compiled below it the outputs are wrong")
+                return (StageError(stage="dynamo", error=error, bad=True, made_by=made_by), *rows[1:])
+        return rows
+
+
+def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError, ...]:
+    """The stages of a backend that compiles Dynamo's graph in its own way."""
+    bad = next((one for one in kernels if one.bad), None)
+    if bad is None:
+        return (
+            StageError(stage="dynamo", judged=False, reason="not run: nothing below it was run in float64"),
+            StageError(stage="kernels", judged=False, reason="no kernel and no node of it could be observed"),
+        )
+    return (
+        StageError(stage="dynamo", error=0.0, frame=bad.frame),
+        StageError(
+            stage="kernels",
+            error=bad.error,
+            added=bad.error,
+            bad=True,
+            frame=bad.frame,
+            graph=bad.graph,
+            node=bad.node,
+            file=bad.file,
+            line=bad.line,
+            made_by=Maker(kind="backend", name=name),
+        ),
+    )
+
+
+def _beyond_eager(kernel: KernelError) -> float:
+    """How many times as wrong as eager a launch is: what cancels is wrong in both."""
+    if kernel.error is None:
+        return -1.0
+    return kernel.error / max(kernel.eager_error or 0.0, SMALLEST)
+
+
+def _first_line(text: str) -> str:
+    """A compiler's message can be 100 kB."""
+    return text.strip().partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code."""
+
+    side: Side
+    kernels: tuple[KernelError, ...]
+    frames: tuple[FrameStages, ...]
+
+    def stages(self, kernels: Sequence[KernelError], *, failed: bool) -> tuple[StageError, ...]:
+        """The stages of what was called, with the kernels as the last. Where the outputs `failed` and no stage is off
+        by more than rounding, one that is off by a little of that is named.
+        """
+        if not self.frames:
+            return ()
+        rows = stage_table(self.frames)
+        below = self._kernels_row(kernels)
+        if failed and not below.bad and not any(row.bad for row in rows):
+            rows = stage_table(self.frames, share=LITTLE)
+        return (*rows, below)
+
+    def _kernels_row(self, kernels: Sequence[KernelError]) -> StageError:
+        bad = next((one for one in kernels if one.bad), None)
+        worst = bad or max(kernels, key=_beyond_eager, default=None)
+        if worst is None or worst.error is None:
+            return StageError(stage="kernels", judged=False, reason="no launch was observed")
+        added = max(0.0, worst.error - (worst.input_error or 0.0))
+        row = StageError(
+            stage="kernels", error=worst.error, added=added, output=worst.buffer, frame=worst.frame, part=worst.part
+        )
+        if bad is None:
+            return row
+        made_by = self._lowering(bad) or Maker(kind="kernel", name=bad.name)
+        node = bad.node or next(iter(bad.nodes), "")
+        return replace(row, bad=True, graph=bad.graph, node=node, file=bad.file, line=bad.line, made_by=made_by)
+
+    def _lowering(self, kernel: KernelError) -> Maker | None:
+        """A lowering of somebody else's than torch's that made a part of the kernel."""
+        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
+            if (watch.frame, watch.graph.part) != (kernel.frame, kernel.part):
+                continue
+            for name in (kernel.node, *kernel.nodes):
+                target = watch.nodes[name].target if name in watch.nodes else None
+                file, line = stages.place_of(stages.lowering_of(target))
+                if file and not stages.is_torchs(file):
+                    return Maker(kind="lowering", name=str(target), file=file, line=line)
+        return None
+
+
+def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False) -> Observed:
+    """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept."""
     torch._dynamo.reset()
     observed = Observation()
+    capture = StageCapture()
 
     def around(stack: ExitStack) -> Call:
-        nonlocal observed
+        nonlocal observed, capture
         stack.enter_context(comparing.random_as_eager())
-        observed = stack.enter_context(observing())
+        capture = stack.enter_context(stages_captured())
+        observed = stack.enter_context(observing(on_watch=capture.watched))
         return compile(subject.model)
 
-    return run_side("kernels", subject, around, backward), observed.kernels
+    side = run_side("kernels", subject, around, backward)
+    return Observed(side, observed.kernels, tuple(called(capture.frames)))
 
 
 def first_bad_of(subject: Subject, backend: Backend, *, dynamic: bool | None = None) -> tuple[KernelError, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import cached_property, partial
+from math import inf
 from typing import Any, cast
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
-from idbg.engine.kerneldiff.blame import first_bad_of, run_observed
+from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
 from idbg.engine.kerneldiff.sides.form import with_forms
@@ -33,14 +34,10 @@ from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.kept import Kept, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
 from idbg.engine.program.training_step import failed_to_differentiate
-from idbg.schema.diff import DiffReport, KernelError, Mode, Outcome, SideResult, TensorDiff
-from idbg.schema.errors import BadInput, said
+from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
+from idbg.schema.errors import BadInput
 
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
-_NOT_BISECTED = (
-    "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
-    "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
-)
 # Further apart than this in relative RMSE, eager and float64 may not have drawn the same numbers: it is looked into.
 # Rounding in bfloat16 through a deep model was seen to come to 0.37 (mobilenet_v2 under autocast). Nothing is lost
 # where other numbers are nearer than that: eager is then as far from float64 as the test is.
@@ -74,14 +71,21 @@ class ComparisonRun:
         report = self._told(self._steadied(self._compare(reference, test, truth), reference))
         if not self.asked.per_kernel:
             return report
-        kernels = self._kernels()
-        if not kernels:
-            self.notes.append(f"{name_of(self.asked.test)} has no kernels that can be observed")
-            kernels = self._bisected() if report.verdict == "failed" else ()
-        if report.passed:
-            kernels = tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
-        bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
-        return self._told(replace(report, kernels=kernels, first_bad_kernel=bad, notes=tuple(self.notes)))
+        search = Search(
+            self.asked, self.subject, self.backward, self.notes, self._begin, partial(self._error_of, reference, truth)
+        )
+        return self._told(search.located(report))
+
+    def _error_of(self, reference: Side, truth: Side | None, backend: str) -> float | None:
+        """The largest relative RMSE by which this backend's outputs fail; None where it passes, or gives nothing."""
+        with uncaptured():
+            side = run_compiled(backend, self.subject, self._compiler(backend), backward=self.backward)
+        if side.given is None:
+            return None
+        diffs = (*self._outputs(reference, side, truth), *self._gradients(reference, side, truth))
+        given, wanted = ({**(each.outputs or {}), **(each.gradients or {})} for each in (side, reference))
+        pairs = ((wanted.get(diff.name), given.get(diff.name)) for diff in diffs if diff.failed)
+        return max((_relative(*pair) for pair in pairs), default=None)
 
     def _compare(self, reference: Side, test: Side, truth: Side | None, *, final: bool = True) -> DiffReport:
         outputs = self._outputs(reference, test, truth)
@@ -272,35 +276,8 @@ class ComparisonRun:
         if unknown and names:
             raise BadInput(f"no output is called {unknown[0]!r}", hint=f"there are: {', '.join(names)}")
 
-    def _kernels(self) -> tuple[KernelError, ...]:
-        self._begin("kernels")
-        with comparing.inductor_set(self.asked.options), uncaptured():
-            side, kernels = run_observed(self.subject, self._compiler(self.asked.test), backward=self.backward)
-        if side.result.failure is not None:
-            self.notes.append(f"the kernels could not be observed: {_first_line(side.result.failure.message)}")
-        return kernels
-
-    def _bisected(self) -> tuple[KernelError, ...]:
-        """Where no kernel can be observed: the first node that is wrong, bisected."""
-        name = name_of(self.asked.test)
-        try:
-            with uncaptured(), self.subject.restored():
-                nodes = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
-        except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
-            told = _first_line(said(error)) or type(error).__name__
-            self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
-            return ()
-        if not nodes:
-            self.notes.append(_NOT_BISECTED)
-        return nodes
-
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
-
-
-def _first_line(text: str) -> str:
-    """A compiler's message can be 100 kB."""
-    return text.strip().partition("\n")[0]
 
 
 def _alone(reference: Leaves | None, test: Leaves | None, why: str) -> tuple[TensorDiff, ...]:
@@ -322,6 +299,11 @@ def _far_apart(eager: Leaves, float64: Leaves) -> bool:
         for given, true in both
         if isinstance(given, Tensor) and isinstance(true, Tensor) and given.shape == true.shape
     )
+
+
+def _relative(wanted: object, given: object) -> float:
+    both = isinstance(wanted, Tensor) and isinstance(given, Tensor) and wanted.shape == given.shape
+    return relative_rmse(cast("Tensor", wanted), cast("Tensor", given)) if both else inf
 
 
 def _as(value: object, like: object) -> object:

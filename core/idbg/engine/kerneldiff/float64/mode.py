@@ -137,6 +137,10 @@ class Float64(TorchDispatchMode):
             self._twins[id(value)] = (value, value.to(wide(value.dtype)))
         return self._twins[id(value)][1]
 
+    def held(self, value: object) -> object:
+        """What stands for this value while the mode is in force: a tensor in float64, with what was written to it."""
+        return self._wide(value)
+
     def _was(self, tensor: Tensor) -> torch.dtype:
         return tensor.dtype if is_narrow(tensor) else cast("torch.dtype", getattr(tensor, _WAS, self.like))
 

@@ -20,8 +20,9 @@ from idbg.schema.errors import BadInput
 class Observation:
     """The graphs that were compiled since it began, each watched for its first call. `problem` says why one is not."""
 
-    def __init__(self, k: float = KERNEL_K) -> None:
+    def __init__(self, k: float = KERNEL_K, on_watch: Callable[[Watch], None] | None = None) -> None:
         self.k = k
+        self.on_watch = on_watch
         self.problem = ""
         self.watches: list[Watch] = []
 
@@ -44,6 +45,8 @@ class Observation:
             self.problem = f"a wrapper of Inductor's could not be read: {error}"
             return
         self.watches.append(watch)
+        if self.on_watch is not None:
+            self.on_watch(watch)
         watch.start()
 
     def _count(self) -> int:
@@ -51,9 +54,11 @@ class Observation:
 
 
 @contextmanager
-def observing(k: float = KERNEL_K) -> Iterator[Observation]:
-    """While it lasts, whatever Inductor compiles is compiled anew, and its first call is observed."""
-    observation = Observation(k)
+def observing(k: float = KERNEL_K, on_watch: Callable[[Watch], None] | None = None) -> Iterator[Observation]:
+    """While it lasts, whatever Inductor compiles is compiled anew, and its first call is observed; `on_watch` is told
+    of each graph that will be.
+    """
+    observation = Observation(k, on_watch)
     with comparing.inductor_graphs(observation.compiled):
         try:
             yield observation

@@ -53,7 +53,8 @@ class References:
         self.values: dict[Node, Both | Unknown] = {}
         self.rms: dict[Node, Tensor] = {}  # of every floating value, also of those that are dropped
         placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
-        for node, value in zip(placeholders, copied(inputs), strict=True):
+        self.inputs = copied(inputs)
+        for node, value in zip(placeholders, self.inputs, strict=True):
             self._hold(node, Both(_map(value, _widened), value))
         needed = self._before(name for name in wanted if name in self.nodes)
         self.uses = Counter(source for node in needed for source in self._sources(node))

@@ -42,7 +42,7 @@ def judge_buffer(
     """
     exact, own, dtype = reference.exact, reference.own, reference.own.dtype
     # what is exactly zero has the size of its rounding errors
-    scale = _rms(exact) or _rms(own) or rounding
+    scale = rms(exact) or rms(own) or rounding
     eager = measured(exact, own, scale)
     if math.isinf(eager.rmse):
         own, value = _where_eager_is_like_float64(exact, own, value)
@@ -93,14 +93,15 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
     difference = (wide - reference).abs()
     same = (wide == reference) | (wide.isnan() & reference.isnan())
     difference = difference.masked_fill_(same, 0)
-    scale = _rms(reference) if scale is None else scale
+    scale = rms(reference) if scale is None else scale
     figures = torch.stack([difference.square().mean().sqrt(), difference.max()]).tolist()
     return Size(
         *(0.0 if figure == 0 else math.inf if not figure < math.inf else _over(figure, scale) for figure in figures)
     )
 
 
-def _rms(tensor: Tensor) -> float:
+def rms(tensor: Tensor) -> float:
+    """The root of the mean square of its finite elements; 0 where there are none."""
     size = tensor.to(torch.float64, copy=False).abs() if not tensor.dtype.is_complex else tensor.abs()
     finite = size.isfinite()
     count = int(finite.sum())

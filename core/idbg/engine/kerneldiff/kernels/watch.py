@@ -88,6 +88,7 @@ class Watch:
         self.references: References | None = None
         self.rounding = Rounding({})
         self.problem = ""
+        self.given: tuple[object, ...] | None = None  # what its first call was given, as it was then
 
     def start(self) -> None:
         """Have the wrapper call `enter` and `after`."""
@@ -129,6 +130,7 @@ class Watch:
         try:
             with torch.no_grad():
                 self.references = References(self.graph.gm, args, wanted)
+            self.given = tuple(self.references.inputs)
             self.rounding = Rounding(self.references.rms)
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
             self.problem = f"the inputs could not be copied: {str(error).splitlines()[0]}"

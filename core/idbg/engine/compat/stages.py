@@ -1,0 +1,235 @@
+"""Which graphs does a program go through on its way into Inductor, and which pass made each of the next?
+
+Torch's private names for KernelDiff's blame by stage. Run on torch 2.14 (CPU) and 2.11.
+"""
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+from torch.fx import GraphModule
+
+from idbg.engine.compat import fx
+
+
+class Told(Protocol):
+    """Who hears of the graphs, each a copy that no later pass changes."""
+
+    def given(self, gm: GraphModule, inputs: Sequence[object]) -> None:
+        """Dynamo's graph, before any pass, with the (fake) tensors that it is traced with."""
+
+    def pre_grad(self, gm: GraphModule) -> None:
+        """The same after the passes on it."""
+
+    def joint(self, gm: GraphModule) -> None:
+        """ATen, decomposed: forward and backward as one graph, or the inference graph."""
+
+    def joint_passes(self, gm: GraphModule) -> None:
+        """The same after the passes on it."""
+
+    def part(self, gm: GraphModule) -> None:
+        """A forward, backward or inference graph before Inductor's passes on it, and before it is lowered."""
+
+    def passed(self, name: str, made_by: object, before: GraphModule, after: GraphModule) -> None:
+        """A pass that changed something, in whichever of the phases is on; `made_by` is what was called."""
+
+
+@contextmanager
+def stages_told(listener: Told) -> Iterator[None]:
+    """While it lasts, whatever Inductor compiles is told of stage by stage."""
+    from torch._inductor import compile_fx
+
+    with ExitStack() as stack:
+        stack.enter_context(_around(compile_fx, "_recursive_pre_grad_passes", listener.given, listener.pre_grad))
+        stack.enter_context(_joint_around(compile_fx, listener))
+        stack.enter_context(_around(compile_fx, "_recursive_post_grad_passes", _second_dropped(listener.part), None))
+        stack.enter_context(_passes_told(listener))
+        yield
+
+
+def _second_dropped(tell: Callable[[GraphModule], None]) -> Callable[..., None]:
+    return lambda gm, *_: tell(gm)
+
+
+@contextmanager
+def _around(module: Any, name: str, before: Callable[..., None], after: Callable[[GraphModule], None] | None) -> Any:
+    """A function of the compiler's that calls itself for graphs inside of graphs: told of the outermost alone."""
+    original = getattr(module, name)
+    depth = 0
+
+    @functools.wraps(original)
+    def told(gm: GraphModule, *args: Any, **kwargs: Any) -> object:
+        nonlocal depth
+        if depth == 0:
+            before(copy_of(gm), *args)
+        depth += 1
+        try:
+            result = original(gm, *args, **kwargs)
+        finally:
+            depth -= 1
+        if depth == 0 and after is not None:
+            after(copy_of(result))
+        return result
+
+    setattr(module, name, told)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
+
+
+def _joint_around(module: Any, listener: Told) -> Any:
+    return _around(module, "_recursive_joint_graph_passes", _second_dropped(listener.joint), listener.joint_passes)
+
+
+@contextmanager
+def _passes_told(listener: Told) -> Iterator[None]:
+    """By the observer that torch puts around each pass; what changed between two is told as a pass of no name."""
+    from torch.fx.passes.graph_transform_observer import GraphTransformObserver as Observer
+
+    originals = {name: getattr(Observer, name) for name in ("apply_gm_pass", "apply_graph_pass")}
+
+    def told(name: str) -> Callable[..., object]:
+        original = originals[name]
+
+        def apply(observer: Any, pass_fn: Callable[..., object]) -> object:
+            before, text = copy_of(observer.gm), structure(observer.gm)
+            result = original(observer, pass_fn)
+            if structure(observer.gm) != text:
+                listener.passed(observer.passname, pass_fn, before, copy_of(observer.gm))
+            return result
+
+        return apply
+
+    for name in originals:
+        setattr(Observer, name, told(name))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(Observer, name, original)
+
+
+def copy_of(gm: GraphModule) -> GraphModule:
+    """A graph module whose nodes are its own; parameters and buffers are the same, graphs that it holds are copied."""
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    made = _LazyGraphModule(gm, copy.deepcopy(gm.graph))
+    for node in made.graph.nodes:
+        held = getattr(made, str(node.target), None) if node.op == "get_attr" else None
+        if isinstance(held, GraphModule):
+            setattr(made, str(node.target), copy_of(held))
+    made.meta.update(gm.meta)
+    return made
+
+
+def structure(gm: GraphModule) -> list[tuple[object, ...]]:
+    """What two graphs that compute the same way have in common."""
+    lines: list[tuple[object, ...]] = []
+    for node in gm.graph.nodes:
+        lines.append((node.name, node.op, str(node.target), str(node.args), str(node.kwargs)))
+        held = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
+        if isinstance(held, GraphModule):
+            lines += structure(held)
+    return lines
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A graph of ATen's that Dynamo's was traced to. `outputs`: how many of its results are the forward's."""
+
+    gm: GraphModule
+    outputs: int
+
+
+class _Stopped(Exception):
+    """The graph is there: nothing of it is to be compiled."""
+
+
+def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[object, Callable[..., object]]) -> Traced:
+    """Dynamo's graph as AOTAutograd traces it: forward and backward as one, where gradients are recorded.
+
+    Raises what the trace raises.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+
+    results: list[Traced] = []
+
+    def joint(joint_gm: GraphModule, _: object, *, num_fwd_outputs: int, **__: object) -> object:
+        results.append(Traced(copy_of(joint_gm), num_fwd_outputs))
+        raise _Stopped
+
+    def whole(inference: GraphModule, _: object) -> object:
+        results.append(Traced(copy_of(inference), len(output_values(inference))))
+        raise _Stopped
+
+    compiler = cast("Callable[..., Callable[..., object]]", aot_autograd)(
+        fw_compiler=whole,
+        bw_compiler=whole,
+        inference_compiler=whole,
+        partition_fn=joint,
+        decompositions=dict(decompositions),
+        keep_inference_input_mutations=True,
+    )
+    try:
+        with torch._functorch.config.patch(enable_autograd_cache=False):
+            compiler(copy_of(gm), list(inputs))
+    except _Stopped:
+        pass
+    if not results:
+        raise ValueError("AOTAutograd made no graph of it")
+    return results[0]
+
+
+def output_values(gm: GraphModule) -> list[object]:
+    """What the graph returns, nodes and constants, flat."""
+    output = next(node for node in reversed(gm.graph.nodes) if node.op == "output")
+    returned = output.args[0]
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]
+
+
+def decompositions() -> dict[object, Callable[..., object]]:
+    """By what Inductor decomposes ops, as its settings are now."""
+    from torch._inductor.decomposition import select_decomp_table
+
+    return dict(select_decomp_table())
+
+
+def place_of(function: object) -> tuple[str, int]:
+    """File and line at which a pass, a decomposition or a lowering is defined; "" and 0 where it has none."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not callable(function):
+        return "", 0
+    plain = inspect.unwrap(function)
+    plain = getattr(plain, "__func__", plain)
+    code = getattr(plain, "__code__", None) or getattr(vars(type(plain)).get("__call__"), "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+
+
+def is_torchs(file: str) -> bool:
+    """Whether a file is one of torch's own."""
+    return file.startswith(str(Path(torch.__file__).parent))
+
+
+def lowering_of(target: object) -> Callable[..., object] | None:
+    """What Inductor lowers an op by; None where it has nothing."""
+    from torch._inductor.lowering import lowerings
+
+    return cast("dict[object, Callable[..., object]]", lowerings).get(target)
+
+
+def is_replacement(source: object) -> bool:
+    """Whether a node's source is one that a pass put the node in the place of, and not what it was traced from."""
+    return any(action.name == "REPLACE" for action in getattr(source, "action", None) or ())
+
+
+def original_op(node: torch.fx.Node) -> str:
+    """The ATen op that a node was decomposed from, or is: "gelu", "native_batch_norm_backward"."""
+    return fx.op_name(node.meta.get("original_aten") or node.target)

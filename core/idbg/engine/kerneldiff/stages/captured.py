@@ -1,0 +1,103 @@
+"""Which graphs did each compiled frame go through, and with which values was it called?"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch.fx import GraphModule
+
+from idbg.engine.compat import stages, tracing
+from idbg.engine.kerneldiff.kernels.watch import Watch
+
+Phase = Literal["pre_grad", "joint_passes", "post_grad"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass that changed the graph; `made_by` is what was called."""
+
+    phase: Phase
+    name: str
+    made_by: object
+    before: GraphModule
+    after: GraphModule
+
+
+@dataclass
+class FrameStages:
+    """One Dynamo graph's way into Inductor. `given` and `inputs` are Dynamo's graph and what it was traced with, `grad`
+    whether gradients were recorded; `parts` are what Inductor was given, in order, and `watches` their compiled code.
+    """
+
+    frame: str
+    given: GraphModule
+    inputs: list[object]
+    grad: bool
+    pre_grad: GraphModule | None = None
+    joint: GraphModule | None = None
+    joint_passes: GraphModule | None = None
+    parts: list[GraphModule] = field(default_factory=list)
+    passes: list[list[Pass]] = field(default_factory=lambda: [[]])  # of Dynamo's and the joint graph; then of each part
+    decompositions: dict[object, Callable[..., object]] = field(default_factory=dict)
+    watches: dict[int, Watch] = field(default_factory=dict)  # by the place of the part
+
+
+class StageCapture:
+    """What is told of stage by stage, frame by frame."""
+
+    def __init__(self) -> None:
+        self.frames: list[FrameStages] = []
+        self._phase: Phase = "pre_grad"
+
+    @property
+    def _last(self) -> FrameStages:
+        return self.frames[-1]
+
+    def given(self, gm: GraphModule, inputs: Sequence[object] = ()) -> None:
+        """Dynamo's graph: a new frame."""
+        frame = tracing.current_frame()
+        self._phase = "pre_grad"
+        self.frames.append(FrameStages(frame, gm, list(inputs), torch.is_grad_enabled()))
+        self._last.decompositions = stages.decompositions()
+
+    def pre_grad(self, gm: GraphModule) -> None:
+        """Dynamo's graph after its passes."""
+        self._last.pre_grad = gm
+
+    def joint(self, gm: GraphModule) -> None:
+        """The decomposed graph."""
+        self._phase = "joint_passes"
+        if self.frames:
+            self._last.joint = gm
+
+    def joint_passes(self, gm: GraphModule) -> None:
+        """The decomposed graph after its passes."""
+        if self.frames:
+            self._last.joint_passes = gm
+
+    def part(self, gm: GraphModule) -> None:
+        """What Inductor is given."""
+        self._phase = "post_grad"
+        if self.frames:
+            self._last.parts.append(gm)
+            self._last.passes.append([])
+
+    def passed(self, name: str, made_by: object, before: GraphModule, after: GraphModule) -> None:
+        """A pass that changed something."""
+        if self.frames:
+            self._last.passes[-1].append(Pass(self._phase, name, made_by, before, after))
+
+    def watched(self, watch: Watch) -> None:
+        """The code of the part that was told of last."""
+        if self.frames and self._last.parts:
+            self._last.watches[len(self._last.parts) - 1] = watch
+
+
+@contextmanager
+def stages_captured() -> Iterator[StageCapture]:
+    """While it lasts, what Inductor compiles is captured stage by stage."""
+    capture = StageCapture()
+    with stages.stages_told(capture):
+        yield capture

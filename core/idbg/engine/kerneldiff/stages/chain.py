@@ -1,0 +1,211 @@
+"""What does a compiled frame compute at each of its stages, on the same inputs?
+
+A stage is one graph (with the joint's arguments: the forward's inputs, then the outputs' gradients) or its parts, a
+forward whose results a backward takes. Either gives the same: outputs, gradients, and what is written to inputs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from idbg.engine.compat import stages
+from idbg.engine.kerneldiff.kernels.references import Both
+from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
+from idbg.engine.kerneldiff.stages.captured import FrameStages
+from idbg.engine.kerneldiff.stages.evaluate import Computed, Seen, computed
+from idbg.engine.kerneldiff.stages.fingerprints import SAME
+from idbg.schema.blame import StageName
+from idbg.schema.graphs import Part
+
+Instead = Mapping[tuple[Part, str], object]
+"""Values for nodes, by their part's and their own name."""
+
+_AFTER = " (after)"
+_TANGENT = "tangents"
+
+
+class NotComparable(Exception):
+    """This stage cannot be run on the same inputs; the text says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the frame's code was called with: the forward's arguments, and the outputs' gradients by the names of the
+    backward's arguments; none where the program ran no backward.
+    """
+
+    primals: tuple[object, ...]
+    tangents: Mapping[str, object] = field(default_factory=dict)
+    outputs: int = 0  # how many results are the forward's own
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: its graphs, by part ("" for a joint graph)."""
+
+    name: StageName
+    graphs: Mapping[Part, GraphModule]
+
+    @cached_property
+    def structure(self) -> list[object]:
+        """What two stages that compute the same way have in common."""
+        return [(part, stages.structure(gm)) for part, gm in self.graphs.items()]
+
+    def nodes(self) -> Iterator[tuple[Part, Node]]:
+        """Every node, the forward's first."""
+        for part, gm in self.graphs.items():
+            for node in gm.graph.nodes:
+                yield part, node
+
+    def output_nodes(self, inputs: Inputs) -> list[tuple[Part, object]]:
+        """What the results of `run` come from, in their order; the inputs that are written to are not among them."""
+        if len(self.graphs) == 1:
+            part, gm = next(iter(self.graphs.items()))
+            return [(part, value) for value in _wanted(stages.output_values(gm), inputs)]
+        forward, backward = self.graphs["forward"], self.graphs["backward"]
+        first = [("forward", value) for value in stages.output_values(forward)[: inputs.outputs]]
+        return [*first, *(("backward", value) for value in stages.output_values(backward))]  # type: ignore[list-item]
+
+    def run(
+        self,
+        inputs: Inputs,
+        *,
+        exact: bool = True,
+        seen: Callable[[Part, Node, object], None] | None = None,
+        instead: Instead | None = None,
+    ) -> Computed:
+        """Raises NotComparable, and what an op raises."""
+
+        def telling(part: Part) -> Seen | None:
+            return None if seen is None else lambda node, value: seen(part, node, value)
+
+        def patched(part: Part) -> dict[str, object]:
+            return {name: value for (at, name), value in (instead or {}).items() if at == part}
+
+        if len(self.graphs) == 1:
+            part, gm = next(iter(self.graphs.items()))
+            given = _arguments(gm, inputs)
+            result = computed(gm, given, exact=exact, seen=telling(part), instead=patched(part))
+            return Computed(_wanted(result.outputs, inputs), result.after, result.draws)
+        forward, backward = self.graphs["forward"], self.graphs["backward"]
+        one = computed(forward, inputs.primals, exact=exact, seen=telling("forward"), instead=patched("forward"))
+        saved = dict(zip(map(_named, stages.output_values(forward)), one.outputs, strict=True))
+        taken = backward_arguments(backward, saved, inputs)
+        two = computed(backward, taken, exact=exact, seen=telling("backward"), instead=patched("backward"), seed=False)
+        outputs = [*one.outputs[: inputs.outputs], *two.outputs]
+        return Computed(outputs, one.after | two.after, (*one.draws, *two.draws))
+
+
+def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: Inputs) -> list[object]:
+    """What the backward takes of what the forward saved, and the outputs' gradients. Raises NotComparable."""
+    known = {**saved, **inputs.tangents}
+    names = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
+    if missing := [name for name in names if name not in known]:
+        raise NotComparable(f"its backward takes {missing[0]}, which the forward does not return")
+    return [known[name] for name in names]
+
+
+def _named(value: object) -> str:
+    return value.name if isinstance(value, Node) else ""
+
+
+def _wanted(values: Sequence[object], inputs: Inputs) -> list[object]:
+    """Without gradients where the program ran no backward."""
+    return list(values if inputs.tangents else values[: inputs.outputs])
+
+
+def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
+    names = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    given = list(inputs.primals)
+    for node in names[len(given) :]:
+        if node.name in inputs.tangents:
+            given.append(inputs.tangents[node.name])
+        elif not inputs.tangents and isinstance(value := node.meta.get("val"), Tensor):
+            given.append(torch.zeros(tuple(map(int, value.shape)), dtype=value.dtype, device=value.device))
+    if len(given) != len(names):
+        raise NotComparable(f"it takes {len(names)} arguments, and its compiled code {len(inputs.primals)}")
+    return given
+
+
+def inputs_of(frame: FrameStages, outputs: int) -> Inputs:
+    """What the frame's code was called with first. Raises NotComparable where it was not, or not observed."""
+    primals: tuple[object, ...] | None = None
+    tangents: dict[str, object] = {}
+    for place, watch in frame.watches.items():
+        if watch.given is None:
+            continue
+        names = [node.name for node in frame.parts[place].graph.nodes if node.op == "placeholder"]
+        if watch.graph.part == "backward":
+            named = zip(names, watch.given, strict=True)
+            tangents = {name: value for name, value in named if name.startswith(_TANGENT)}
+        else:
+            primals = tuple(watch.given)
+    if primals is None:
+        raise NotComparable("its compiled code was not called, or could not be observed")
+    return Inputs(primals, tangents, outputs)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far one stage's results are from another's: the worst's relative RMSE, how many times what is allowed that is
+    (`excess`), and its place among the results, or the argument that is written to. `first`: the first that is off.
+    """
+
+    error: float = 0.0
+    excess: float = 0.0
+    at: int | str = 0
+    first: int | str = 0
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a stage may differ by: as much as the program's own dtypes make of the first stage (`own`), for a
+    decomposition may compute in another way; or by a `share` of that.
+    """
+
+    own: Computed
+    share: float = 1.0
+
+
+def distance(reference: Computed, value: Computed, allowed: Allowed) -> Distance:
+    """The worst of a stage's results, held against those of a stage before it."""
+    own, worst = allowed.own, Distance()
+    pairs: list[tuple[int | str, object, object, object]] = [
+        (at, *three) for at, three in enumerate(zip(reference.outputs, value.outputs, own.outputs, strict=False))
+    ]
+    pairs += [(name, reference.after[name], value.after.get(name), own.after.get(name)) for name in reference.after]
+    for at, exact, given, rounded in pairs:
+        error, excess = _apart(exact, given, rounded)
+        if (excess, error) > (worst.excess * allowed.share, worst.error):
+            first = worst.first if worst.excess > 1 else at
+            worst = Distance(error, excess / allowed.share, at, first)
+    if len(reference.outputs) != len(value.outputs):
+        return Distance(inf, inf, min(len(reference.outputs), len(value.outputs)))
+    return worst
+
+
+def _apart(exact: object, given: object, own: object) -> tuple[float, float]:
+    """The relative RMSE, and how many times what is allowed it is."""
+    if not isinstance(exact, Tensor):
+        same = type(exact) is type(given) and (exact is None or exact == given)
+        return (0.0, 0.0) if same else (inf, inf)
+    if not isinstance(given, Tensor) or given.shape != exact.shape:
+        return inf, inf
+    exact, given = _wide(exact), _wide(given)
+    rounded = own if isinstance(own, Tensor) and own.shape == exact.shape else exact
+    # what cancels is no smaller than what rounding leaves of it
+    error = measured(exact, given, max(rms(exact), rms(rounded))).rmse
+    if error <= SAME:
+        return error, 0.0
+    return error, judge_buffer(given, Both(exact, rounded), [], k=1.0).excess
+
+
+def _wide(value: Tensor) -> Tensor:
+    if value.dtype.is_complex:
+        return value.to(torch.complex128)
+    return value.to(torch.float64) if value.dtype.is_floating_point else value

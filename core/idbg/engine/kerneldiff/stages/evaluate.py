@@ -1,0 +1,128 @@
+"""What does one stage's graph compute, node by node, in float64 or in the program's own dtypes?"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Interpreter, Node
+
+from idbg.engine.compat import comparing, fx
+from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
+from idbg.engine.program.environment import state_restored
+
+Seen = Callable[[Node, object], None]
+_SEED = 0  # of the random numbers of every stage: they draw the same, as long as they draw in the same order
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a graph returns, in order, and the inputs that it writes to, by the placeholder's name. `draws` says which
+    random numbers it drew.
+    """
+
+    outputs: list[object]
+    after: dict[str, Tensor] = field(default_factory=dict)
+    draws: tuple[str, ...] = ()
+
+
+def computed(
+    gm: GraphModule,
+    inputs: Sequence[object],
+    *,
+    exact: bool = True,
+    seen: Seen | None = None,
+    instead: Mapping[str, object] | None = None,
+    seed: bool = True,
+) -> Computed:
+    """Run the graph on these inputs, which it does not change. `seen` is told of every node's value; `instead` are
+    values that nodes have in place of what they compute.
+
+    Raises what an op raises, and NotInFloat64.
+    """
+    given = [
+        value.clone() if isinstance(value, Tensor) and _is_written(node) else value
+        for node, value in _arguments(gm, inputs)
+    ]
+    mode = Float64(usual_dtype(value for value in given if isinstance(value, Tensor)))
+    runner = _Runner(gm, mode if exact else None, seen, dict(instead or {}))
+    with ExitStack() as stack:
+        stack.enter_context(state_restored())
+        stack.enter_context(torch.no_grad())
+        if seed:
+            torch.manual_seed(_SEED)
+        if exact:
+            stack.enter_context(mode)
+        else:
+            for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        result = runner.run(*given, enable_io_processing=False)
+    outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+    return Computed(outputs, runner.after, tuple(mode.draws))
+
+
+def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:
+    """Raises ValueError where there are more or fewer than the graph takes."""
+    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    if len(placeholders) != len(inputs):
+        raise ValueError(f"it takes {len(placeholders)} arguments, and was called with {len(inputs)}")
+    return list(zip(placeholders, inputs, strict=True))
+
+
+def _is_written(node: Node) -> bool:
+    """Whether the graph writes to this argument in place, but by the copies at its end, which are not made."""
+    return any(
+        user.op == "call_function" and fx.op_name(user.target) != "copy_" and comparing.changes_arguments(user.target)
+        for user in node.users
+    )
+
+
+class _Runner(Interpreter):
+    """Goes through the graph; what is copied to an argument is the argument's value from there on."""
+
+    def __init__(self, gm: GraphModule, mode: Float64 | None, seen: Seen | None, instead: dict[str, object]) -> None:
+        super().__init__(gm)
+        self.mode = mode
+        self.seen = seen
+        self.instead = instead
+        self.after: dict[str, Tensor] = {}
+
+    def run_node(self, n: Node) -> Any:
+        """The node's value."""
+        if n.name in self.instead:
+            value = self.instead[n.name]
+        elif (target := _copied_to(n)) is not None:
+            value = self._copied(n, target)
+        else:
+            value = super().run_node(n)
+            self._note_written(n)
+        if self.seen is not None and n.op not in ("placeholder", "output"):
+            self.seen(n, value)
+        return value
+
+    def _copied(self, node: Node, target: Node) -> object:
+        args, _ = self.fetch_args_kwargs_from_env(node)
+        held, source = cast("tuple[Tensor, Tensor]", args[:2])
+        value = source.expand(held.shape)
+        self.after[target.name] = self.env[target] = value
+        return value
+
+    def _note_written(self, node: Node) -> None:
+        """An op that writes in place to one of the graph's arguments."""
+        for at in fx.written(node.target) if node.op == "call_function" else ():
+            source = node.args[at] if at < len(node.args) else None
+            if isinstance(source, Node) and source.op == "placeholder" and isinstance(self.env[source], Tensor):
+                self.after[source.name] = self._twin(self.env[source])
+
+    def _twin(self, value: Tensor) -> Tensor:
+        return cast("Tensor", self.mode.held(value)) if self.mode is not None else value
+
+
+def _copied_to(node: Node) -> Node | None:
+    """The argument of the graph that this node copies to."""
+    if node.op != "call_function" or fx.op_name(node.target) != "copy_":
+        return None
+    target = node.args[0]
+    return target if isinstance(target, Node) and target.op == "placeholder" else None

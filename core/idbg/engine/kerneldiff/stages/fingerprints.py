@@ -1,0 +1,56 @@
+"""Are two values the same but for float64's rounding, without holding either?
+
+A fingerprint is a few sums over the elements in their logical order, shapes aside: a permuted or broken value has
+another, a reshaped one the same.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch import Tensor
+
+SAME: Final = 1e-9
+"""Of a value's size: two float64 computations of the same thing were seen to be 1e-12 apart, and any plant above."""
+_PERIOD = 1009  # of the weights: a prime, so that no layout's stride is in step with it
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """`count` elements; the root of the sum of their squares; weighted sums; how many are not finite."""
+
+    count: int
+    size: float
+    sums: tuple[float, ...]
+    nonfinite: int
+
+    def same(self, other: "Fingerprint", within: float = SAME) -> bool:
+        """Whether both may be of the same value."""
+        if (self.count, self.nonfinite) != (other.count, other.nonfinite):
+            return False
+        least = within * max(self.size, other.size)
+        pairs = zip((self.size, *self.sums), (other.size, *other.sums), strict=True)
+        return all(math.isclose(one, two, rel_tol=0.0, abs_tol=least) for one, two in pairs)
+
+
+def fingerprint(value: object) -> Fingerprint | None:
+    """None for what is no tensor of numbers."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
+        return None
+    flat = value.detach().reshape(-1)
+    flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
+    wide = flat.to(torch.float64)
+    finite = wide.isfinite()
+    nonfinite = wide.numel() - int(finite.sum())
+    if nonfinite:
+        wide = torch.where(finite, wide, 0.0)
+    weights = _weights(wide.numel(), wide.device)
+    sums = torch.stack([wide.square().sum(), (wide * weights).sum(), (wide.abs() * weights.flip(0)).sum()]).tolist()
+    return Fingerprint(value.numel(), math.sqrt(sums[0]), tuple(sums[1:]), nonfinite)
+
+
+def _weights(count: int, device: torch.device) -> Tensor:
+    """Numbers between -1 and 1 that no sum of elements is in step with, drawn without a generator."""
+    at = torch.arange(count, device=device, dtype=torch.float64)
+    return torch.sin(at * at % _PERIOD + at / 3 + 1)

@@ -1,0 +1,241 @@
+"""Which node of a wrong stage is the first whose value is not what the stage before it had?
+
+A stage's values are held against those of the stage before by their fingerprints: a value of the stage above that no
+node of the stage below has is lost. The first that is lost, on the way to a result that is wrong, is where it begins;
+what stands for it below is the first bad node. Which of several it is, is tried: the node is given the value that it
+should have, and the results come out right.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+from torch.fx import Node
+
+from idbg.engine.compat import comparing, fx, stages
+from idbg.engine.kerneldiff.stages.chain import Allowed, Inputs, Stage, distance
+from idbg.engine.kerneldiff.stages.fingerprints import SAME, Fingerprint, fingerprint
+from idbg.schema.graphs import Part
+
+Key = tuple[Part, str]
+_TRIED = 4  # candidates of either kind, whose values are replaced, to see whether that makes the results right
+_BETTER = 10.0  # times nearer: then it was this node
+
+
+@dataclass(frozen=True)
+class FirstBad:
+    """A node of the wrong stage (None where nothing there stands for it), that of the stage before, and whether giving
+    it the right value made the results right.
+    """
+
+    node: Node | None
+    part: Part
+    above: Node | None
+    above_part: Part
+    proven: bool = False
+
+
+class Values:
+    """The fingerprints of a stage's nodes."""
+
+    def __init__(self, stage: Stage, inputs: Inputs) -> None:
+        self.stage = stage
+        self.nodes: dict[Key, Node] = {(part, node.name): node for part, node in stage.nodes()}
+        self.prints: dict[Key, Fingerprint] = {}
+        self.result = stage.run(inputs, seen=self._note)
+
+    def _note(self, part: Part, node: Node, value: object) -> None:
+        if (made := fingerprint(value)) is not None:
+            self.prints[part, node.name] = made
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Autograd's sequence numbers, counted from 0: each trace counts them from another number on."""
+        nodes = (node for node in self.nodes.values() if node.op != "placeholder")
+        numbers = {number for node in nodes if isinstance(number := node.meta.get("seq_nr"), int)}
+        return {number: place for place, number in enumerate(sorted(numbers))}
+
+    def op(self, key: Key) -> tuple[int, str] | None:
+        """At which place of the program the node is or was decomposed from which op; None where that is not known."""
+        place = self._places.get(self.nodes[key].meta.get("seq_nr", -1))
+        name = stages.original_op(self.nodes[key])
+        return (place, name) if place is not None and name else None
+
+    @cached_property
+    def _by_size(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], list[Fingerprint]]:
+        ordered = sorted(self.prints.values(), key=lambda one: one.size)
+        return np.array([one.size for one in ordered]), ordered
+
+    def has(self, sought: Fingerprint) -> bool:
+        """Whether some node holds this value."""
+        sizes, ordered = self._by_size
+        low = int(np.searchsorted(sizes, sought.size * (1 - SAME), "left"))
+        high = int(np.searchsorted(sizes, sought.size * (1 + SAME), "right"))
+        return any(one.same(sought) for one in ordered[low:high])
+
+    def sources(self, key: Key) -> Iterator[Key]:
+        """The nodes that it is computed from; for an argument of the backward, the forward's of that name."""
+        part, name = key
+        node = self.nodes[key]
+        if node.op == "placeholder":
+            if (
+                part == "backward"
+                and (held := self.nodes.get(("forward", name))) is not None
+                and held.op != "placeholder"
+            ):
+                yield "forward", name
+            return
+        yield from ((part, source.name) for source in node.all_input_nodes)
+
+
+def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> FirstBad:
+    """The first bad node of `below`. Raises what running a stage raises."""
+    right, wrong = Values(above, inputs), Values(below, inputs)
+    at = distance(right.result, wrong.result, allowed).first
+    start = _result_key(right, inputs, at)
+    other_start = _result_key(wrong, inputs, at)
+    if start is None or other_start is None:
+        return _of_result(below, inputs, at, right.nodes[start] if start else None, start[0] if start else "")
+    if right.prints.get(start) is not None and wrong.has(right.prints[start]) and right.has(wrong.prints[other_start]):
+        return _of_result(below, inputs, at, right.nodes[start], start[0])  # both are there: the result is another's
+    kinds = (_lost_pairs(right, wrong, start), _foreign_pairs(right, wrong, other_start))
+    pairs = list(dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED)))
+    for key, other in pairs:
+        if _mends(above, below, inputs, allowed, key, other):
+            return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0], proven=True)
+    if pairs:
+        key, other = pairs[0]
+        return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0])
+    foreign = _roots(wrong, _strange(wrong, right, other_start))
+    lost = _roots(right, _strange(right, wrong, start))
+    node, part = (wrong.nodes[foreign[0]], foreign[0][0]) if foreign else (None, start[0])
+    return FirstBad(node, part, right.nodes[lost[0]] if lost else None, lost[0][0] if lost else part)
+
+
+def _lost_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key, Key]]:
+    """Nodes of the stage above whose values are nowhere below, from the first on, each with what stands for it."""
+    lost = _strange(right, wrong, start)
+    first = _roots(right, lost)
+    for key in (*first, *(key for key in right.nodes if key in lost and key not in first)):
+        for other, is_whole in _below(right, wrong, key):
+            if is_whole or all(_is_known(right, wrong, each) for each in wrong.sources(other)):
+                yield key, other
+
+
+def _foreign_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key, Key]]:
+    """Nodes of the stage below whose values are nowhere above and which are computed from what is right, each with the
+    node above that it is a part of: what was decomposed may hold the right value, and pass on another.
+    """
+    foreign = _strange(wrong, right, start)
+    for root in _roots(wrong, foreign):
+        node = wrong.nodes[root]
+        group = [key for key in wrong.nodes if key in foreign and wrong.op(key) == wrong.op(root) is not None] or [root]
+        for key, other in right.nodes.items():
+            same = key in right.prints and (right.op(key) == wrong.op(root) is not None or other.name == node.name)
+            if same and right.prints[key].count == wrong.prints[group[-1]].count:
+                yield key, group[-1]
+
+
+def _result_key(values: Values, inputs: Inputs, at: int | str) -> Key | None:
+    """The node whose value is this result: by place, or what is copied to the argument of this name."""
+    if isinstance(at, int):
+        results = values.stage.output_nodes(inputs)
+        part, value = results[at] if at < len(results) else ("", None)
+        return (part, value.name) if isinstance(value, Node) else None
+    for key, node in values.nodes.items():
+        target = node.args[0] if node.op == "call_function" and node.args else None
+        if isinstance(target, Node) and target.name == at and comparing.changes_arguments(node.target):
+            source = node.args[1] if len(node.args) > 1 else None
+            is_copy = fx.op_name(node.target) == "copy_"
+            return (key[0], source.name) if is_copy and isinstance(source, Node) else key
+    return None
+
+
+def _of_result(below: Stage, inputs: Inputs, at: int | str, above: Node | None, part: Part) -> FirstBad:
+    """The result itself is another node's, or none's: what the stage returns in its place is the first bad node."""
+    results = below.output_nodes(inputs)
+    found = results[at] if isinstance(at, int) and at < len(results) else None
+    node = found[1] if found is not None and isinstance(found[1], Node) else None
+    return FirstBad(node, found[0] if found is not None else part, above, part)
+
+
+def _strange(of: Values, among: Values, start: Key) -> set[Key]:
+    """From a result up: the nodes whose values the other stage has nowhere."""
+    strange: set[Key] = set()
+    seen: set[Key] = set()
+    waiting = [start]
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        made = of.prints.get(key)
+        if made is not None:
+            if key != start and among.has(made):
+                continue
+            strange.add(key)
+        waiting += of.sources(key)
+    return strange
+
+
+def _roots(values: Values, strange: set[Key]) -> list[Key]:
+    """Those that are computed from nothing strange, also by way of what is no tensor (a tuple), in order."""
+    return [key for key in values.nodes if key in strange and not _before(values, key, strange)]
+
+
+def _before(values: Values, key: Key, strange: set[Key]) -> bool:
+    waiting = list(values.sources(key))
+    while waiting:
+        source = waiting.pop()
+        if source in strange:
+            return True
+        if source not in values.prints:
+            waiting += values.sources(source)
+    return False
+
+
+def _is_known(right: Values, wrong: Values, key: Key) -> bool:
+    """Whether what a node below takes is right: the stage above has its value somewhere."""
+    made = wrong.prints.get(key)
+    if made is not None:
+        return right.has(made)
+    return all(_is_known(right, wrong, source) for source in wrong.sources(key))
+
+
+def _below(right: Values, wrong: Values, key: Key) -> Iterator[tuple[Key, bool]]:
+    """What stands for a node in the stage below, with another value: of its name; what replaced it; the last of those
+    that its op was decomposed to (`True`: it stands for all of them, whatever they are computed from).
+    """
+    node, made = right.nodes[key], right.prints[key]
+
+    def differs(at: Key) -> bool:
+        other = wrong.prints.get(at)
+        return other is not None and other.count == made.count and not other.same(made)
+
+    for at, other in wrong.nodes.items():
+        if (at[1] == key[1] or node.name in _replaces(other)) and differs(at):
+            yield at, False
+    group = [at for at in wrong.nodes if wrong.op(at) == right.op(key) is not None and differs(at)]
+    if group:
+        yield group[-1], True
+
+
+def _replaces(node: Node) -> set[str]:
+    """The nodes that a pass has put this one in the place of."""
+    return {str(source.name) for source in node.meta.get("from_node") or [] if stages.is_replacement(source)}
+
+
+def _mends(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed, key: Key, other: Key) -> bool:
+    """Whether the results are right once this node has the value that it should have."""
+    held: dict[Key, object] = {}
+
+    def keep(part: Part, node: Node, value: object) -> None:
+        if (part, node.name) == key:
+            held[key] = value
+
+    reference = above.run(inputs, seen=keep)
+    before = distance(reference, below.run(inputs), allowed)
+    after = distance(reference, below.run(inputs, instead={other: held[key]}), allowed)
+    return after.excess <= 1 or after.error * _BETTER < before.error

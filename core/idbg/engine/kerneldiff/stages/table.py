@@ -1,0 +1,232 @@
+"""Which stage is the first that computes something else than the stage before it, frame by frame?"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from msgspec.structs import replace
+from torch.fx import GraphModule, Node
+
+from idbg.engine.capture.fx import user_line
+from idbg.engine.compat import fx, stages
+from idbg.engine.kerneldiff.float64.mode import NotInFloat64
+from idbg.engine.kerneldiff.stages.captured import FrameStages
+from idbg.engine.kerneldiff.stages.chain import (
+    Allowed,
+    Distance,
+    Inputs,
+    NotComparable,
+    Stage,
+    distance,
+    inputs_of,
+)
+from idbg.engine.kerneldiff.stages.evaluate import Computed
+from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
+from idbg.engine.kerneldiff.stages.makers import maker_of
+from idbg.schema.blame import STAGES, StageError, StageName
+from idbg.schema.errors import said
+from idbg.schema.graphs import GraphId, Part
+from idbg.schema.graphs import Stage as GraphStage
+
+LITTLE = 0.02
+"""Of what is allowed: where the outputs are wrong and nothing is above what is allowed, what is above this is named."""
+
+_RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
+_NOT_RUN = "the stages below it compute what Dynamo's graph does"
+_BELOW_UNKNOWN = "the stage before it could not be run"
+
+
+@dataclass
+class _Frame:
+    """One frame's stages, each run once."""
+
+    captured: FrameStages
+    share: float
+    name: str
+    rows: dict[StageName, StageError] = field(default_factory=dict)
+    results: dict[StageName, Computed] = field(default_factory=dict)
+    chain: dict[StageName, Stage] = field(default_factory=dict)
+
+    def judged(self) -> tuple[StageError, ...]:
+        """A row for every stage above the kernels."""
+        try:
+            self._begin()
+            self._judge_all()
+        except NotComparable as error:
+            self._give_up(str(error))
+        except (*_RAISED, NotInFloat64) as error:
+            self._give_up((said(error).strip() or type(error).__name__).splitlines()[0])
+        return tuple(self.rows[stage] for stage in STAGES[:-1])
+
+    def _give_up(self, reason: str) -> None:
+        for stage in STAGES[:-1]:
+            self.rows.setdefault(stage, StageError(stage=stage, judged=False, reason=reason, frame=self.name))
+
+    def _begin(self) -> None:
+        """Dynamo's graph, run in float64 and in the program's own dtypes: what all others are held against."""
+        captured = self.captured
+        with torch.set_grad_enabled(captured.grad):
+            traced = stages.traced(captured.given, captured.inputs, {})
+        self.inputs: Inputs = inputs_of(captured, traced.outputs)
+        self.chain = {"dynamo": Stage("dynamo", {"": traced.gm})}
+        for name, gm in (("joint", captured.joint), ("joint_passes", captured.joint_passes)):
+            if gm is not None:
+                self.chain[cast("StageName", name)] = Stage(cast("StageName", name), {"": gm})
+        self.chain["partitioned"] = Stage("partitioned", self._parts(captured.parts))
+        lowered = [
+            captured.watches[place].graph.gm for place in range(len(captured.parts)) if place in captured.watches
+        ]
+        if len(lowered) == len(captured.parts):
+            self.chain["post_grad"] = Stage("post_grad", self._parts(lowered))
+        self.results["dynamo"] = self.chain["dynamo"].run(self.inputs)
+        self.allowed = Allowed(self.chain["dynamo"].run(self.inputs, exact=False), self.share)
+        self.rows["dynamo"] = StageError(stage="dynamo", error=0.0, frame=self.name)
+
+    def _parts(self, graphs: Sequence[GraphModule]) -> dict[Part, GraphModule]:
+        """Only the forward where the program ran no backward."""
+        parts: dict[Part, GraphModule] = {}
+        for place, gm in enumerate(graphs):
+            watch = self.captured.watches.get(place)
+            part: Part = watch.graph.part if watch is not None else ""
+            if part != "backward" or self.inputs.tangents:
+                parts[part] = gm
+        if not parts or ("backward" in parts) != (len(parts) > 1):
+            raise NotComparable("its parts could not all be observed")
+        return parts
+
+    def _judge_all(self) -> None:
+        """What Inductor is given, and its own graphs; what lies between only where those are off."""
+        below = [name for name in ("partitioned", "post_grad") if name in self.chain]
+        for name in below:
+            self._judge(cast("StageName", name))
+        if any(self.rows[cast("StageName", name)].bad for name in below):
+            self._judge_between()
+        for stage in STAGES[1:-1]:
+            reason = _NOT_RUN if stage not in below else _BELOW_UNKNOWN
+            self.rows.setdefault(stage, StageError(stage=stage, judged=False, reason=reason, frame=self.name))
+        self._against_the_one_before()
+
+    def _judge_between(self) -> None:
+        captured = self.captured
+        if captured.pre_grad is not None:
+            same = stages.structure(captured.pre_grad) == stages.structure(captured.given)
+            with torch.set_grad_enabled(captured.grad):
+                gm = None if same else stages.traced(captured.pre_grad, captured.inputs, {}).gm
+            self.chain["pre_grad"] = Stage("pre_grad", {"": gm} if gm is not None else self.chain["dynamo"].graphs)
+        for stage in ("pre_grad", "joint", "joint_passes"):
+            if stage in self.chain:
+                self._judge(stage)
+
+    def _judge(self, stage: StageName) -> None:
+        """The stage against Dynamo's graph."""
+        made = self._run(stage)
+        apart = distance(self.results["dynamo"], made, self.allowed)
+        self.rows[stage] = self._row(stage, apart)
+
+    def _run(self, stage: StageName) -> Computed:
+        for other, result in self.results.items():  # what computes the same way is not run again
+            if self.chain[other].structure == self.chain[stage].structure:
+                self.results[stage] = result
+                return result
+        self.results[stage] = self.chain[stage].run(self.inputs)
+        return self.results[stage]
+
+    def _row(self, stage: StageName, apart: Distance) -> StageError:
+        at = self._named(apart.at) if apart.error else ""
+        return StageError(stage=stage, error=apart.error, bad=apart.excess > 1, output=at, frame=self.name)
+
+    def _named(self, at: int | str) -> str:
+        if isinstance(at, str):
+            return f"{at} (after)"
+        nodes = self.chain["dynamo"].output_nodes(self.inputs)
+        value = nodes[at][1] if at < len(nodes) else None
+        return value.name if isinstance(value, Node) else f"output {at}"
+
+    def _against_the_one_before(self) -> None:
+        """A stage is bad where it is off against the stage before, not where that was off already."""
+        before: StageName = "dynamo"
+        for stage in STAGES[1:-1]:
+            row = self.rows[stage]
+            if not row.judged:
+                continue
+            apart = distance(self.results[before], self.results[stage], self.allowed)
+            row = replace(row, added=apart.error, bad=apart.excess > 1)
+            self.rows[stage] = self._explained(row, before) if row.bad and not self._guilty else row
+            before = stage
+
+    @property
+    def _guilty(self) -> bool:
+        return any(row.bad and row.made_by is not None for row in self.rows.values())
+
+    def _explained(self, row: StageError, before: StageName) -> StageError:
+        """The first bad stage, with its first bad node and what made it."""
+        above, below = self.chain[before], self.chain[row.stage]
+        bad = first_bad(above, below, self.inputs, self.allowed)
+        file, line, _ = user_line(_trace(bad))
+        row = replace(
+            row,
+            part=bad.part,
+            graph=self._graph_of(row.stage, bad.part),
+            node=self._shown(row.stage, bad.node),
+            above_graph=self._graph_of(before, bad.above_part),
+            above=self._shown(before, bad.above),
+            file=file,
+            line=line,
+        )
+        try:
+            maker = maker_of(self.captured, row.stage, above, below, bad, self.inputs, self.allowed)
+        except (*_RAISED, NotInFloat64) as error:
+            told = (said(error).strip() or type(error).__name__).splitlines()[0]
+            return replace(row, reason=f"what made it is not known: {told}")
+        return replace(row, made_by=maker)
+
+    def _graph_of(self, stage: StageName, part: Part) -> GraphId | None:
+        """The graph of the run in which a node of this stage is to be seen."""
+        if stage in ("dynamo", "pre_grad"):
+            return GraphId(self.name, "dynamo")
+        if stage == "post_grad":
+            return GraphId(self.name, "post_grad", part)
+        if stage in ("joint", "joint_passes"):
+            return GraphId(self.name, "joint" if len(self.captured.parts) > 1 else "inference")
+        return GraphId(self.name, cast("GraphStage", part)) if part else None
+
+    def _shown(self, stage: StageName, node: Node | None) -> str:
+        """The node's name in that graph: what was traced of Dynamo's graph is shown as the node it was traced from."""
+        if node is None:
+            return ""
+        if stage not in ("dynamo", "pre_grad"):
+            return node.name
+        return min(self._origins(node), default=node.name)
+
+    def _origins(self, node: Node) -> set[str]:
+        """The Dynamo nodes that it was traced from; of a backward's node, those that it differentiates."""
+        same = (other for other in node.graph.nodes if other.meta.get("seq_nr") == node.meta.get("seq_nr", -1))
+        return fx.origins(node) or {name for other in same for name in fx.origins(other)}
+
+
+def _trace(bad: FirstBad) -> str:
+    nodes = (node for node in (bad.above, bad.node) if node is not None)
+    return next((trace for node in nodes if (trace := node.meta.get("stack_trace"))), "")
+
+
+def stage_table(frames: Sequence[FrameStages], *, share: float = 1.0) -> tuple[StageError, ...]:
+    """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
+
+    `share`: of what rounding may do, what is off by more is bad.
+    """
+    tables = [_Frame(frame, share, _name(frame)).judged() for frame in frames]
+    for rows in tables:
+        if any(row.bad for row in rows):
+            return rows
+    return tuple(max(rows, key=lambda row: (row.judged, row.error or 0.0)) for rows in zip(*tables, strict=True))
+
+
+def _name(frame: FrameStages) -> str:
+    return next((watch.frame for watch in frame.watches.values()), frame.frame)
+
+
+def called(frames: Sequence[FrameStages]) -> Iterator[FrameStages]:
+    """Those whose code was called, in the order of their first calls."""
+    known = [(min(w.called for w in frame.watches.values()), frame) for frame in frames if frame.watches]
+    yield from (frame for order, frame in sorted(known, key=lambda each: each[0]) if order)
