@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from idbg.schema.diff import Comparison
+from idbg.schema.graphs import NodeId
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import DiffAsked
@@ -18,13 +19,19 @@ CHART_KEY = "t"  # of the KernelDiff pane
 class Comparing:
     """Compares, and lists what was found of an output, of a side that failed, and from kernel to kernel."""
 
-    def __init__(self, context: Context, listings: Listings) -> None:
+    def __init__(self, context: Context, listings: Listings, keys: dict[str, str]) -> None:
+        """`keys` are those in force, by the names of keymap.KEYS."""
+        self._keys = keys
         self._context, self._session, self._state = context, context.session, context.state
         self._listings = listings
 
     def actions(self) -> Actions:
         """What the keys do."""
-        return {"compare": self.compare, "compare_kernels": partial(self.compare, per_kernel=True)}
+        return {
+            "compare": self.compare,
+            "compare_kernels": partial(self.compare, per_kernel=True),
+            "pass_diff": self.show_pass,
+        }
 
     def compare(self, *, per_kernel: bool = False) -> None:
         """Run the program again, and hold it against eager and float64: its outputs, or each kernel's too."""
@@ -41,8 +48,41 @@ class Comparing:
             case "failure":
                 failed = f"{asked.name or 'The program'} failed"
                 self._listings.open(Reading(failed, "", partial(self._failure, asked.name)))
+            case "stage":
+                self._listings.open(Reading("One stage", "", partial(self._stage, asked.name)))
             case "tensor":
                 self._look_into_tensor(asked.name)
+
+    def show_pass(self) -> None:
+        """Show the graph before and after the pass that is to blame."""
+        from idbg_tui.panes.kernel_diff import stage_views
+
+        run = queries.compared_run(self._state)
+        whole = stage_views.whole_diff(run.diff) if run is not None and run.diff is not None else ""
+        title = "The graph before (-) and after (+) the pass" if whole else "No pass to show"
+        self._listings.open(Listing(title, self._keys["pass_diff"], self._passes, whole))
+
+    def _passes(self, width: int) -> Sequence[Entry]:
+        from idbg_tui.panes.kernel_diff import stage_views
+
+        run, shown = queries.compared_run(self._state), self._state.shown
+        if run is None or run.diff is None:
+            return list(sentences("nothing was compared yet: D says which stage is wrong", width, "dim"))
+        graphs = shown.graphs if shown is run else {}  # of another run the nodes are others
+
+        def known(node: NodeId) -> bool:
+            return node.graph in graphs and node.name in graphs[node.graph].by_name
+
+        return stage_views.pass_diffs(run.diff, width, known)
+
+    def _stage(self, name: str, width: int) -> Sequence[Entry]:
+        """All that is known of one stage of the last comparison."""
+        from idbg_tui.panes.kernel_diff import stage_views, stages
+
+        run = queries.compared_run(self._state)
+        rows = stages.stage_rows(run.diff) if run is not None and run.diff is not None else []
+        row = next((row for row in rows if row.name == name), None)
+        return list(stage_views.details(row, width)) if row is not None else []
 
     def _look_into_tensor(self, name: str) -> None:
         from idbg_tui.panes.kernel_diff.tensor import TensorListing, tensor_of

@@ -21,7 +21,7 @@ class Controllers:
         self.listings = Listings(context)
         self.compiling = Compiling(context)
         self.targeting = Targeting(context)
-        self.comparing = Comparing(context, self.listings)
+        self.comparing = Comparing(context, self.listings, keys)
         self.measuring = Measuring(context, self.listings, keys)
         self.costing = Costing(context, self.listings, keys)
         self.navigation = Navigation(context)

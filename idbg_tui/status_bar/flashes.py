@@ -1,10 +1,9 @@
 """What does the footer say once, when something has happened?"""
 
-import os
-
 from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline
+from idbg.reports.blame import blame_sentence, where_to_ask
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
@@ -55,17 +54,16 @@ def _failed(failure: Failure) -> str:
 
 
 def of_comparison(state: State) -> Said | None:
-    """What came of the latest run's comparison, and where the first bad kernel is; None where there was none."""
+    """What came of the latest run's comparison, and since where it is wrong; None where there was none."""
     report = state.run.diff if state.run is not None else None
-    if report is None or report.verdict == "error":
+    if report is None or report.verdict not in ("passed", "failed"):
         return None
-    bad = report.culprit
-    if bad is not None:
-        place = f", {os.path.basename(bad.file)}:{bad.line}" if bad.file else ""
-        return f"the first bad {'node' if bad.bisected else 'kernel'} is {bad.name}{place}: enter goes there", "error"
-    if report.verdict == "passed":
+    if report.passed:
         return f"{report.test} agrees with {report.reference}", "info"
-    why = "no kernel is worse than its inputs" if report.kernels else "D says in which kernel"
+    said = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")
+    if report.guilty_stage is not None or report.culprit is not None:
+        return f"{said}: enter goes there", "error"
+    why = said or where_to_ask(report, "D") or "its outputs are of another form"
     return f"{report.test} does not agree with {report.reference}: {why}", "error"
 
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from idbg.format.glyphs import MARKS
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
-from idbg_tui.widgets.notices import Flash
+from idbg_tui.widgets.notices import CopyAsked, Flash
 from idbg_tui.widgets.search import Searching
 
 
@@ -45,9 +45,10 @@ def sentences(text: str, width: int, style: str = "") -> Iterator[Entry]:
 class ListingLines(ItemList[Entry]):
     """The entries that `make` gives for a width."""
 
-    def __init__(self, make: Callable[[int], Sequence[Entry]]) -> None:
+    def __init__(self, make: Callable[[int], Sequence[Entry]], whole: str = "") -> None:
+        """`whole`: what Y copies in the place of the rows."""
         super().__init__()
-        self._make = make
+        self._make, self._copied = make, whole
         self._width = 0
 
     def is_head(self, item: Entry) -> bool:
@@ -66,6 +67,12 @@ class ListingLines(ItemList[Entry]):
             self.cursor = next(here, leading[0] if leading else 0)
         self.styles.height = len(self.items)
         self.rows_changed()
+
+    def action_copy_all(self) -> None:
+        if self._copied:
+            self.post_message(CopyAsked(self._copied, self.ALL))
+        else:
+            super().action_copy_all()
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -91,11 +98,11 @@ class Listing(ModalScreen[object], Searching):
         Binding("escape,q", "dismiss(None)", show=False),
     ]
 
-    def __init__(self, title: str, key: str, make: Callable[[int], Sequence[Entry]]) -> None:
-        """`key` opened it, and closes it again; "" where enter did."""
+    def __init__(self, title: str, key: str, make: Callable[[int], Sequence[Entry]], whole: str = "") -> None:
+        """`key` opened it, and closes it again; "" where enter did. `whole`: what Y copies, if not the rows."""
         super().__init__()
         self._title = title
-        self.lines = ListingLines(make)
+        self.lines = ListingLines(make, whole)
         if key:
             self._bindings.bind(key, "dismiss(None)", show=False)
 

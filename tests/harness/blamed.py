@@ -1,10 +1,18 @@
 """Comparisons as blame by stage leaves them: wrong since a pass, since a kernel, and what is not known."""
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
+from idbg.config.settings import Settings
+from idbg.schema import event_log, events
 from idbg.schema.blame import STAGES, Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import GraphId, TensorMeta
+from idbg.session.session import Session
+from idbg_tui.app import IdbgApp
+from tests.harness import compared
+from tests.harness.recorded import log
 
 FRAME = "0/0"
 POST_GRAD = GraphId(FRAME, "post_grad", "inference")
@@ -111,3 +119,42 @@ def by_a_backend() -> DiffReport:
     node = replace(KERNEL, name="relu", part="", graph=graph, nodes=("relu",), node="relu", reason="bisected, ...")
     wrong = stage("kernels", bad=True, node="relu", made_by=Maker(kind="backend", name="tvm"))
     return replace(report(kernels=(node,)), test="tvm", stages=(stage("dynamo"), wrong))
+
+
+# ---------------------------------------------------------------- over the recording, whose nodes and kernels are real
+
+PLANTED = "tests/recordings/planted.py"
+RECORDED = replace(
+    GUILTY,
+    node="mul_1",
+    file=PLANTED,
+    line=18,
+    above="mul_1",
+    made_by=replace(PASS, file="tests/plant.py", diff=DIFF.replace("mul_3", "mul_1")),
+)
+
+
+def recorded_by_a_pass() -> DiffReport:
+    """The recorded comparison as if a pass had been wrong, and every kernel right."""
+    found = compared.report()
+    kernels = tuple(replace(kernel, bad=False) for kernel in found.kernels)
+    blamed = stages(RECORDED, stage("kernels", error=3e-4, added=1e-7))
+    return replace(found, kernels=kernels, first_bad_kernel=None, stages=blamed)
+
+
+def recorded_by_a_kernel() -> DiffReport:
+    """The recorded comparison, whose third kernel is wrong, with its stages."""
+    found = compared.report()
+    wrong = stage("kernels", error=0.1, added=0.1, bad=True, node="mul_1", graph=POST_GRAD, file=PLANTED, line=18)
+    return replace(found, stages=stages(wrong))
+
+
+def app_comparing(folder: Path, report: DiffReport) -> IdbgApp:
+    """The app over the recorded session, as if its comparison had given this report."""
+    saved = folder / "planted"
+    saved.mkdir()
+    with (saved / "events.jsonl").open("wb") as file:
+        for event in log("planted"):
+            told = replace(event, report=report) if isinstance(event, events.Compared) else event
+            file.write(event_log.encode(told) + b"\n")
+    return IdbgApp(Session.open(saved), Settings())

@@ -153,7 +153,7 @@ async def test_a_filter_lists_only_what_has_the_text_and_escape_shows_all(tmp_pa
         assert 'out["early"]' in lines.searched(lines.cursor)
         assert [row.name for row in lines.items if isinstance(row, TensorDiff | KernelError)] == ['out["early"]']
         assert "2 outputs, 1 failed; 1 with early" in "\n".join(texts(app, "kernel_diff"))
-        assert "only outputs and kernels with early" in bar(app, "footer")
+        assert "only what has early" in bar(app, "footer")
         await pilot.press("escape")
         await settle(pilot)
         assert lines.items == everything

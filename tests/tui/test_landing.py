@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from idbg_tui.panes.kernel_diff.pane import DiffLines
+from idbg_tui.panes.kernel_diff.lines import DiffLines
 from tests.harness.recorded import app_of
 from tests.harness.screen import WIDE, settle
 

@@ -232,7 +232,7 @@ def test_graph_breaks_and_recompiles_are_counted_in_the_header() -> None:
 def test_a_comparison_ends_with_the_first_bad_kernel_and_not_with_rules() -> None:
     said, level = flashes.of_comparison(state_of("planted")) or ("", "")
     kernel = "cpp_fused__softmax__unsafe_view_add_mul_1"
-    assert said == f"the first bad kernel is {kernel}, planted.py:18: enter goes there" and level == "error"
+    assert said == f"the first bad kernel is `{kernel}` (planted.py:18): enter goes there" and level == "error"
     assert flashes.of_comparison(state_of("resnet")) is None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from idbg.format.amounts import NOTHING, column_figure, counted
 from idbg.format.file_names import near_place
@@ -38,7 +39,9 @@ _STAGES: dict[StageName, str] = {
 
 
 class StageCells(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the stage table as words; `means` is what is to be said of it where it has no bad node."""
+    """One row of the stage table as words. `maker` is a name and a place, for a column; `made_by` says more. `means` is
+    what is to be said of a stage that has no bad node.
+    """
 
     standing: Standing
     stage: str
@@ -46,6 +49,7 @@ class StageCells(msgspec.Struct, frozen=True, kw_only=True):
     added: str
     node: str = ""
     place: str = ""
+    maker: str = ""
     made_by: str = ""
     means: str = ""
 
@@ -252,19 +256,23 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
         "unjudged": f"not judged: {stage.reason or NO_REASON}",
         "faithful": "faithful: as wrong as what it was given",
         "harmless": "off, and not accused, as the outputs agree",
+        "wrong": "adds to what is wrong already",
         "guilty": f"its output {stage.output}" if stage.output else "at no known node",
     }.get(stands, "")
-    maker = stage.made_by if stage.made_by is not None and stage.made_by.kind != "backend" else None
-    return StageCells(
+    cells = StageCells(
         standing=stands,
         stage=stage_name(stage, report),
         error=column_figure(stage.error) if stage.judged else NOTHING,
         added=column_figure(stage.added) if stage.judged else NOTHING,
         node=stage.node,
-        place=place(stage.file, stage.line) if stage.file else "",
-        made_by=made_by(maker, place) if maker is not None else "",  # a backend is the row's own name
+        place=place(stage.file, stage.line),
         means="" if stage.node else means,
     )
+    maker = stage.made_by
+    if maker is None or maker.kind == "backend":  # which is the row's own name
+        return cells
+    name = f"{'' if maker.proven else 'probably '}{maker_name(maker)}{_in(place(maker.file, maker.line))}"
+    return replace(cells, maker=name, made_by=made_by(maker, place))
 
 
 def _guilty(report: DiffReport) -> list[StageError]:

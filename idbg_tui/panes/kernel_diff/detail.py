@@ -25,14 +25,14 @@ def entries(diff: TensorDiff, width: int) -> list[Entry]:
     lines += sentences(because(diff), width)
     lines += sentences(diff.note, width, "dim") if diff.note else []
     for label, text in _metrics(diff):
-        lines += _lines(label, text, width)
+        lines += labelled(label, text, width)
     blocks = [block for block in diff.blocks if block.rmse]
     lines += sentences("", width) if blocks else []
     for block in blocks:
-        lines += _lines(f"worst {block.kind}", _block(block), width, BAD if (block.ratio or 0) > 1 else "")
+        lines += labelled(f"worst {block.kind}", _block(block), width, BAD if (block.ratio or 0) > 1 else "")
     if any(diff.histogram):
         lines += sentences("", width)
-        lines += _lines("|test - reference|", "elements", width, "strong")
+        lines += labelled("|test - reference|", "elements", width, "strong")
         lines += _histogram(diff.histogram, width)
     return lines
 
@@ -42,7 +42,7 @@ def failure_entries(failure: Failure, width: int) -> list[Entry]:
     lines = list(sentences(failure_said(failure), width, BAD))
     lines += sentences(failure.hint, width) if failure.hint else []
     for label, text in (("at", f"{failure.file}:{failure.line}" if failure.file else ""), ("repro", failure.repro)):
-        lines += _lines(label, text, width) if text else []
+        lines += labelled(label, text, width) if text else []
     for title, text in (("The whole message", failure.message), ("Traceback", failure.traceback)):
         if text.strip() and text.strip() != failure_said(failure):
             lines += [*sentences("", width), *sentences(title, width, "strong")]
@@ -59,7 +59,7 @@ def _verbatim(line: str, width: int) -> Iterator[Entry]:
         yield Entry.fixed(row)
 
 
-def _lines(label: str, text: str, width: int, style: str = "") -> Iterator[Entry]:
+def labelled(label: str, text: str, width: int, style: str = "") -> Iterator[Entry]:
     """A label and its text, on as many rows as that takes: figures are not cut."""
     for part in textwrap.wrap(text, max(width - _LABEL - 2, 20)):
         row: StyledRow = [(f" {label:<{_LABEL}}", "dim"), (part, style)]

@@ -38,10 +38,10 @@ def kernels_said(report: DiffReport) -> str:
     return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
 
 
-def kernel_columns(told: Sequence[object], width: int) -> DiffColumns:
-    """Columns for the kernels in a list."""
+def kernel_columns(told: Sequence[object], width: int, more: int = 0) -> DiffColumns:
+    """Columns for the kernels in a list; `more`: cells of what is said after their places."""
     kernels = [one for one in told if isinstance(one, KernelError)]
-    ends = [" " * _LEVEL + _place(one) for one in kernels]
+    ends = [" " * (_LEVEL + more + (2 if more else 0)) + _place(one) for one in kernels]
     return DiffColumns.of(
         [launch_name(one, kernels) for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2)
     )
@@ -53,8 +53,8 @@ def heads(columns: DiffColumns, *, nodes: bool = False) -> StyledRow:
     return [(clip(f"   {name} {middle}{columns.figured(('error', 'inputs', 'eager'))}   line", columns.width), "dim")]
 
 
-def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool) -> StyledRow:
-    """One launch: its error, that of what it read, and how the error has grown up to here."""
+def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool, said: str = "") -> StyledRow:
+    """One launch: its error, that of what it read, how the error has grown up to here, and what else is `said`."""
     style = BAD if one.bad else "" if one.observed else UNSEEN
     sign = VERDICT_SIGNS["failed"] if culprit else MARKS["arrow"][0] if one.bad else " "
     start = [
@@ -65,7 +65,7 @@ def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool) -> StyledR
     if one.observed:
         figures = [column_figure(value) for value in (one.error, one.input_error, one.eager_error)]
         start += [(columns.figured(figures), style), (f" {level(one.error)} ", style)]
-        said = "  ".join(filter(None, (_place(one), one.reason)))
+        said = "  ".join(filter(None, (_place(one), said, one.reason)))
     else:
         said = f"  not observed: {one.reason}"
     room = columns.width - sum(len(text) for text, _ in start)

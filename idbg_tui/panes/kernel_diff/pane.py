@@ -1,83 +1,28 @@
-"""Where do the run's numbers go wrong: in which outputs, gradients and kernels?"""
+"""Where do the run's numbers go wrong: since which stage, in which outputs, gradients and kernels?"""
 
 from dataclasses import replace
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.schema.blame import StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
-from idbg.schema.graphs import NodeId
-from idbg_tui.messages import DiffAsked, Flash, KernelChosen, NodeChosen, SourceAsked
-from idbg_tui.panes.kernel_diff import launches, outputs
-from idbg_tui.panes.kernel_diff.columns import DiffColumns
+from idbg.schema.graphs import NodeId, Part
+from idbg_tui.messages import ActionAsked, DiffAsked, EditorAsked, Flash, KernelChosen, NodeChosen, SourceAsked
+from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.panes.kernel_diff.outcomes import LOOKS
-from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Item, Shown, Told, items
+from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
+from idbg_tui.panes.kernel_diff.stages import StageRow
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
-from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import Lines, StyledRow, clip
-from idbg_tui.widgets.search import Searched, SearchLine
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.search import Searched
 
-
-class DiffLines(ItemList[Item]):
-    """The rows of one report."""
-
-    ALL = "the comparison"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.culprit: KernelError | None = None
-        self._report: list[Item] = []  # of which a sentence has as many rows, each an item, as it takes
-        self._columns: dict[int, tuple[DiffColumns, DiffColumns]] = {}  # by width: of outputs, of kernels
-
-    def show_report(self, items: list[Item], culprit: KernelError | None, empty: str) -> None:
-        """Show what is told of a comparison, with a mark at its first bad kernel; or why there is none."""
-        self._report, self.culprit, self.empty = items, culprit, empty
-        self._lay()
-
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self._lay()
-
-    def _lay(self) -> None:
-        """Lay the items out as rows."""
-        width = self.line_width
-        self._columns.clear()
-        rows = [row for one in self._report for row in (one.rows(width) if isinstance(one, Told) else [one])]
-        self.show_items(rows, self.empty)
-
-    def is_head(self, item: Item) -> bool:
-        return isinstance(item, Heads)
-
-    def key(self, item: Item) -> object:
-        return None if isinstance(item, Told | Heads) else item
-
-    def draw(self, item: Item, width: int) -> StyledRow:
-        if width not in self._columns:
-            self._columns[width] = (
-                outputs.tensor_columns(self.items, width),
-                launches.kernel_columns(self.items, width),
-            )
-        tensors, kernels = self._columns[width]
-        match item:
-            case Told():
-                return [(clip(item.text, width), item.style)]
-            case Heads("outputs"):
-                return outputs.heads(tensors)
-            case Heads():
-                return launches.heads(kernels, nodes=item.of == "nodes")
-            case TensorDiff():
-                return outputs.tensor_row(item, tensors)
-            case KernelError():
-                return launches.kernel_row(item, kernels, item is self.culprit)
-
-    def action_forget(self) -> None:
-        self.post_message(SearchLine.Sought("", done=True))
+_OTHER_RUN = "another run is shown than was compared: D compares again"
 
 
 class KernelDiffPane(FindingPane):
@@ -88,9 +33,10 @@ class KernelDiffPane(FindingPane):
     SHORT = "Diff"
     HINTS = (
         *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart")),
-        *(("/", "filter"), ("o", "order"), ("f", "failed")),
+        *(("p", "the pass's diff"), ("/", "filter"), ("o", "order"), ("f", "failed"), ("e", "edit")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "edit", show=False),
         Binding("o", "order", show=False),
         Binding("f", "failed", show=False),
         Binding("t", "look('chart')", show=False),
@@ -102,7 +48,7 @@ class KernelDiffPane(FindingPane):
         self._seen: tuple[object, ...] = ()
         self._shown = Shown()
         self._state: State | None = None
-        self._landed: DiffReport | None = None  # whose first bad kernel the cursor was put on
+        self._landed: DiffReport | None = None  # on whose guilty row the cursor was put
 
     def compose(self) -> ComposeResult:
         yield self.lines
@@ -119,54 +65,89 @@ class KernelDiffPane(FindingPane):
             self.mark = ""
             self.lines.show_report([], None, _why_empty(state))
             return
-        told = items(report, self._shown)
+        asked = not state.live or compared.comparison is None or compared.comparison.per_kernel
+        told = items(report, self._shown, "" if asked else "D")
         if (now := _since(state)) is not None:
             told.insert(0, now)
-        self.lines.show_report(told, report.culprit, "")
+        self.lines.show_report(told, report, "")
         if report is not self._landed:
             self._landed = report
-            self._land(report.culprit)
+            self._land()
         self.mark = VERDICT_SIGNS[LOOKS[report.verdict]]
 
-    def _land(self, culprit: KernelError | None) -> None:
-        """A new comparison: the cursor goes to the first bad kernel, and, if the user waits for it here, all else."""
-        row = next((row for row, item in enumerate(self.lines.items) if item is culprit), None)
-        if culprit is None or row is None:
+    def _land(self) -> None:
+        """A new comparison: the cursor goes to the guilty row, and, if the user waits for it here, all else."""
+        row = self.lines.guilty_row
+        if row is None:
             return
         self.lines.place_cursor(row)
-        if self.has_pseudo_class("focus-within") and self._is_shown(culprit):
-            self._go_to(culprit)
+        if self.has_pseudo_class("focus-within"):
+            self._follow()
 
     # ---------------------------------------------------------------- keys
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         event.stop()
         match item := self.lines.chosen:
-            case KernelError() if self._is_shown(item):
+            case StageRow():
+                self._open_stage(item)
+            case KernelError() if self._is_shown(item.frame, item.part):
                 self._go_to(item)
                 self.post_message(SourceAsked())
             case KernelError():
-                self.post_message(Flash("another run is shown than was compared: D compares again", "warning"))
+                self.post_message(Flash(_OTHER_RUN, "warning"))
             case TensorDiff():
                 self.post_message(DiffAsked("tensor", item.name))
             case Told(failed=str(side)):
                 self.post_message(DiffAsked("failure", side))
+            case Told(blames=True) if self.lines.guilty_row is not None:
+                self.lines.go(self.lines.guilty_row)
             case _:
-                self.post_message(Flash("enter on an output looks into it, on a kernel goes to its source"))
+                said = "enter on a stage goes to its first bad node, on an output looks into it, on a kernel shows it"
+                self.post_message(Flash(said))
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
-        item = self.lines.chosen
-        if isinstance(item, KernelError) and self._is_shown(item):
-            self._go_to(item)
+        self._follow()
 
-    def _is_shown(self, kernel: KernelError) -> bool:
-        """Whether the run that is shown has this very launch: it is the compared one, or its code is the same."""
+    def _follow(self) -> None:
+        """Show what the cursor is on in the other panes, where they show the run that was compared."""
+        match item := self.lines.chosen:
+            case KernelError() if self._is_shown(item.frame, item.part):
+                self._go_to(item)
+            case StageRow() if (node := self._node_of(item.stage)) is not None:
+                self.post_message(NodeChosen(node))
+
+    def _open_stage(self, row: StageRow) -> None:
+        """Go to the first bad node, or to the kernel; a stage that has none is looked into."""
+        stage = row.stage
+        culprit = self.lines.culprit if stage.stage == "kernels" and row.wrong else None
+        if culprit is not None and self._is_shown(culprit.frame, culprit.part):
+            self._go_to(culprit)
+            self.post_message(SourceAsked())
+        elif (node := self._node_of(stage)) is not None:
+            self.post_message(NodeChosen(node, jump=True))
+        elif stage.node and not self._is_shown(stage.frame, stage.part):
+            self.post_message(Flash(_OTHER_RUN, "warning"))
+        else:
+            self.post_message(DiffAsked("stage", row.name))
+
+    def _node_of(self, stage: StageError) -> NodeId | None:
+        """The first bad node, or the one above it that it stands for, if the run that is shown has it."""
+        shown = self._state.shown if self._state is not None else None
+        if shown is None or not self._is_shown(stage.frame, stage.part):
+            return None
+        nodes = (stage.graph, stage.node), (stage.above_graph, stage.above)
+        known = ((id, name) for id, name in nodes if id in shown.graphs and name in shown.graphs[id].by_name)
+        return next((NodeId(id, name) for id, name in known if id is not None), None)
+
+    def _is_shown(self, frame: str, part: Part) -> bool:
+        """Whether the run that is shown has this very code: it is the compared one, or its code is the same."""
         state = self._state
         compared = queries.compared_run(state) if state else None
         if state is None or compared is None:
             return False
-        return state.shown is compared or queries.has_code_of(state, compared, kernel.frame, kernel.part)
+        return state.shown is compared or queries.has_code_of(state, compared, frame, part)
 
     def _go_to(self, kernel: KernelError) -> None:
         if kernel.graph is not None and (kernel.node or kernel.nodes):
@@ -174,6 +155,17 @@ class KernelDiffPane(FindingPane):
         if not kernel.bisected:
             launch = kernel.handle, kernel.wrapper_line
             self.post_message(KernelChosen(kernel.frame, kernel.part, kernel.name, *launch))
+
+    def action_edit(self) -> None:
+        """Open what made a stage wrong in the user's editor; else the line of the row, or of the selected node."""
+        item = self.lines.chosen
+        maker = item.stage.made_by if isinstance(item, StageRow) else None
+        line = item.stage if isinstance(item, StageRow) else item if isinstance(item, KernelError) else None
+        for place in (maker, line):
+            if place is not None and place.file:
+                self.post_message(EditorAsked(place.file, place.line))
+                return
+        self.post_message(ActionAsked("edit"))
 
     def action_look(self, what: str) -> None:
         self.post_message(DiffAsked(what))
@@ -184,7 +176,7 @@ class KernelDiffPane(FindingPane):
 
     def action_failed(self) -> None:
         failed_only = not self._shown.failed_only
-        said = "only what failed; f shows all" if failed_only else "all outputs and kernels"
+        said = "only what failed; f shows all" if failed_only else "all stages, outputs and kernels"
         self._again(replace(self._shown, failed_only=failed_only), said)
 
     def _again(self, shown: Shown, said: str) -> None:
@@ -196,10 +188,10 @@ class KernelDiffPane(FindingPane):
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text; the cursor goes to the first of it."""
-        said = f"only outputs and kernels with {text}; esc shows all" if text and done else ""
+        said = f"only what has {text}; esc shows all" if text and done else ""
         self._again(replace(self._shown, query=text), said)
         searched.find(text, searched.place)
-        first = (row for row, item in enumerate(self.lines.items) if isinstance(item, TensorDiff | KernelError))
+        first = (row for row, item in enumerate(self.lines.items) if not isinstance(item, Told | Heads))
         if text:
             self.lines.place_cursor(next(first, 0))
 

@@ -1,4 +1,4 @@
-"""How does a comparison read as a list: the verdict, each output and gradient, each kernel?"""
+"""How does a comparison read as a list: the verdict, each stage, output and gradient, each kernel?"""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,12 @@ from typing import Literal
 
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.reports.blame import blame_sentence, where_to_ask
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import launches, outputs
 from idbg_tui.panes.kernel_diff.outcomes import BAD, LOOKS, STYLES
+from idbg_tui.panes.kernel_diff.stages import StageRow, badness, place, stage_rows
 from idbg_tui.widgets.search import pattern
 
 SortOrder = Literal["what failed first", "the worst first", "as they come"]
@@ -20,12 +22,15 @@ ORDERS: tuple[SortOrder, ...] = ("what failed first", "the worst first", "as the
 
 @dataclass(frozen=True)
 class Told:
-    """A sentence: the verdict, a note, a heading. `failed` names the side whose failure it tells, "" the program's."""
+    """A sentence: the verdict, a note, a heading. `failed` names the side whose failure it tells, "" the program's. One
+    that `blames` leads to the guilty row.
+    """
 
     text: str
     style: str = ""
     wraps: bool = True
     failed: str | None = None
+    blames: bool = False
 
     def rows(self, width: int) -> list["Told"]:
         """The sentence on as many rows as it takes, the further ones a little further in."""
@@ -36,12 +41,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Heads:
-    """The names of the columns over outputs, over kernels, or over single nodes."""
+    """The names of the columns over stages, over outputs, over kernels, or over single nodes."""
 
-    of: Literal["outputs", "kernels", "nodes"]
+    of: Literal["stages", "outputs", "kernels", "nodes"]
 
 
-Item = Told | Heads | TensorDiff | KernelError
+Item = Told | Heads | StageRow | TensorDiff | KernelError
 
 
 @dataclass(frozen=True)
@@ -62,14 +67,42 @@ class Shown:
         return f"; {count:,} with {self.query}" if self.query else ""
 
 
-def items(report: DiffReport, shown: Shown = Shown()) -> list[Item]:
-    """Everything that the report says, in the order that the user chose; of outputs and kernels, those wanted."""
+def items(report: DiffReport, shown: Shown = Shown(), to_ask: str = "") -> list[Item]:
+    """Everything that the report says, in the order that the user chose; of stages, outputs and kernels, those wanted.
+
+    `to_ask` is the key that finds out where a comparison went wrong that did not ask.
+    """
     return [
-        *_verdict(report),
+        *_verdict(report, to_ask),
+        *_stages(report, shown),
         *_tensors(report, "output", report.outputs, shown),
         *_tensors(report, "gradient", report.gradients, shown),
         *_kernels(report, shown),
     ]
+
+
+def _stages(report: DiffReport, shown: Shown) -> Iterator[Item]:
+    every = stage_rows(report)
+    if not every:
+        return
+    chosen = [row for row in every if (row.wrong or not shown.failed_only) and shown.has(row.words)]
+    if shown.order == "the worst first":
+        chosen.sort(key=badness, reverse=True)
+    wrong, unjudged = sum(row.wrong for row in every), sum(not row.stage.judged for row in every)
+    said = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
+    yield Told(f" {counted(len(every), 'stage')}{said}{shown.counted(len(chosen))}", "strong")
+    if chosen:
+        yield Heads("stages")
+        yield from chosen
+
+
+def _blame(report: DiffReport, to_ask: str) -> Iterator[Told]:
+    """Where the numbers go wrong, in one sentence, or how to find out."""
+    if said := blame_sentence(report, place):
+        found = report.guilty_stage is not None or report.culprit is not None
+        yield Told(f"   {said}", BAD if found else "fallback", blames=found)
+    elif to_ask and not (report.stages or report.kernels) and (said := where_to_ask(report, to_ask)):
+        yield Told(f"   {said}", "fallback")
 
 
 def _tensors(report: DiffReport, what: str, tensors: Sequence[TensorDiff], shown: Shown) -> Iterator[Item]:
@@ -105,7 +138,7 @@ def _standing(report: DiffReport, tensors: Sequence[TensorDiff]) -> str:
     return (f", {failed:,} failed" if failed else "") + (f", {unjudged:,} {word}" if unjudged else "")
 
 
-def _verdict(report: DiffReport) -> Iterator[Told]:
+def _verdict(report: DiffReport, to_ask: str) -> Iterator[Told]:
     sign, style = VERDICT_SIGNS[LOOKS[report.verdict]], STYLES[report.verdict]
     against = {"float64": "against float64", "tolerance": "by tolerance"}[report.mode]
     said = {
@@ -117,6 +150,7 @@ def _verdict(report: DiffReport) -> Iterator[Told]:
     }[report.verdict]
     took = [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)
+    yield from _blame(report, to_ask)
     failed = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure is not None]
     if report.failure is not None and not failed and report.verdict != "waiting":
         failed.append(("", "the program did not come to its end", report.failure))

@@ -1,0 +1,231 @@
+"""The stage table on the screen: where a comparison that failed lands, and where each of its rows leads."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from textual.pilot import Pilot
+
+from idbg.format.amounts import column_figure
+from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg_tui.app import IdbgApp
+from idbg_tui.panes.kernel_diff.lines import DiffLines
+from idbg_tui.panes.kernel_diff.rows import Shown, Told, items
+from idbg_tui.panes.kernel_diff.stages import StageColumns, StageRow, stage_row, stage_rows
+from idbg_tui.status_bar import flashes
+from idbg_tui.widgets.listing import Listing
+from tests.harness.blamed import (
+    DIFF,
+    GUILTY,
+    RECORDED,
+    app_comparing,
+    by_a_pass,
+    recorded_by_a_kernel,
+    recorded_by_a_pass,
+    report,
+    unjudged,
+)
+from tests.harness.screen import SMALL, WIDE, settle, texts, until
+
+SENTENCE = "wrong since post-grad: `mul_1` (planted.py:18), made by post_grad_custom_post_pass; kernels are faithful"
+WHY = "its dtype has no float64"
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path, found: DiffReport, size: tuple[int, int] = WIDE
+) -> AsyncIterator[tuple[IdbgApp, Pilot[None], DiffLines]]:
+    app = app_comparing(folder, found)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("5", "z")
+        await settle(pilot)
+        yield app, pilot, app.body.query_one(DiffLines)
+
+
+def listed(app: IdbgApp) -> list[str]:
+    assert isinstance(app.screen, Listing)
+    lines = app.screen.lines
+    return [lines.text(row) for row in range(lines.row_count)]
+
+
+async def test_the_sentence_is_at_the_top_and_the_cursor_on_the_guilty_stage(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_pass()) as (app, _, lines):
+        rows = texts(app, "kernel_diff")
+        assert rows[1].strip() == SENTENCE
+        chosen = lines.chosen
+        assert isinstance(chosen, StageRow) and chosen.stage == RECORDED
+        assert rows[lines.cursor].split() == [
+            *("✘", "post-grad", "3.0e-04", "3.0e-04", "mul_1", "planted.py:18"),
+            *("post_grad_custom_post_pass", "(plant.py:9)"),
+        ]
+        stages, outputs = (next(at for at, row in enumerate(rows) if what in row) for what in ("7 stages", "2 outputs"))
+        assert stages < lines.cursor < outputs
+        assert flashes.of_comparison(app.state) == (f"{SENTENCE}: enter goes there", "error")
+
+
+async def test_enter_on_the_guilty_stage_goes_to_its_node(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, _):
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.body.current == "graph" and app.state.selected is not None
+        assert (app.state.selected.graph, app.state.selected.name) == (RECORDED.graph, "mul_1")
+        await pilot.press("backspace")
+        await settle(pilot)
+        assert app.state.selected.name != "mul_1" or app.state.selected.graph != RECORDED.graph
+
+
+async def test_a_node_that_is_in_no_shown_graph_leads_to_the_one_above(tmp_path: Path) -> None:
+    found = recorded_by_a_pass()
+    hidden = tuple(replace(one, node="made_up") if one.bad else one for one in found.stages)
+    async with opened(tmp_path, replace(found, stages=hidden)) as (app, pilot, _):
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.state.selected is not None and app.state.selected.graph == RECORDED.above_graph
+
+
+async def test_enter_on_a_guilty_row_of_kernels_goes_to_the_kernel(tmp_path: Path) -> None:
+    found = recorded_by_a_kernel()
+    async with opened(tmp_path, found) as (app, pilot, lines):
+        assert isinstance(lines.chosen, StageRow) and lines.chosen.stage.stage == "kernels"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.body.current == "source"
+        assert app.state.kernel is not None and found.culprit is not None
+        assert app.state.kernel.name == found.culprit.name
+
+
+async def test_p_shows_what_the_pass_did_and_a_line_of_it_leads_to_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(IdbgApp, "on_copy_asked", lambda _, asked: copied.append(asked.text))
+    async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, _):
+        await pilot.press("p")
+        await settle(pilot)
+        rows = listed(app)
+        assert rows[0].strip() == (
+            "post-grad: made by post_grad_custom_post_pass (plant.py:9): without it the outputs are right"
+        )
+        diff = DIFF.replace("mul_3", "mul_1")
+        assert [row.strip() for row in rows[1:]] == [line.strip() for line in diff.splitlines()]
+        screen = app.screen
+        assert isinstance(screen, Listing)
+        styles = [screen.lines.items[row].draw(200)[0][1] for row in range(len(rows))]
+        assert styles.count("clean") == 2 and styles.count("reject") == 2  # with its heads, --- and +++
+        await pilot.press("Y")
+        await until(pilot, lambda: copied == [diff])
+        assert "+%mul_1" in rows[screen.lines.cursor]
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.state.selected is not None and app.state.selected.name == "mul_1"
+
+
+async def test_p_says_why_there_is_no_pass_to_show(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_kernel()) as (app, pilot, _):
+        await pilot.press("p")
+        await settle(pilot)
+        assert "what made it wrong is not known" in listed(app)[0]
+        await pilot.press("p")
+        assert not isinstance(app.screen, Listing)
+
+
+async def test_e_opens_what_made_it_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+    monkeypatch.setattr(IdbgApp, "on_editor_asked", lambda _, asks: asked.append((asks.path, asks.line)))
+    async with opened(tmp_path, recorded_by_a_pass()) as (_, pilot, lines):
+        await pilot.press("e")
+        await settle(pilot)
+        lines.place_cursor(next(row for row, item in enumerate(lines.items) if isinstance(item, KernelError)))
+        await pilot.press("e")
+        await until(pilot, lambda: len(asked) == 2)
+        assert asked == [("tests/plant.py", 9), ("tests/recordings/planted.py", 17)]
+
+
+async def test_a_stage_that_was_not_judged_says_why_and_is_looked_into(tmp_path: Path) -> None:
+    found = recorded_by_a_pass()
+    stages = (unjudged("dynamo", WHY), *found.stages[1:])
+    async with opened(tmp_path, replace(found, stages=stages)) as (app, pilot, lines):
+        row = next(at for at, item in enumerate(lines.items) if isinstance(item, StageRow))
+        assert "…" in lines.text(row) and lines.text(row).endswith(f"not judged: {WHY}")
+        assert {style for _, style in lines.draw(lines.items[row], 120)} == {"dim"}
+        assert "7 stages, 1 wrong, 1 not judged" in "\n".join(texts(app, "kernel_diff"))
+        lines.place_cursor(row)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert f"dynamo: not judged: {WHY}" in listed(app)[0]
+
+
+async def test_stages_are_filtered_ordered_and_copied_as_the_other_rows(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_pass()) as (app, pilot, lines):
+
+        def names() -> list[str]:
+            return [item.cells.stage for item in lines.items if isinstance(item, StageRow)]
+
+        assert names()[:2] == ["dynamo", "pre-grad"] and len(names()) == 7
+        await pilot.press("f")
+        await settle(pilot)
+        assert names() == ["post-grad"]
+        await pilot.press("f", "o")
+        await settle(pilot)
+        assert names()[0] == "post-grad" and names()[-1] == "dynamo"
+        await pilot.press("slash", *"custom_post", "enter")
+        await settle(pilot)
+        assert names() == ["post-grad"] and "7 stages, 1 wrong; 1 with custom_post" in "\n".join(
+            texts(app, "kernel_diff")
+        )
+        text, what = lines.copied(lines.cursor)
+        assert "post_grad_custom_post_pass (plant.py:9)" in text and what == "this row"
+
+
+async def test_kernels_of_a_wrong_graph_are_called_faithful(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_pass()) as (_, _, lines):
+        kernels = [row for row, item in enumerate(lines.items) if isinstance(item, KernelError)]
+        assert kernels and all("faithful → post-grad" in lines.text(row) for row in kernels)
+    async with opened(tmp_path / "..", recorded_by_a_kernel()) as (_, _, lines):
+        assert not any("faithful" in lines.text(row) for row in range(len(lines.items)))
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), WIDE])
+async def test_no_figure_and_no_place_is_cut_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
+    found = recorded_by_a_pass()
+    async with opened(tmp_path, found, size) as (app, _, lines):
+        rows = texts(app, "kernel_diff")
+        assert all(len(row) <= size[0] for row in rows)
+        (row,) = (row for row in rows if row.startswith(" ✘ post-grad"))
+        assert row.split()[2:6] == ["3.0e-04", "3.0e-04", "mul_1", "planted.py:18"]
+        kernel = "".join(text for text, _ in lines.draw(found.kernels[3], lines.line_width))
+        assert len(kernel) <= lines.line_width and column_figure(found.kernels[3].error) in kernel
+        assert "planted.py:18" in kernel and "→ post-grad" in kernel
+        assert lines.items[lines.cursor] is lines.items[lines.guilty_row or 0]
+
+
+async def test_what_fails_by_no_stage_and_no_kernel_lands_on_the_output(tmp_path: Path) -> None:
+    found = replace(recorded_by_a_pass(), stages=())
+    async with opened(tmp_path, found) as (_, _, lines):
+        assert isinstance(lines.chosen, TensorDiff) and lines.chosen.failed
+
+
+def test_a_comparison_that_passed_shows_its_stages_quietly() -> None:
+    found = replace(by_a_pass(), verdict="passed", outputs=(), kernels=())
+    rows = stage_rows(found)
+    styles = {style for row in rows for _, style in stage_row(row, StageColumns.of(rows, 120))}
+    assert styles <= {"", "dim"} and not any(row.wrong for row in rows)
+    assert [one.text for one in items(found) if isinstance(one, Told)][1:] == [" 7 stages"]
+
+
+def test_a_comparison_that_did_not_ask_names_the_key_that_does() -> None:
+    plain = report(kernels=(), stages=())
+    told = [one.text.strip() for one in items(plain, Shown(), "D") if isinstance(one, Told)]
+    assert told[1] == "where they go wrong was not asked: D says which stage, node, pass or kernel"
+    assert not any("asked" in one.text for one in items(by_a_pass(), Shown(), "D") if isinstance(one, Told))
+
+
+def test_in_little_room_what_made_it_gives_way_first() -> None:
+    rows = [StageRow(GUILTY, stage_rows(by_a_pass())[5].cells)]
+    for width in (60, 78, 100, 140):
+        text = "".join(part for part, _ in stage_row(rows[0], StageColumns.of(rows, width)))
+        assert len(text) <= width and "mul_3" in text and "plant.py:21" in text and text.count("3.0e-04") == 2
+    assert "(plant.py:9)" in text
