@@ -59,7 +59,7 @@ class StageCapture:
         """Dynamo's graph: a new frame."""
         frame = tracing.current_frame()
         self._phase = "pre_grad"
-        self.frames.append(FrameStages(frame, gm, list(inputs), torch.is_grad_enabled()))
+        self.frames.append(FrameStages(frame, gm, [_as_it_is(value) for value in inputs], torch.is_grad_enabled()))
         self._last.decompositions = stages.decompositions()
 
     def pre_grad(self, gm: GraphModule) -> None:
@@ -93,6 +93,11 @@ class StageCapture:
         """The code of the part that was told of last."""
         if self.frames and self._last.parts:
             self._last.watches[len(self._last.parts) - 1] = watch
+
+
+def _as_it_is(value: object) -> object:
+    """An argument that goes on to require a gradient where the program's no longer does, once a side is restored."""
+    return value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 @contextmanager
