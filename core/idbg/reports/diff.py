@@ -17,6 +17,7 @@ from idbg.format.file_names import near_place
 from idbg.reports import stage_table
 from idbg.reports.because import because
 from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
+from idbg.reports.faults import birth_lines, crash_lines
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -109,6 +110,8 @@ def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
         yield from _diffs(noun, diffs)
     yield from _kernels(report)
+    births = list(birth_lines(report.births))
+    yield from ("", *(f"  {line}" for line in births)) if births else ()
     yield from _variance(report.variance)
     for note in report.notes:
         yield from _paragraph("  note: ", note)
@@ -165,6 +168,7 @@ def _failures(report: DiffReport) -> Iterator[str]:
 def _failure(what: str, failure: Failure) -> Iterator[str]:
     where = near_place(failure.file, failure.line)
     yield from _paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
+    yield from (f"    {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
     if failure.hint:
         yield from _paragraph("    ", failure.hint)
 

@@ -11,6 +11,7 @@ from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports.cost_text import cost_lines
+from idbg.reports.faults import crash_lines
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
@@ -101,6 +102,7 @@ def _swallowed(run: Run) -> Iterator[str]:
 def _why(failure: Failure) -> Iterator[str]:
     where = near_place(failure.file, failure.line)
     yield f"{failure.message}{f' ({where})' if where else ''}"
+    yield from (f"  {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
     if failure.hint:
         yield f"  {failure.hint}"
 

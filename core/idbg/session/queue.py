@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from idbg.bench.job import BenchJob
 from idbg.schema import events
-from idbg.schema.diff import Comparison
+from idbg.schema.diff import Comparison, SideResult
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
 from idbg.session.event_bus import EventBus
 from idbg.session.watchdog import Watchdog, unfinished
 from idbg.worker.client import Ended, Worker
+from idbg.worker.last_words import in_run
 from idbg.worker.protocol import Compile, Request, WriteRepro
 
 SessionJob = Request | BenchJob
@@ -98,6 +100,7 @@ class JobQueue:
         """Hear what the job in hand says, on its thread; with its end the next one begins."""
         with self._changed:
             self._watchdog.take(event)
+            event = self._placed(event)
             if isinstance(event, events.RunEnded):
                 event = self._watchdog.ended(event)
                 run = self._bus.history.runs.get(event.run)
@@ -110,6 +113,20 @@ class JobQueue:
                 self._changed.notify_all()
 
     # ------------------------------------------------------------- the lock is held
+
+    def _placed(self, event: SessionEvent) -> SessionEvent:
+        """The event; of a crash with what the run's records tell of its launch."""
+        run = self._bus.history.runs.get(getattr(event, "run", 0))
+        if run is None:
+            return event
+        if isinstance(event, events.RunEnded) and event.failure is not None:
+            return replace(event, failure=in_run(event.failure, run))
+        if isinstance(event, events.SideEnded):
+            return replace(event, side=_side_in(event.side, run))
+        if isinstance(event, events.Compared):
+            sides = tuple(_side_in(side, run) for side in event.report.sides)
+            return replace(event, report=replace(event.report, sides=sides))
+        return event
 
     def _same_run(self, target: Target) -> int | None:
         """The number of a run for this very target that is in hand or waits; None where there is none."""
@@ -160,3 +177,7 @@ class JobQueue:
 def _is_long(job: SessionJob | None) -> bool:
     """Whether it is what only a user asks for, and may take minutes."""
     return isinstance(job, BenchJob) or (isinstance(job, Compile) and job.comparison is not None)
+
+
+def _side_in(side: SideResult, run: Run) -> SideResult:
+    return side if side.failure is None else replace(side, failure=in_run(side.failure, run))

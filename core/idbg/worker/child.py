@@ -14,7 +14,9 @@ from pathlib import Path
 
 import idbg
 from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH
+from idbg.schema.faults import CrashSite
 from idbg.worker import protocol
+from idbg.worker.last_words import crash_site
 
 # -P: the folder that the user stands in must not shadow the worker's own imports.
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
@@ -147,17 +149,26 @@ class Child:
             if stream is not None:
                 stream.close()
 
+    def crash_site(self) -> CrashSite | None:
+        """Where it was as a signal killed it, before `end`; None where it did not end so, or left nothing."""
+        status = self.process.poll()
+        return crash_site(Path(self._scratch), _signal_name(-status)) if status is not None and status < 0 else None
+
     def cause(self) -> str:
         """How it ended, in words."""
         status = self.process.returncode
         if self._forced:
             return "closed its pipes and did not exit"
         if status < 0:
-            try:
-                return f"killed by {signal.Signals(-status).name}"
-            except ValueError:
-                return f"killed by signal {-status}"
+            return f"killed by {_signal_name(-status)}"
         return f"exited with status {status}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _can_be_read(fd: int) -> bool:

@@ -5,6 +5,7 @@ One thread of ours owns the worker process: it alone reads the pipes, signals, b
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import sys
@@ -16,9 +17,11 @@ from typing import Literal
 
 import msgspec
 
+from idbg.analysis.crashes import with_site
 from idbg.schema import event_log, events
 from idbg.schema.errors import WorkerError
 from idbg.schema.events import SessionEvent
+from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import ChildOutput, Stream
@@ -29,6 +32,8 @@ LEAVE_SECONDS = 0.3  # for an idle child to end by itself
 DYING_SECONDS = 5.0  # for a child that closed its pipes to exit: a GPU's memory or a core file takes seconds
 EXIT_POLL_SECONDS = 0.02
 POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a pipe that a grandchild holds open
+
+_UNCAUGHT = re.compile(r"^\s*what\(\):\s+(.+)$", re.MULTILINE)  # what C++ says of an exception that nobody catches
 
 Ended = events.RunEnded | events.ReproEnded | events.ErrorsMapped | events.KernelLowered
 Order = Request | Literal["start", "cancel", "close"]
@@ -243,6 +248,7 @@ class Worker:
         child = self._child
         if child is None:
             return
+        site = child.crash_site()
         child.end()
         for line in child.remaining_lines():
             with contextlib.suppress(msgspec.DecodeError):  # the last line may be torn
@@ -259,7 +265,8 @@ class Worker:
             self._end_job(_cancelled())
         elif was_ready:
             self._wanted = self._job is not None
-            self._lost(child.cause(), _hint(child.cause(), self._output.last()), keeps_job=self._sent_at is None)
+            cause = child.cause() + (f" in {site.kernel}" if site and site.kernel else "")
+            self._lost(cause, _hint(cause, self._output.last()), keeps_job=self._sent_at is None, site=site)
         else:
             why, _, hint = self._refusal.partition("\n")
             cause = f"could not start: {why or child.cause()}"
@@ -280,7 +287,7 @@ class Worker:
             self._let_go(self._child)
             self._wanted = True
 
-    def _lost(self, cause: str, hint: str, *, keeps_job: bool = False) -> None:
+    def _lost(self, cause: str, hint: str, *, keeps_job: bool = False, site: CrashSite | None = None) -> None:
         """The worker ended unasked. After a failed start it is not spawned again until somebody asks.
 
         A job that it was not sent yet is kept for the next one.
@@ -290,7 +297,9 @@ class Worker:
         if self._job is None or keeps_job:
             self._listener(events.Noted(level="error", text=f"{message}: {hint}"))
         else:
-            self._end_job(WorkerError(message, hint=hint).failure())
+            said = _UNCAUGHT.search(self._output.last())
+            message += f": {said[1]}" if site and said else ""
+            self._end_job(with_site(WorkerError(message, hint=hint).failure(), site))
 
     def _end_job(self, failure: Failure) -> None:
         if self._job is None:
@@ -334,4 +343,6 @@ def _hint(cause: str, last_output: str) -> str:
         return "something killed it, most often the kernel for want of memory: see dmesg; then run it again"
     if "could not" in cause:
         return "what it printed is in the log; then run it again"
+    if " in " in cause:
+        return "the kernel, or what it is given, is wrong: see its code; the next run has a process of its own"
     return "the program, torch or a library ended the process; what it printed is in the log: mend it, and run it again"

@@ -64,6 +64,8 @@ class RunComparison:
             runs=asked.runs,
             dynamic=self.target.dynamic,
             per_kernel=asked.per_kernel,
+            sync=asked.sync,
+            nan=asked.nan,
             kept=True,
             on_side=self._side_began,
             on_result=self._so_far,

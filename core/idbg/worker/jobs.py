@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from idbg.accelerators.parse import parse
 from idbg.constraints import check
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
+from idbg.engine.compat import gpu
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
 from idbg.engine.failures.owners import chain
+from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.lowered import lowered
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
@@ -32,9 +35,11 @@ from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
 from idbg.worker.child import importable
 from idbg.worker.comparing import RunComparison
+from idbg.worker.last_words import LAUNCHES
 from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
 
 REPRO_SECONDS = 300
+_LOST = "after this error the GPU does nothing more for this process: the next run has another one"
 OUTPUT_KEPT = 20_000  # characters of what a repro printed
 
 
@@ -77,6 +82,9 @@ class Jobs:
 
         def ended(status: int, failure: Failure | None, took_process: bool = False) -> RunEnded:
             self._tell_frames(request, tell)
+            lost = gpu.is_lost()
+            if lost:
+                tell(events.Noted(level="warning", text=_LOST))
             if status:
                 tell(events.Noted(level="info", text=f"the script ended itself with status {status}"))
             run_ended = RunEnded(
@@ -86,7 +94,7 @@ class Jobs:
                 failure=failure,
                 checked=self.checks,
                 exit_status=status,
-                took_process=took_process,
+                took_process=took_process or lost,
             )
             run.apply(run_ended)
             return replace(run_ended, verdict=run.verdict)
@@ -148,7 +156,7 @@ class Jobs:
             folder = Path(request.folder)
             self.comparing = RunComparison(request.run, request.comparison, target, backend, folder, tell, codes)
         try:
-            with capturing(capture), fallbacks.heard(target.backend) as told:
+            with capturing(capture), _launches_noted(), fallbacks.heard(target.backend) as told:
                 status = self.programs.run(request.program, target, capture, self.comparing)
             for text in told:
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
@@ -233,6 +241,12 @@ class Jobs:
             f"{request.node} of the {request.node.graph} graph does not break {request.rule} as the rules are now",
             hint="run it again under these rules, then choose a violation",
         )
+
+
+def _launches_noted() -> AbstractContextManager[None]:
+    """What each launch is given first, written where the host finds it if this process dies."""
+    folder = private.folder
+    return first_launches(folder / LAUNCHES) if folder is not None and folder.is_dir() else nullcontext()
 
 
 def _no_repro(error: BaseException) -> Failure:

@@ -6,6 +6,7 @@ the requests, so that the end of the host is seen also while a compile runs.
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import platform
 import queue
@@ -14,13 +15,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from idbg.config import places
 from idbg.engine.compat.builds import scratch
 from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
-from idbg.worker import protocol
+from idbg.worker import last_words, protocol
 from idbg.worker.child import forget_ours
 from idbg.worker.protocol import Compile, Request
 
@@ -63,6 +65,7 @@ def main() -> None:
     threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
     _check_cache(pipe.emit)
     scratch.begin(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
+    _leave_stacks(scratch.private.folder)
 
     import torch
 
@@ -101,6 +104,12 @@ def _check_cache(emit: Emit) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         text = f"Inductor's cache {folder} cannot be written, so no kernel can be built: {hint}"
         emit(events.Noted(level="warning", text=text))
+
+
+def _leave_stacks(folder: Path | None) -> None:
+    """Have Python write its stacks to the host's folder as a signal kills this process."""
+    if folder is not None:
+        faulthandler.enable(os.open(folder / last_words.STACKS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
 
 
 def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, str]) -> NoReturn:

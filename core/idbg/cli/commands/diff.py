@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--per-kernel", action="store_true", help="also where it goes wrong: the stage, node and pass, or the kernel"
     )
+    how.add_argument(
+        "--nan", action="store_true", help="also where NaN and infinities are born, in eager and in the kernels"
+    )
+    how.add_argument(
+        "--sync", action="store_true", help="wait for the GPU after each launch: its errors name the launch"
+    )
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
     how.add_argument(
         "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
@@ -115,6 +121,8 @@ def _comparison(args: argparse.Namespace) -> Comparison:
     return Comparison(
         reference=_reference(args.against),
         per_kernel=args.per_kernel,
+        sync=args.sync,
+        nan=args.nan,
         backward=args.backward,
         runs=args.runs,
         atol=args.atol,

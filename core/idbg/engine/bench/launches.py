@@ -58,7 +58,7 @@ class Launches:
             return
         kernels = {kernel.name: kernel for kernel in code.kernels}
         self.all += [LaunchSite(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
-        self._wrappers.append(Instrumented(graph, module, AROUND))
+        self._wrappers.append(Instrumented(graph.module, module, AROUND))
 
     @contextmanager
     def through(self, around: Around) -> Iterator[None]:

@@ -14,3 +14,28 @@ def keep_busy(seconds: float) -> None:
     In cycles of its clock, of which no GPU has more than 2.5 billion a second.
     """
     torch.cuda._sleep(int(2.5e9 * seconds))  # type: ignore[no-untyped-call]
+
+
+def is_device_error(error: BaseException) -> bool:
+    """Whether the device itself failed: it tells so late, and what it held cannot be had any more."""
+    if not isinstance(error, RuntimeError):
+        return False
+    raised = getattr(torch, "AcceleratorError", None)  # none before 2.8
+    return (raised is not None and isinstance(error, raised)) or "CUDA error:" in str(error)
+
+
+def is_lost() -> bool:
+    """Whether an error has made the CUDA context of this process unusable, for good."""
+    if not in_use():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        return is_device_error(error)
+    return False
+
+
+def wait() -> None:
+    """Wait until the device has done all that it was given, where it is in use and is not being recorded."""
+    if in_use() and not torch.cuda.is_current_stream_capturing():
+        torch.cuda.synchronize()

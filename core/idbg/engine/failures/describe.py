@@ -9,9 +9,11 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
+from idbg.analysis.crashes import with_site
 from idbg.config import places
 from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.compat import exceptions
+from idbg.engine.failures.crashed import crash_of
 from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
 from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.schema.programs import Failure, Program
@@ -29,6 +31,10 @@ _KEPT = 20_000  # characters of a traceback: enough for any that a person reads
 
 def failure_of(error: BaseException, program: Program, backend: str = "") -> Failure:
     """The failure, of a run for `backend`, as a record. The traceback of a user's own has none of our frames."""
+    return with_site(_failure_of(error, program, backend), crash_of(error))
+
+
+def _failure_of(error: BaseException, program: Program, backend: str) -> Failure:
     links = chain(error)
     for link in links:
         if isinstance(link, (ConstraintViolation, IdbgError)):

@@ -39,21 +39,21 @@ class _Function:
 class Instrumented:
     """A wrapper that has been given other code, which runs from `start` to `stop`."""
 
-    def __init__(self, graph: comparing.InductorGraph, changed: ast.Module, *hooks: str) -> None:
+    def __init__(self, module: comparing.WrapperModule, changed: ast.Module, *hooks: str) -> None:
         """`changed` holds functions of the wrapper by their names, their lines numbered as they were: those that call
         one of these hooks stand in for its own.
         """
-        self._namespace: dict[str, object] = vars(graph.module)
+        self._namespace: dict[str, object] = vars(module)
         self._hooks = hooks
         self._functions = tuple(
-            self._function(graph, code)
-            for code in compile(changed, graph.module.__file__, "exec").co_consts
+            self._function(module, code)
+            for code in compile(changed, module.__file__, "exec").co_consts
             if isinstance(code, CodeType) and not {*hooks}.isdisjoint(code.co_names)
         )
 
-    def _function(self, graph: comparing.InductorGraph, changed: CodeType) -> _Function:
+    def _function(self, module: comparing.WrapperModule, changed: CodeType) -> _Function:
         """`call` may be a method of an object that the module holds under this name."""
-        held = graph.module.call if changed.co_name == "call" else self._namespace[changed.co_name]
+        held = module.call if changed.co_name == "call" else self._namespace[changed.co_name]
         function = cast("FunctionType", getattr(held, "__func__", held))
         return _Function(function, function.__code__, changed)
 
@@ -63,9 +63,13 @@ class Instrumented:
         for each in self._functions:
             each.function.__code__ = each.changed
 
-    def stop(self) -> None:
-        """Run the wrapper's own code again; nothing of ours is left in its module."""
+    def rest(self) -> None:
+        """Run the wrapper's own code from the next call on: one that goes on still finds the hooks until `stop`."""
         for each in self._functions:
             each.function.__code__ = each.own
+
+    def stop(self) -> None:
+        """Run the wrapper's own code again; nothing of ours is left in its module."""
+        self.rest()
         for name in self._hooks:
             self._namespace.pop(name, None)

@@ -96,6 +96,57 @@ def routed(code: OutputCode, first: int = 0) -> tuple[ast.Module, list[Launch]]:
     return ast.fix_missing_locations(ast.Module(list[ast.stmt](functions), [])), launches
 
 
+@dataclass(frozen=True)
+class Announced:
+    """A launch, and its arguments as the wrapper writes them, those by keyword last."""
+
+    launch: Launch
+    arguments: tuple[str, ...]
+
+
+def announced(code: OutputCode, hook: str, *, after: bool = False) -> tuple[ast.Module, list[Announced]]:
+    """The wrapper's functions, with `hook(number, *arguments)` before each launch, or `hook(number)` after it, on its
+    line; and the launches in the order of their numbers. What they read is not found out.
+
+    Raises ValueError where there is no function `call`.
+    """
+    functions = [node for node in ast.walk(ast.parse(code.text)) if isinstance(node, ast.FunctionDef)]
+    if not any(function.name == "call" for function in functions):
+        raise ValueError(NO_CALL)
+    announcer = _Announcer(_listed(code), hook, after)
+    changed = [cast("ast.stmt", announcer.visit(function)) for function in functions]
+    return ast.fix_missing_locations(ast.Module(changed, [])), announcer.launches
+
+
+class _Announcer(ast.NodeTransformer):
+    """Puts a call of the hook beside each launch; a function that stands in another one is met twice."""
+
+    def __init__(self, listed: Mapping[int, tuple[str, KernelCall]], hook: str, after: bool) -> None:
+        self.listed, self.hook, self.after = listed, hook, after
+        self.launches: list[Announced] = []
+        self.met: set[ast.stmt] = set()
+
+    def visit_Assign(self, statement: ast.Assign) -> ast.stmt | list[ast.stmt]:
+        return self.announced(statement)
+
+    def visit_Expr(self, statement: ast.Expr) -> ast.stmt | list[ast.stmt]:
+        return self.announced(statement)
+
+    def announced(self, statement: ast.Assign | ast.Expr) -> ast.stmt | list[ast.stmt]:
+        value = statement.value
+        launch = _launch(cast("_CallStatement", statement), self.listed) if isinstance(value, ast.Call) else None
+        if launch is None or statement in self.met:
+            return statement
+        assert isinstance(value, ast.Call)
+        self.met.add(statement)
+        given = [*value.args, *(keyword.value for keyword in value.keywords)]
+        number = ast.Constant(len(self.launches))
+        self.launches.append(Announced(launch, tuple(map(ast.unparse, given))))
+        if self.after:
+            return [statement, _hook(self.hook, [number], statement)]
+        return [_hook(self.hook, [number, *given], statement), statement]
+
+
 class _CallStatement(Protocol):
     """A statement that is a call, or names what one returns."""
 

@@ -30,6 +30,9 @@ class KernelDiff(Asked):
     default with `atol` or `rtol`): |d| <= atol + rtol * |reference|, torch.testing's where none are given. `tolerances`
     are an output's own (atol, rtol), by its name.
 
+    `sync`: a CUDA device is waited for after each launch, so that its errors are told of at the launch that made them.
+    `nan`: the report says where NaN and infinities are born, also where both sides have them.
+
     `grad`: the forward runs with gradients recorded, as in training, also where none are compared; else without.
 
     `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`

@@ -42,6 +42,8 @@ class Asked:
     dynamic: bool | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     per_kernel: bool = False
+    sync: bool = False
+    nan: bool = False
     kept: bool = False  # a later session may ask for what was compared here
     on_side: Callable[[str], None] | None = None
     on_result: Callable[[DiffReport], None] | None = None

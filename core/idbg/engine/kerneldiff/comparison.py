@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing
+from idbg.engine.compat import comparing, gpu
+from idbg.engine.instrument.waiting import launches_waited_for, ops_waited_for
 from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
@@ -60,9 +61,16 @@ class ComparisonRun:
         """The report, once every side has run; `on_result` has heard of it by then. Raises BadInput where tolerances
         name an output that there is not; what a side raises is told in the report.
         """
+        with launches_waited_for() if self.asked.sync else nullcontext():
+            return self._run_sides()
+
+    def _run_sides(self) -> DiffReport:
         reference = self._side(self.asked.reference)
         test = self._side(self.asked.test, self.asked.runs)
         self.notes += _notes(reference)
+        if None in (reference.given, test.given) and gpu.is_lost():
+            self.float64_missing = "not run: the device failed"
+            return self._told(self._compare(reference, test, None))
         truth = None
         if self.asked.chosen_mode == "float64":
             if self.asked.on_result:  # a float64 side may take long: what is known without it is told first
@@ -162,7 +170,8 @@ class ComparisonRun:
         if backend in FLOAT64:
             return run_float64(self.subject, backward=self.backward)
         if backend == "eager" and not self.sides:
-            return run_eager(self.subject, backward=self.backward)
+            with ops_waited_for() if self.asked.sync else nullcontext():
+                return run_eager(self.subject, backward=self.backward)
         compile = self._compiler(backend)
         others = uncaptured() if not self.sides else nullcontext()  # a session hears of its test side alone
         with comparing.inductor_set(self.asked.options), others:

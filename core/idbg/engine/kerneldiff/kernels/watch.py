@@ -79,7 +79,7 @@ class Watch:
         buffers = {buffer.name: buffer for buffer in graph.buffers}
         self.changes = _changes(graph, self.nodes)
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, self.changes)
-        self.instrumented = Instrumented(graph, self.wrapper.instrumented(), ENTER, AFTER)
+        self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER)
         self.held = self._held(buffers)
         self.seen = [Seen() for _ in self.wrapper.launches]
         self.sizes: dict[str, Size] = {}  # the error of each buffer, over its own size

@@ -1,0 +1,166 @@
+"""At which launch, node and line of the user's was a program as it crashed, by its stack and its run's records?"""
+
+import ast
+import re
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from idbg.analysis.output_code import part_of
+from idbg.schema.code import OutputCode
+from idbg.schema.faults import CrashSite
+from idbg.schema.graphs import Graph, GraphId, Node, Part
+from idbg.schema.programs import Failure
+
+_DUMP = re.compile(r"^(?:Fatal Python error: |Windows fatal exception: )", re.MULTILINE)
+_THREAD = re.compile(r"^(Current thread|Thread) 0x", re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+_KERNELS = r"extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|triton_\w+"
+_LAUNCHED = re.compile(rf"(?:[\w, ]+ = )?((?:{_KERNELS})[\w.]*)\(")
+_COMMENTED = re.compile(r"\[Provenance debug handles\]\s*(\S+:\d+)")
+_NEAR = 8  # lines above a launch within which its comment stands
+# which nodes of a kernel to look at first, by what is said of the crash
+_SUSPECTS = (
+    (re.compile("out of bounds|device-side assert"), re.compile("index|embedding|gather|scatter|take|select|assert")),
+    (re.compile("SIGFPE|division by zero|ZeroDivision"), re.compile("div|remainder|fmod|mod")),
+)
+_LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"), "<")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One frame of a stack: `line` is 1-based."""
+
+    file: str
+    line: int
+    function: str
+
+
+def stack_of(dump: str) -> list[Place]:
+    """The stack, innermost frame first, that Python's own fault handler wrote last: of the thread that crashed, or,
+    where a thread without Python did (one of OpenMP's), of the one that was in code of Inductor's or else came last,
+    which is the main one. Empty where it wrote none.
+    """
+    starts = [match.start() for match in _DUMP.finditer(dump)]
+    if not starts:
+        return []
+    last = dump[starts[-1] :]
+    marks = list(_THREAD.finditer(last))
+    ends = [*(mark.start() for mark in marks[1:]), len(last)]
+    stacks = [_places(last[mark.start() : end]) for mark, end in zip(marks, ends, strict=True)]
+    current = next((stack for mark, stack in zip(marks, stacks, strict=True) if mark[1] == "Current thread"), None)
+    return current or (stacks[-1] if stacks else [])
+
+
+def _places(text: str) -> list[Place]:
+    return [Place(file, int(line), function) for file, line, function in _FRAME.findall(text)]
+
+
+def users_place(stack: Iterable[Place], generated: Iterable[str] = (), ours: str = "") -> tuple[str, int]:
+    """File and line of the innermost frame that is the user's; ("", 0) where there is none. `generated` are files that
+    compilers wrote, `ours` is the folder of our own.
+    """
+    written = {*generated}
+    for place in stack:
+        library = place.file.startswith("<") or any(folder in place.file for folder in _LIBRARIES if folder != "<")
+        if not library and place.file not in written and not (ours and place.file.startswith(ours)):
+            return place.file, place.line
+    return "", 0
+
+
+def is_wrapper(text: str) -> bool:
+    """Whether this is the text of a wrapper of Inductor's."""
+    return bool(part_of(text))
+
+
+@dataclass(frozen=True)
+class LaunchLine:
+    """What a line of a wrapper launches, Inductor's handle of it, and the names that it is given."""
+
+    kernel: str
+    handle: str
+    names: tuple[str, ...]
+
+
+def launch_at(text: str, line: int) -> LaunchLine | None:
+    """The launch at a 1-based line of a wrapper; None where the line launches nothing."""
+    lines = text.splitlines()
+    if not 0 < line <= len(lines) or (match := _LAUNCHED.match(lines[line - 1].strip())) is None:
+        return None
+    kernel = match[1].removesuffix(".run")
+    above = "\n".join(lines[max(line - 1 - _NEAR, 0) : line - 1])
+    handles = [handle for handle in _COMMENTED.findall(above) if handle.rpartition(":")[0] in match[1]]
+    return LaunchLine(kernel, handles[-1] if handles else "", tuple(_names(lines, line)))
+
+
+def _names(lines: Sequence[str], line: int) -> list[str]:
+    """The names in the arguments of the call that begins at this line."""
+    for end in range(line, min(line + 50, len(lines)) + 1):
+        try:
+            (statement,) = ast.parse("\n".join(text.strip() for text in lines[line - 1 : end])).body
+        except (SyntaxError, ValueError):
+            continue  # it goes on below
+        value = getattr(statement, "value", None)
+        given = [*value.args, *(keyword.value for keyword in value.keywords)] if isinstance(value, ast.Call) else []
+        names = [node.id for argument in given for node in ast.walk(argument) if isinstance(node, ast.Name)]
+        return list(dict.fromkeys(names))
+    return []
+
+
+def placed(
+    site: CrashSite,
+    codes: Mapping[tuple[str, Part], OutputCode],
+    graphs: Mapping[GraphId, Graph],
+    *,
+    text: str,
+    said: str,
+) -> CrashSite:
+    """The site with what the run's records tell of its launch: frame, part, nodes and the user's line. Of nodes from
+    several lines it is that of the first which does what was `said` to have failed, else the line of most of them.
+    `text` is that of the wrapper which it was in.
+    """
+    if not site.kernel:
+        return site
+    code = next((code for code in codes.values() if _same(code.text, text)), None)
+    if code is None:
+        return site
+    calls = [(kernel.name, call) for kernel in code.kernels for call in kernel.calls if call.line == site.wrapper_line]
+    if not calls:
+        return replace(site, frame=code.frame, part=code.part)
+    name, call = calls[0]
+    graph = graphs.get(GraphId(code.frame, "post_grad", code.part))
+    nodes = [node for node in (graph.nodes if graph else ()) if node.name in call.nodes and node.file]
+    file, line = _line_of(nodes, f"{site.cause} {said}") or (site.file, site.line)
+    return replace(
+        site,
+        kernel=name,
+        handle=call.handle,
+        frame=code.frame,
+        part=code.part,
+        nodes=call.nodes,
+        file=file,
+        line=line,
+    )
+
+
+def _line_of(nodes: Sequence[Node], said: str) -> tuple[str, int] | None:
+    for heard, targets in _SUSPECTS:
+        suspects = [node for node in nodes if heard.search(said) and targets.search(node.target)]
+        if suspects:
+            return suspects[0].file, suspects[0].line
+    lines = [(node.file, node.line) for node in nodes]
+    return max(lines, key=lines.count) if lines else None
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip() == other.strip()
+
+
+def with_site(failure: Failure, site: CrashSite | None) -> Failure:
+    """The failure with where it was: its place is the user's line, if that is known."""
+    if site is None:
+        return failure
+    here = (site.file, site.line) if site.file else (failure.file, failure.line)
+    return replace(failure, crash=site, file=here[0], line=here[1])

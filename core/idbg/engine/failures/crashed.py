@@ -1,0 +1,66 @@
+"""In which launch of a kernel was an exception raised, and what was that given?
+
+A kernel that raises (an index out of bounds, an integer divided by zero, a device's error) does it at the line of the
+wrapper that launches it. A device tells of its errors late, at whatever is called next.
+"""
+
+import traceback
+from pathlib import Path
+
+from idbg.analysis.crashes import is_wrapper, launch_at
+from idbg.analysis.output_code import part_of
+from idbg.engine.capture.arguments import arguments
+from idbg.engine.compat import exceptions, gpu, wrappers
+from idbg.engine.failures.owners import chain
+from idbg.schema.faults import CrashSite
+
+WAITS = ("wait_for_launch", "wait_for_op")
+"""The functions of ours that wait for the device (instrument/waiting.py): what they raise is not late."""
+
+
+def crash_of(error: BaseException) -> CrashSite | None:
+    """The launch that raised it, with its arguments as they are; None of an exception that no launch raised, but for a
+    device's, which may be of any launch before.
+    """
+    links = chain(error)
+    is_devices = any(map(gpu.is_device_error, links))
+    for link in reversed(links):  # what is put back after a device's error raises it again
+        if (site := _launch_of(link, is_devices)) is not None:
+            return site
+    return CrashSite(cause=type(links[-1]).__name__, late=not any(map(_waited_for, links))) if is_devices else None
+
+
+def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
+    frames = list(traceback.walk_tb(error.__traceback__))
+    late = is_devices and not _waited_for(error)
+    for frame, line in reversed(frames):
+        file = frame.f_code.co_filename
+        text = _text(file) if file.startswith(exceptions.generated_code()) else ""
+        launch = launch_at(text, line) if is_wrapper(text) else None
+        if launch is not None:
+            users_file, users_line = wrappers.users_line(file, line)
+            return CrashSite(
+                cause=type(error).__name__,
+                kernel=launch.kernel,
+                handle=launch.handle,
+                part=part_of(text),
+                wrapper=file,
+                wrapper_line=line,
+                file=users_file,
+                line=users_line,
+                arguments=arguments(launch.names, frame.f_locals),
+                arguments_of="crash",
+                late=late,
+            )
+    return None
+
+
+def _waited_for(error: BaseException) -> bool:
+    return any(frame.f_code.co_name in WAITS for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,76 @@
+"""Which launch made the device fail? Where each is waited for, the one that raises.
+
+A device runs behind the program, and tells of an error at some later call.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from idbg.analysis.crashes import is_wrapper
+from idbg.analysis.output_code import part_of, read_output_code
+from idbg.engine.compat import gpu, wrappers
+from idbg.engine.compat.comparing import WrapperModule
+from idbg.engine.instrument.wrapper_code import Instrumented
+from idbg.engine.instrument.wrapper_lines import announced
+
+_WAIT = "__idbg_wait__"
+
+
+@contextmanager
+def launches_waited_for() -> Iterator[None]:
+    """While it lasts, the device is waited for after each launch of each wrapper that is loaded."""
+    changed: list[Instrumented] = []
+
+    def heard(module: ModuleType) -> None:
+        text = Path(module.__file__ or "").read_text(errors="replace")
+        if is_wrapper(text) and callable(getattr(module, "call", None)):
+            try:
+                code, _ = announced(read_output_code(text, frame="", part=part_of(text)), _WAIT, after=True)
+            except ValueError:  # written in another way than we know: it runs as it is
+                return
+            changed.append(Instrumented(cast("WrapperModule", module), code, _WAIT))
+            changed[-1].start({_WAIT: wait_for_launch})
+
+    try:
+        with wrappers.loaded(heard), _OpsWaited():  # type: ignore[no-untyped-call]
+            yield
+    finally:
+        for each in changed:
+            each.stop()
+
+
+@contextmanager
+def ops_waited_for() -> Iterator[None]:
+    """While it lasts, the device is waited for after each op that is run by itself, as in eager."""
+    with _OpsWaited():  # type: ignore[no-untyped-call]
+        yield
+
+
+def wait_for_launch(_: int) -> None:
+    """Wait until the device has done the launch that was just made; raises what the device does."""
+    gpu.wait()
+
+
+def wait_for_op() -> None:
+    """The same of an op that was run by itself."""
+    gpu.wait()
+
+
+class _OpsWaited(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Waits for the device after each op that reaches it: those of eager, and those outside of graphs."""
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        result = func(*args, **(kwargs or {}))
+        wait_for_op()
+        return result

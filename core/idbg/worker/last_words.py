@@ -1,0 +1,76 @@
+"""What did a worker that died leave: where was it, and what was it given last?
+
+Python's fault handler writes the stack of each thread to a file as a signal kills the process: the innermost line of a
+wrapper of Inductor's is the launch. What a launch is given is written as it is launched first.
+"""
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+import idbg
+from idbg.analysis.crashes import is_wrapper, launch_at, placed, stack_of, users_place, with_site
+from idbg.schema.faults import CrashSite
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
+
+STACKS, LAUNCHES = "stacks", "launches.jsonl"  # files in the folder that host and child share
+FATAL = ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGBUS", "SIGILL")
+_OURS = str(Path(idbg.__file__).parent)
+_MOST = 1 << 24  # bytes of one file that are read
+_decoder = msgspec.json.Decoder(CrashSite)
+
+
+def crash_site(folder: Path, signal: str) -> CrashSite | None:
+    """Where the process that had this folder was when the signal killed it; None where it left nothing."""
+    stack = stack_of(_text(folder / STACKS)) if signal in FATAL else []
+    if not stack:
+        return None
+    texts = {place.file: _text(Path(place.file)) for place in stack if place.function not in ("", "<module>")}
+    wrappers = {file for file, text in texts.items() if is_wrapper(text)}
+    file, line = users_place(stack, wrappers, _OURS)
+    site = CrashSite(cause=signal, file=file, line=line)
+    for place in stack:
+        launch = launch_at(texts[place.file], place.line) if place.file in wrappers else None
+        if launch is not None:
+            site = replace(
+                site, kernel=launch.kernel, handle=launch.handle, wrapper=place.file, wrapper_line=place.line
+            )
+            return _with_arguments(site, folder / LAUNCHES)
+    return site
+
+
+def _with_arguments(site: CrashSite, launches: Path) -> CrashSite:
+    for line in reversed(_text(launches).splitlines()):
+        try:
+            first = _decoder.decode(line)
+        except msgspec.DecodeError:
+            continue  # the last line may be torn
+        if (first.wrapper, first.wrapper_line) == (site.wrapper, site.wrapper_line):
+            return replace(
+                site,
+                part=first.part,
+                arguments=first.arguments,
+                arguments_of="first launch",
+                file=first.file or site.file,
+                line=first.line or site.line,
+            )
+    return site
+
+
+def in_run(failure: Failure, run: Run) -> Failure:
+    """The failure with what the records of its run tell of where it was."""
+    site = failure.crash
+    if site is None or not site.wrapper:
+        return with_site(failure, site)
+    text = _text(Path(site.wrapper))
+    return with_site(failure, placed(site, run.codes, run.graphs, text=text, said=failure.message))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
