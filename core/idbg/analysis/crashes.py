@@ -3,16 +3,17 @@
 import ast
 import re
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from idbg.analysis.output_code import part_of
-from idbg.schema.code import OutputCode
+from idbg.analysis.provenance import Provenance
 from idbg.schema.faults import CrashSite
-from idbg.schema.graphs import Graph, GraphId, Node, Part
+from idbg.schema.graphs import GraphId, Node, NodeId
 from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
 
 _DUMP = re.compile(r"^(?:Fatal Python error: |Windows fatal exception: )", re.MULTILINE)
 _THREAD = re.compile(r"^(Current thread|Thread) 0x", re.MULTILINE)
@@ -109,29 +110,21 @@ def _names(lines: Sequence[str], line: int) -> list[str]:
     return []
 
 
-def placed(
-    site: CrashSite,
-    codes: Mapping[tuple[str, Part], OutputCode],
-    graphs: Mapping[GraphId, Graph],
-    *,
-    text: str,
-    said: str,
-) -> CrashSite:
+def placed(site: CrashSite, run: Run, *, text: str, said: str) -> CrashSite:
     """The site with what the run's records tell of its launch: frame, part, nodes and the user's line. Of nodes from
     several lines it is that of the first which does what was `said` to have failed, else the line of most of them.
     `text` is that of the wrapper which it was in.
     """
     if not site.kernel:
         return site
-    code = next((code for code in codes.values() if _same(code.text, text)), None)
+    code = next((code for code in run.codes.values() if _same(code.text, text)), None)
     if code is None:
         return site
     calls = [(kernel.name, call) for kernel in code.kernels for call in kernel.calls if call.line == site.wrapper_line]
     if not calls:
         return replace(site, frame=code.frame, part=code.part)
     name, call = calls[0]
-    graph = graphs.get(GraphId(code.frame, "post_grad", code.part))
-    nodes = [node for node in (graph.nodes if graph else ()) if node.name in call.nodes and node.file]
+    nodes = _nodes(run, GraphId(code.frame, "post_grad", code.part), call.nodes)
     file, line = _line_of(nodes, f"{site.cause} {said}") or (site.file, site.line)
     return replace(
         site,
@@ -143,6 +136,21 @@ def placed(
         file=file,
         line=line,
     )
+
+
+def _nodes(run: Run, graph: GraphId, names: Sequence[str]) -> list[Node]:
+    """The nodes with a line, as the graph has them that Inductor was given: what it printed itself may come from its
+    cache, with the lines of another file.
+    """
+    provenance, printed = Provenance(run), run.graphs.get(graph)
+    given = run.graphs.get(GraphId(graph.frame, graph.part)) if graph.part else None
+    nodes: list[Node] = []
+    for name in names:
+        above = provenance.counterparts(NodeId(graph, name), given.id) if given else []
+        nodes += [given.by_name[each.name] for each in above] if given else []
+        if not above and printed is not None and name in printed.by_name:
+            nodes.append(printed.by_name[name])
+    return [node for node in nodes if node.file]
 
 
 def _line_of(nodes: Sequence[Node], said: str) -> tuple[str, int] | None:

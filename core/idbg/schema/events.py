@@ -184,7 +184,8 @@ class Compared(Event, frozen=True, kw_only=True, tag="compared"):
 class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
     """The run is over. `checked`: its backend holds graphs against the rules.
 
-    `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit), or took its device.
+    `exit_status` is a script's own; with `took_process` it ended the worker's process too (os._exit), or lost the
+    device for it.
     """
 
     run: int

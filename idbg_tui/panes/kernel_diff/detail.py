@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from idbg.format.amounts import figure
 from idbg.format.glyphs import MARKS
 from idbg.reports.because import because
+from idbg.reports.faults import crash_lines
 from idbg.schema.diff import DECADES, LARGEST, Block, Counts, TensorDiff
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff.outcomes import BAD, STYLES
@@ -40,6 +41,8 @@ def entries(diff: TensorDiff, width: int) -> list[Entry]:
 def failure_entries(failure: Failure, width: int) -> list[Entry]:
     """All that is known of why a side failed, the first error first."""
     lines = list(sentences(failure_said(failure), width, BAD))
+    for told in crash_lines(failure.crash) if failure.crash else ():
+        lines += _verbatim(told, width)
     lines += sentences(failure.hint, width) if failure.hint else []
     for label, text in (("at", f"{failure.file}:{failure.line}" if failure.file else ""), ("repro", failure.repro)):
         lines += labelled(label, text, width) if text else []

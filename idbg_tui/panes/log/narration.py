@@ -9,6 +9,7 @@ from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
+from idbg.reports.faults import crash_lines
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
@@ -150,6 +151,7 @@ def failure(failed: Failure) -> Iterator[Told]:
     file, number = place_of(failed)
     if file:
         yield Told(f"  at {file}:{number}", "", file, number)
+    yield from (Told(f"  {words}", "", file, number) for words in (crash_lines(failed.crash) if failed.crash else ()))
     if failed.hint:
         yield from (Told(f"  {MARKS['arrow']} {words}", "accent") for words in clean_lines(failed.hint))
     if failed.repro and failed.repro not in failed.message:
