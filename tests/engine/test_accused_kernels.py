@@ -12,10 +12,11 @@ from torch._inductor.codecache import PyCodeCache
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.kernels import verdict
+from idbg.engine.kerneldiff.kernels.given import Given, Wanted
 from idbg.engine.kerneldiff.kernels.observe import first_bad, observe_model
-from idbg.engine.kerneldiff.kernels.references import Both, References
-from idbg.engine.kerneldiff.kernels.rounding import Rounding
-from idbg.engine.kerneldiff.kernels.verdict import judge_buffer
+from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.kernels.verdict import Others, judge_buffer, judge_given
 from idbg.reports.diff import summary
 from idbg.schema.diff import KernelError
 
@@ -56,7 +57,7 @@ def test_a_mean_that_cancels_accuses_no_kernel_and_hides_no_wrong_one(monkeypatc
 def test_standardised_data_in_a_batch_norm_accuses_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.BatchNorm1d(96).train()
     assert of(observe_model(model, (standardised(),), loss=lambda out: (out * out).sum())) == []
-    monkeypatch.setattr(Rounding, "error", lambda self, node: 0.0)
+    monkeypatch.setattr(verdict, "_judged_again", lambda *_: inf)
     assert of(
         observe_model(nn.BatchNorm1d(96).train(), (standardised(),))
     )  # held against its own size, the mean is wrong
@@ -97,13 +98,13 @@ def test_a_kernel_is_held_against_float64_where_eager_is_infinite() -> None:
     assert judge_buffer(torch.tensor([7e4, inf, 2.0, 3.0]), Both(exact, eager), []).excess > 1
 
 
-def rounding_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[float, float]:
-    """What rounding may do to the result, and its size."""
+def others_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Both, Others]:
+    """What the function should give, and what it may as well give with other roundings."""
     gm = make_fx(function)(x)
     (returned,) = next(node for node in gm.graph.nodes if node.op == "output").all_input_nodes
-    references = References(gm, [x], {returned.name: 1})
-    exact = references.value(returned.name).exact
-    return Rounding(references.rms).error(returned), float(exact.square().mean().sqrt())
+    wanted = Wanted(returned)
+    given = Given(gm, [x], [[wanted]])
+    return given.value(wanted), lambda times: [given.otherwise(wanted, seed, times) for seed in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -118,25 +119,26 @@ def rounding_of(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[float,
     ],
 )
 def test_what_cancels_is_as_wrong_as_its_terms(function: Callable[[Tensor], Tensor]) -> None:
-    x = standardised()
-    error, size = rounding_of(function, x)
-    assert size < 100 * error  # of the result next to nothing is left
-    own = function(x).double() - function(x.double())
-    assert float(own.square().mean().sqrt()) < 3 * error < 1e-3
+    reference, others = others_of(function, standardised())
+    assert float(reference.exact.abs().mean()) < 1e-5  # of the result next to nothing is left
+    assert judge_given(reference.own.flip(-1), reference, others).excess <= 1
+    assert judge_given(reference.own + 1e-3, reference, others).excess > 1
 
 
 @pytest.mark.parametrize(
     "function", [lambda x: x * 3 + 1, lambda x: (x * x).sum(0), lambda x: x.exp().mean(1), lambda x: torch.var(x, 0)]
 )
 def test_what_does_not_cancel_is_as_right_as_its_size(function: Callable[[Tensor], Tensor]) -> None:
-    error, size = rounding_of(function, standardised())
-    assert 0 < error < 2e-5 * size
+    reference, others = others_of(function, standardised())
+    assert judge_given(reference.own, reference, others).excess <= 1
+    assert judge_given(reference.own * (1 + 3e-5), reference, others).excess > 1
 
 
 def test_a_value_that_is_zero_is_judged_by_its_terms() -> None:
     exact, own = torch.zeros(8, dtype=torch.float64), torch.zeros(8)
-    assert judge_buffer(torch.full((8,), 1e-7), Both(exact, own), [], rounding=1e-7).excess <= 1
-    assert judge_buffer(torch.full((8,), 1e-3), Both(exact, own), [], rounding=1e-7).excess > 1
+    others = [torch.full((8,), 1e-7), torch.full((8,), -1e-7)]
+    assert judge_given(torch.full((8,), 1e-7), Both(exact, own), lambda _: others).excess <= 1
+    assert judge_given(torch.full((8,), 1e-3), Both(exact, own), lambda _: others).excess > 1
 
 
 def test_in_a_run_that_passes_no_kernel_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,10 @@ import torch
 from idbg.analysis.output_code import read_output_code
 from idbg.engine.compat import comparing
 from idbg.engine.instrument.wrapper_lines import read_wrapper
+from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.philox import drawn
-from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown, copied
+from idbg.engine.kerneldiff.kernels.references import References
+from idbg.engine.kerneldiff.kernels.values import Both, Unknown
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured
 from idbg.engine.kerneldiff.tensors.allowance import Size
 

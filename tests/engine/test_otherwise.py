@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idbg.engine.kerneldiff.api import KernelDiff
-from idbg.engine.kerneldiff.sides.otherwise import NOTE, OtherRoundings, added_up, not_computed
+from idbg.engine.kerneldiff.float64.roundings import OtherRoundings, added_up
+from idbg.engine.kerneldiff.sides.otherwise import NOTE, not_computed
 from idbg.reports.diff import summary
 from idbg.schema.diff import DiffReport
 

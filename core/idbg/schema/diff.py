@@ -209,13 +209,34 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
         return self.judged and not self.passed
 
 
+class NodeError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one launch left of one post-grad node in a buffer: relative RMSEs, None where they could not be computed.
+
+    `isolated`: against float64 of what the launch was really given, the error that it adds by itself;
+    `isolated_eager`: of the node computed op by op, from the same. `error` and `eager_error`: against float64 of what
+    the graph was given, with the error of all that came before.
+    """
+
+    node: str
+    buffer: str
+    isolated: float | None = None
+    isolated_eager: float | None = None
+    error: float | None = None
+    eager_error: float | None = None
+    bad: bool = False
+
+
 class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of a kernel: the relative RMSE (RMSE / RMS of the reference) of its worst output, in float64's eyes.
 
-    `input_error` is the worst of its inputs', `eager_error` that of the same nodes computed op by op in the program's
-    own dtype. `graph` is the post-grad graph that `nodes` are of; `file` and `line` are the user's, `wrapper_line` is
-    1-based in the output code of (`frame`, `part`). Where it was not observed, `reason` says why. A `harmless` one is
-    worse than what it was given, in a run whose outputs agree all the same: it is not accused.
+    `isolated` is its own: against float64 of what the launch was really given, by which it is judged; `isolated_eager`
+    that of the same nodes computed op by op in the program's own dtype, from the same. `error` is against float64 of
+    what the graph was given, with the error of all that came before; `input_error` is the worst of its inputs' then,
+    `eager_error` that of the same nodes in eager. `outputs` has these of each output that was seen, but for the
+    `outputs_left_out` that are least wrong of very many. `graph` is the post-grad graph that `nodes` are of; `file` and
+    `line` are the user's, `wrapper_line` is 1-based in the output code of (`frame`, `part`). Where it was not observed,
+    `reason` says why. A `harmless` one is worse than what it was given, in a run whose outputs agree all the same: it
+    is not accused.
     """
 
     frame: str
@@ -237,6 +258,10 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
     buffer: str = ""  # the worst output's name in the wrapper
     node: str = ""  # and the post-grad node that it holds
     diff: TensorDiff | None = None  # of the worst output
+    isolated: float | None = None
+    isolated_eager: float | None = None
+    outputs: tuple[NodeError, ...] = ()
+    outputs_left_out: int = 0
 
     @property
     def bisected(self) -> bool:

@@ -14,8 +14,8 @@ from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, stages
 from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
+from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Observation, observing
-from idbg.engine.kerneldiff.kernels.references import copied
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured

@@ -16,9 +16,10 @@ from idbg.engine.instrument.waiting import launches_waited_for, ops_waited_for
 from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
 from idbg.engine.kerneldiff.sides.form import with_forms
-from idbg.engine.kerneldiff.sides.otherwise import SAMPLES, is_doubtful, looked_at_again
+from idbg.engine.kerneldiff.sides.otherwise import is_doubtful, looked_at_again
 from idbg.engine.kerneldiff.sides.run import (
     ROUNDED,
     Given,

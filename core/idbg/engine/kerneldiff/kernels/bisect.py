@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_leaves
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widened
-from idbg.engine.kerneldiff.kernels.references import Both, copied
+from idbg.engine.kerneldiff.kernels.inputs import copied
+from idbg.engine.kerneldiff.kernels.values import Both
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.engine.program.environment import state_restored

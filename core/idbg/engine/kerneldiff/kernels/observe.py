@@ -12,7 +12,7 @@ import torch
 
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.kernels.watch import Watch
-from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
+from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput
 
@@ -20,7 +20,7 @@ from idbg.schema.errors import BadInput
 class Observation:
     """The graphs that were compiled since it began, each watched for its first call. `problem` says why one is not."""
 
-    def __init__(self, k: float = KERNEL_K, on_watch: Callable[[Watch], None] | None = None) -> None:
+    def __init__(self, k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = None) -> None:
         self.k = k
         self.on_watch = on_watch
         self.problem = ""
@@ -54,7 +54,7 @@ class Observation:
 
 
 @contextmanager
-def observing(k: float = KERNEL_K, on_watch: Callable[[Watch], None] | None = None) -> Iterator[Observation]:
+def observing(k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = None) -> Iterator[Observation]:
     """While it lasts, whatever Inductor compiles is compiled anew, and its first call is observed; `on_watch` is told
     of each graph that will be.
     """
@@ -67,7 +67,7 @@ def observing(k: float = KERNEL_K, on_watch: Callable[[Watch], None] | None = No
                 watch.stop()
 
 
-def observe(run: Callable[[], object], *, k: float = KERNEL_K) -> tuple[KernelError, ...]:
+def observe(run: Callable[[], object], *, k: float = GIVEN_K) -> tuple[KernelError, ...]:
     """Every kernel launch of what `run` compiles with Inductor and calls, in order. Raises BadInput if
     there are none.
 
@@ -98,7 +98,7 @@ def observe_model(
     loss: Callable[..., torch.Tensor] | None = None,
     options: dict[str, Any] | None = None,
     dynamic: bool | None = None,
-    k: float = KERNEL_K,
+    k: float = GIVEN_K,
 ) -> tuple[KernelError, ...]:
     """`observe` for one call of the model, and its backward if there is a loss; the caller restores its state.
 

@@ -6,16 +6,19 @@ so one wrong element of many shows.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from idbg.engine.kerneldiff.kernels.references import Both
-from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K, KernelAllowance, Size, epsilon
+from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K, KERNEL_K, KernelAllowance, Size, epsilon
 
 _MAX_EXCUSED = 1e-4  # of the elements
+_FLOAT32 = torch.finfo(torch.float32).eps
+_NEAR = 8.0  # times what a rounding moves a number by: two that are nearer to each other than that may change places
+_FLIP = 64.0  # times what rounding moves most elements by: this one is on the other side of a step
 
 
 @dataclass(frozen=True)
@@ -27,37 +30,116 @@ class BufferVerdict:
     excess: float
 
 
-def judge_buffer(
-    value: Tensor,
-    reference: Both,
-    inputs: Iterable[Size],
-    *,
-    k: float = KERNEL_K,
-    steps: bool = False,
-    rounding: float = 0.0,
+Others = Callable[[float], Iterable[Tensor]]
+"""What the launch's nodes give in eager where their ops round otherwise, so many times as much; it costs a few runs of
+them.
+"""
+
+
+def judge_given(
+    value: Tensor, reference: Both, others: Others, *, k: float = GIVEN_K, steps: bool = False
 ) -> BufferVerdict:
-    """`inputs` are the errors of what the value was computed from; `steps` says that there were comparisons or
-    roundings on the way, which turn the smallest error of a few elements into a large one. `rounding` is the RMS of
-    what rounding may do to a value whose terms cancel (rounding.py), which its own size does not tell.
+    """What a launch left, held against `reference`: float64, and eager, of what it was really given.
+
+    What is too far off is looked at again: `others` tell what rounding may do to it. `steps` says that there were
+    comparisons or roundings on the way, which turn the smallest error of a few elements into a large one.
     """
-    exact, own, dtype = reference.exact, reference.own, reference.own.dtype
-    # what is exactly zero has the size of its rounding errors
-    scale = rms(exact) or rms(own) or rounding
+    exact, dtype = reference.exact, reference.own.dtype
+    if not (exact.dtype.is_floating_point or exact.dtype.is_complex):
+        return _judge_whole(value, exact, reference.own, others)
+    scale = rms(exact) or rms(reference.own)
+    sides = _held_against(exact, reference.own, value, scale)
+    known = (sides.eager, _rounded_once(exact, dtype, scale))
+    excess = _excess(sides.error, _allowed_given(exact, dtype, scale, known, k))
+    if excess > 1:
+        excess = min(excess, _judged_again(sides, dtype, known, others(1.0), k, steps))
+    return BufferVerdict(sides.error, sides.eager, excess)
+
+
+def _judged_again(
+    sides: "_Sides", dtype: torch.dtype, known: Sequence[Size], others: Iterable[Tensor], k: float, steps: bool
+) -> float:
+    """The excess over what eager gives where its ops round otherwise."""
+    exact, value = sides.exact, sides.value.to(sides.exact.dtype)
+    spread = torch.zeros_like(exact.abs())
+    for other in others:
+        spread = torch.maximum(spread, (other.to(exact.dtype) - exact).abs().nan_to_num(0, 0, 0))
+    if steps:  # an element that falls on either side of a step is right on both
+        value = torch.where((value - exact).abs() <= k * spread, exact, value)
+        spread = spread.masked_fill(spread > _FLIP * float(spread.median()), 0)
+    scale = sides.scale or rms(spread)  # what is exactly zero has the size of its rounding errors
+    if scale == 0:
+        return math.inf
+    noise = measured(torch.zeros_like(spread), spread, scale)
+    return _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, (*known, noise), k))
+
+
+def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, others: Others) -> BufferVerdict:
+    """Integers and booleans: each is float64's or eager's, but for those that rounding may turn over."""
+    wrong = (value != exact) & (value != own) & (own == exact)
+    for other in others(_NEAR) if bool(wrong.any()) else ():
+        wrong &= other == exact
+    return BufferVerdict(measured(exact, value), measured(exact, own), math.inf if bool(wrong.any()) else 0.0)
+
+
+def _rounded_once(exact: Tensor, dtype: torch.dtype, scale: float) -> Size:
+    """The error of what is right, rounded to a dtype that kernels do not compute in."""
+    if epsilon(dtype) < _FLOAT32:
+        return Size()
+    rounded = exact.to(dtype).to(exact.dtype)
+    return measured(exact, torch.where(rounded.isfinite(), rounded, exact), scale)
+
+
+def _allowed_given(exact: Tensor, dtype: torch.dtype, scale: float, known: Iterable[Size], k: float) -> Size:
+    worst = [Size(), *known]
+    computed_in = torch.float32 if epsilon(dtype) > _FLOAT32 else dtype
+    allowance = KernelAllowance(computed_in, exact.numel(), _largest(exact) / scale if scale else 1.0, k)
+    return allowance.of(Size(max(each.rmse for each in worst), max(each.maximum for each in worst)))
+
+
+def judge_buffer(
+    value: Tensor, reference: Both, inputs: Iterable[Size], *, k: float = KERNEL_K, steps: bool = False
+) -> BufferVerdict:
+    """`inputs` are the errors of what the value was computed from; `steps` as above."""
+    exact, dtype = reference.exact, reference.own.dtype
+    scale = rms(exact) or rms(reference.own)  # what is exactly zero has the size of its rounding errors
+    sides = _held_against(exact, reference.own, value, scale)
+    worst = [sides.eager, *inputs]
+    floats = dtype.is_floating_point or dtype.is_complex
+    allowance = KernelAllowance(dtype, exact.numel(), _largest(exact) / scale if scale and floats else 1.0, k)
+    allowed = allowance.of(Size(max(e.rmse for e in worst), max(e.maximum for e in worst)))
+    excess = _excess(sides.error, allowed)
+    if excess > 1 and steps and exact.dtype.is_floating_point:
+        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, epsilon(dtype)))
+        left = _without_worst(exact, sides.value, int(share * exact.numel()), scale)
+        excess = min(excess, _excess(left, allowed))
+    return BufferVerdict(sides.error, sides.eager, excess)
+
+
+def errors_of(value: Tensor, reference: Both) -> tuple[Size, Size]:
+    """The value's error and eager's."""
+    exact = reference.exact
+    sides = _held_against(exact, reference.own, value, rms(exact) or rms(reference.own))
+    return sides.error, sides.eager
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A value beside float64's, which may be without places that cannot be judged; the errors of both, over `scale`."""
+
+    exact: Tensor
+    value: Tensor
+    scale: float
+    error: Size
+    eager: Size
+
+
+def _held_against(exact: Tensor, own: Tensor, value: Tensor, scale: float) -> _Sides:
     eager = measured(exact, own, scale)
     if math.isinf(eager.rmse):
         own, value = _where_eager_is_like_float64(exact, own, value)
         eager = measured(exact, own, scale)
-    error = measured(exact, value, scale)
-    worst = [eager, *inputs, _everywhere(rounding, exact, scale)]
-    floats = dtype.is_floating_point or dtype.is_complex
-    largest = _largest(exact) / scale if scale and floats else 1.0
-    allowance = KernelAllowance(dtype, exact.numel(), largest, k)
-    allowed = allowance.of(Size(max(e.rmse for e in worst), max(e.maximum for e in worst)))
-    excess = _excess(error, allowed)
-    if excess > 1 and steps and exact.dtype.is_floating_point:
-        share = min(_MAX_EXCUSED, 10 * max(allowed.rmse, epsilon(dtype)))
-        excess = min(excess, _excess(_without_worst(exact, value, int(share * exact.numel()), scale), allowed))
-    return BufferVerdict(error, eager, excess)
+    return _Sides(exact, value, scale, measured(exact, value, scale), eager)
 
 
 def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,13 +153,6 @@ def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> t
     lost = ~same & ~(wide.isfinite() & exact.isfinite())
     unjudged = lost & ~(exact.isfinite() & given.isfinite())
     return torch.where(lost, exact, wide), torch.where(unjudged, exact, given)
-
-
-def _everywhere(rounding: float, exact: Tensor, scale: float) -> Size:
-    """An error that is as large, for its size, in the largest element."""
-    if not rounding or not scale:
-        return Size()
-    return Size(rounding / scale, rounding / scale * max(1.0, _largest(exact) / scale))
 
 
 def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Size:

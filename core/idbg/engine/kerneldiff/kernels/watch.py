@@ -1,18 +1,17 @@
 """What do the launches of one compiled graph write, and is it what their nodes stand for?
 
 For the run, the wrapper's function `call` is given other bytecode: the same statements, and after each launch a call of
-ours with the buffers that it wrote. They are compared at once, before a later kernel can reuse their memory, with the
-values that the post-grad graph's own nodes have for the inputs that `call` was given.
+ours with the buffers that it wrote. They are compared at once, before a later kernel can reuse their memory: with what
+the nodes of the post-grad graph give of what the launch itself was given (its own error, by which it is judged), and of
+what the graph was given (with the error of all that came before).
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 import torch
-from msgspec.structs import replace
 from torch import Tensor
 from torch.fx import Node
 
@@ -20,48 +19,20 @@ from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
-from idbg.engine.kerneldiff.kernels.references import Both, References, Unknown
-from idbg.engine.kerneldiff.kernels.rounding import Rounding
-from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES
+from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
+from idbg.engine.kerneldiff.kernels.given import Given, Wanted
+from idbg.engine.kerneldiff.kernels.inputs import Untouched, held, written_inputs
+from idbg.engine.kerneldiff.kernels.references import References
+from idbg.engine.kerneldiff.kernels.seen import Output, Seen
+from idbg.engine.kerneldiff.kernels.values import Both, Unknown
+from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_given
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError, TensorDiff
 from idbg.schema.graphs import GraphId
 
 _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_divide|argmax|argmin|bucketize)(\..*)?")
-
-
-@dataclass(frozen=True)
-class Held:
-    """After the launch, the buffer `name` holds `node`; `changes` are the nodes that write to it in place. With
-    `whole`, the name of another buffer, it is a part of that one, which holds the node.
-    """
-
-    name: str
-    node: str
-    changes: tuple[str, ...] = ()
-    whole: str = ""
-
-
-@dataclass(frozen=True)
-class Output:
-    """One buffer as its launch left it. `diff` tells all of it where it is bad, else it is None."""
-
-    held: Held
-    judged: BufferVerdict
-    diff: TensorDiff | None
-
-
-@dataclass
-class Seen:
-    """What was seen of one launch."""
-
-    outputs: list[Output] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    input_error: Size = field(default_factory=Size)
-    natural: Size = field(default_factory=Size)  # the inputs' errors, of what cancels over the size of its terms
-    unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
-    ran: bool = False
 
 
 class Watch:
@@ -76,17 +47,21 @@ class Watch:
         self.code = output_code(graph)
         self.frame = self.code.frame
         self.nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
-        buffers = {buffer.name: buffer for buffer in graph.buffers}
-        self.changes = _changes(graph, self.nodes)
-        self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, self.changes)
+        placeholders = [node for node in graph.gm.graph.nodes if node.op == "placeholder"]
+        self.inputs: dict[Node, str] = dict(zip(placeholders, graph.inputs, strict=False))
+        buffers = {buffer.name for buffer in graph.buffers}
+        changes = changes_of(graph)
+        self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, changes)
+        self.written = written_inputs(graph, self.wrapper)
         self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER)
-        self.held = self._held(buffers)
+        self.held = held_at(graph, self.wrapper, changes)
+        self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
         self.seen = [Seen() for _ in self.wrapper.launches]
-        self.sizes: dict[str, Size] = {}  # the error of each buffer, over its own size
-        self.natural: dict[str, Size] = {}  # and over the size of the terms that it is the sum of
+        self.sizes: dict[str, Size] = {}  # the error of each buffer
         self.unobserved: set[str] = set()
         self.references: References | None = None
-        self.rounding = Rounding({})
+        self.isolated: Given | None = None
+        self.untouched = Untouched({})
         self.problem = ""
         self.given: tuple[object, ...] | None = None  # what its first call was given, as it was then
 
@@ -97,63 +72,59 @@ class Watch:
     def stop(self) -> None:
         """Give the wrapper its own code back, and the reference values their memory."""
         self.instrumented.stop()
-        self.references = None
+        self.references = self.isolated = None
 
-    def _held(self, buffers: Mapping[str, comparing.Buffer]) -> dict[int, list[Held]]:
-        """Point -> the buffers that hold a node's value from there on."""
-        held: dict[int, list[Held]] = {}
-        order = {node: place for place, node in enumerate(self.nodes)}
-        for name, points in self.wrapper.writes.items():
-            changes = tuple(sorted(self.changes.get(name, ()), key=order.__getitem__))
-            node = buffers[name].node if name in buffers else (changes or ("",))[-1]
-            whole = self.wrapper.bases.get(name, "")
-            if node in self.nodes:
-                if name not in buffers and not _gives_tensor(self.nodes[node]):
-                    node = list(self.nodes)[self.graph.inputs.index(name)]
-                held.setdefault(points[-1], []).append(Held(name, node, changes))
-            elif whole in buffers and buffers[whole].node in self.nodes and whole in self._names_at(points[-1]):
-                held.setdefault(points[-1], []).append(Held(name, buffers[whole].node, whole=whole))
-        return held
+    def _wanted(self, each: Held) -> Wanted:
+        return Wanted(self.nodes[each.node], tuple(self.nodes[name] for name in each.changes))
 
-    def _names_at(self, point: int) -> tuple[str, ...]:
-        return self.wrapper.points[point].names
+    def _held_by(self, launch: int) -> list[Held]:
+        points = (number for number, point in enumerate(self.wrapper.points) if point.launch == launch)
+        return [each for number in points for each in self.held.get(number, ())]
 
     # Called by the wrapper
 
     def enter(self, args: list[object]) -> None:
-        """Called first of all, with what `call` was given: copies it, in the first call alone."""
-        self.references = None
+        """Called first of all, with what `call` was given: keeps it as it is now, in the first call alone."""
+        self.references = self.isolated = None
         if self.called:
             return
         self.called = self.count()
-        wanted = Counter(node for held in self.held.values() for each in held for node in (each.node, *each.changes))
+        launches = [self._held_by(number) for number in range(len(self.wrapper.launches))]
+        wanted = Counter(node for launch in launches for each in launch for node in (each.node, *each.changes))
         try:
             with torch.no_grad():
-                self.references = References(self.graph.gm, args, wanted)
-            self.given = tuple(self.references.inputs)
-            self.rounding = Rounding(self.references.rms)
+                inputs = held(args, [name in self.written for name in self.graph.inputs])
+                self.references = References(self.graph.gm, inputs, wanted)
+                self.given = tuple(inputs)
+                steps = [list(dict.fromkeys(map(self._wanted, launch))) for launch in launches]
+                self.isolated = Given(self.graph.gm, inputs, steps)
+                own = zip(self.inputs, inputs, args, strict=True)
+                self.untouched = Untouched({node: value for node, value, given in own if value is given})
         except (RuntimeError, ValueError) as error:  # out of memory, or arguments that are not the graph's
-            self.problem = f"the inputs could not be copied: {str(error).splitlines()[0]}"
+            self.problem = f"the inputs could not be kept: {str(error).splitlines()[0]}"
+            self.references = self.isolated = None
 
     def after(self, number: int, *values: object) -> None:
         """Called at the point of this number, with the tensors that its names hold: compares those that hold a node."""
         point = self.wrapper.points[number]
         launch, seen = self.wrapper.launches[point.launch], self.seen[point.launch]
-        if self.references is None:
+        if self.references is None or self.isolated is None:
             return
-        if not seen.ran:
-            self._inputs(launch, seen)
         at = dict(zip(point.names, values, strict=True))
         with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-            for held in self.held.get(number, ()):
-                self._output(held, at, launch, seen, self.references)
+            if not seen.ran:
+                self._inputs(launch, seen)
+                changed = self.untouched.overwritten(self.isolated.inputs_of(point.launch))
+                seen.overwritten = [self.inputs[node] for node in changed]
+            self._outputs(number, at, launch, seen)
+            if number == self.last[point.launch]:
+                self.isolated.done(point.launch)
         self._pass_on(point.names, seen)
 
     def _inputs(self, launch: Launch, seen: Seen) -> None:
         seen.ran = True
         sizes = [(name, self._size(name)) for name in launch.takes]
         seen.input_error = _worst([size or Size() for _, size in sizes])
-        seen.natural = _worst([self.natural.get(self._known(name), size or Size()) for name, size in sizes])
         seen.unobserved = [name for name, size in sizes if size is None or name in self.unobserved]
 
     def _size(self, name: str) -> Size | None:
@@ -165,46 +136,102 @@ class Watch:
             name = self.wrapper.bases[name]
         return name
 
-    def _output(self, held: Held, at: Mapping[str, object], launch: Launch, seen: Seen, references: References) -> None:
-        node, value = self.nodes[held.node], at[held.name]
-        if not isinstance(value, Tensor):
-            return
-        if comparing.is_random(node):
-            references.take(node.name, value)
-            self.sizes[held.name] = Size()
-            seen.reasons.append("it draws random numbers, which are taken as they are")
-            return
+    def _outputs(self, number: int, at: Mapping[str, object], launch: Launch, seen: Seen) -> None:
+        assert self.isolated is not None
+        groups: dict[Wanted, list[Held]] = {}
+        for each in self.held.get(number, ()):
+            if isinstance(value := at[each.name], Tensor):
+                wanted = self._wanted(each)
+                if comparing.is_random(wanted.node):
+                    self._take(each, wanted, value, seen)
+                else:
+                    groups.setdefault(wanted, []).append(each)
+        left: list[tuple[Wanted, Tensor]] = []
+        for wanted, buffers in groups.items():
+            like = self._look(wanted, buffers, cast("Mapping[str, Tensor]", at), self._steps(launch), seen)
+            whole = [cast("Tensor", at[each.name]) for each in buffers if not each.whole]
+            left += [(wanted, _as_node(value, like)) for value in whole[:1]]
+        for wanted, value in left:
+            self.isolated.leave(wanted, value)
+
+    def _take(self, each: Held, wanted: Wanted, value: Tensor, seen: Seen) -> None:
+        assert self.references is not None and self.isolated is not None
+        self.references.take(each.node, value)
+        self.isolated.leave(wanted, value)
+        self.sizes[each.name] = Size()
+        seen.reasons.append("it draws random numbers, which are taken as they are")
+
+    def _look(
+        self, wanted: Wanted, buffers: Sequence[Held], at: Mapping[str, Tensor], steps: bool, seen: Seen
+    ) -> Tensor | None:
+        """Compares the buffers that hold this value, or parts of it; gives the value as the program's own ops do."""
+        like: Tensor | None = None
         try:
-            for change in held.changes:
+            from_start, from_given = self._from_start(buffers[0], seen), self._from_given(wanted, seen)
+            like = next((one.own for one in (from_start, from_given) if one and isinstance(one.own, Tensor)), None)
+            for each in buffers:
+                output = self._output(each, wanted, (from_start, from_given), at, steps, seen)
+                if output.judged is not None or output.error is not None:
+                    seen.outputs.append(output)
+                if output.error is not None:
+                    self.sizes[each.name] = output.error
+        except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
+            seen.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
+        for each in buffers:
+            for name in (each.node, *each.changes):
+                cast("References", self.references).done(name)
+        return like
+
+    def _from_start(self, each: Held, seen: Seen) -> Both | None:
+        """What it should hold, given what the graph was given."""
+        references = cast("References", self.references)
+        try:
+            for change in each.changes:
                 references.value(change)
-            reference = references.value(node.name)
-            if held.whole:
-                reference = _part(reference, cast("Tensor", at[held.whole]), value)
-            reference = _like(reference, value)
-            rounding = self.rounding.error(node)
-            steps = self._steps(launch)
-            result = judge_buffer(value, reference, [seen.natural], k=self.k, steps=steps, rounding=rounding)
-            diff = _diff(reference, value, node.name) if result.excess > 1 else None
-            seen.outputs.append(Output(held, result, diff))
-            self._note(held, node, result)
+            return references.value(each.node)
         except Unknown as unknown:
             seen.reasons.append(str(unknown))
-        except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
-            seen.reasons.append(f"{held.name} could not be compared: {str(error).splitlines()[0]}")
-        for name in (held.node, *held.changes):
-            references.done(name)
+            return None
 
-    def _note(self, held: Held, node: Node, result: BufferVerdict) -> None:
-        """What later kernels come with that take this buffer."""
-        self.sizes[held.name] = result.error
-        by_terms = (self.rounding.natural(node, each) for each in result.error)
-        self.natural[held.name] = result.error if result.excess > 1 else Size(*by_terms)
-        if not held.whole:
-            self.rounding.measured[node] = result.error.rmse
+    def _from_given(self, wanted: Wanted, seen: Seen) -> Both | None:
+        """What it should hold, given what the launch was given."""
+        try:
+            return cast("Given", self.isolated).value(wanted)
+        except Unknown as unknown:
+            seen.reasons.append(f"it is not judged: {unknown}")
+            return None
+
+    def _output(
+        self,
+        each: Held,
+        wanted: Wanted,
+        references: tuple[Both | None, Both | None],
+        at: Mapping[str, Tensor],
+        steps: bool,
+        seen: Seen,
+    ) -> Output:
+        value, whole = at[each.name], at.get(each.whole)
+        try:
+            from_start, from_given = (one and fitted(one, value, whole) for one in references)
+        except Unknown as unknown:
+            seen.reasons.append(str(unknown))
+            return Output(each, None)
+        error, eager = errors_of(value, from_start) if from_start else (None, None)
+        if from_given is None:
+            return Output(each, None, error, eager)
+
+        def others(times: float) -> Iterator[Tensor]:
+            for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
+                other = cast("Given", self.isolated).otherwise(wanted, seed, times)
+                yield cast("Tensor", fitted(Both(other, other), value, whole).own)
+
+        judged = judge_given(value, from_given, others, k=self.k, steps=steps)
+        diff = _diff(from_given, value, each.node) if judged.excess > 1 else None
+        return Output(each, judged, error, eager, diff)
 
     def _pass_on(self, names: tuple[str, ...], seen: Seen) -> None:
         """A buffer that could not be compared is taken to be as wrong as what it came with."""
-        known = _worst([seen.input_error, *(output.judged.error for output in seen.outputs)])
+        known = _worst([seen.input_error, *(output.error for output in seen.outputs if output.error)])
         for name in names:
             if name not in self.sizes:
                 self.sizes[name] = known
@@ -218,24 +245,17 @@ class Watch:
     def errors(self) -> Iterator[KernelError]:
         """Every launch of the wrapper, in the order of its lines; then those in branches and loops, unobserved."""
         lines = {launch.line for launch in self.wrapper.launches}
-        for launch, seen in zip(self.wrapper.launches, self.seen, strict=True):
-            yield self._error(launch, seen)
+        for number, (launch, seen) in enumerate(zip(self.wrapper.launches, self.seen, strict=True)):
+            nodes = launch.nodes or tuple(each.node for each in self._held_by(number))
+            yield self._error(launch, seen, nodes)
         for kernel in self.code.kernels:
             for call in kernel.calls:
                 if call.line not in lines:
                     launch = Launch(kernel.name, call.handle, call.line, call.nodes, ())
-                    yield self._error(launch, Seen(reasons=["it runs inside of a branch or a loop"]))
+                    yield self._error(launch, Seen(reasons=["it runs inside of a branch or a loop"]), call.nodes)
 
-    def _error(self, launch: Launch, seen: Seen) -> KernelError:
-        worst = max(seen.outputs, key=lambda output: (output.judged.excess, output.judged.error.rmse), default=None)
-        nodes = launch.nodes or tuple(
-            held.node
-            for number, point in enumerate(self.wrapper.points)
-            if self.wrapper.launches[point.launch] is launch
-            for held in self.held.get(number, ())
-        )
-        file, line = self._place([worst.held.node] if worst else [], nodes)
-        bad = worst is not None and worst.judged.excess > 1
+    def _error(self, launch: Launch, seen: Seen, nodes: tuple[str, ...]) -> KernelError:
+        file, line = self._place([seen.worst.held.node] if seen.worst else [], nodes)
         error = KernelError(
             frame=self.frame,
             part=self.graph.part,
@@ -246,24 +266,8 @@ class Watch:
             nodes=nodes,
             file=file,
             line=line,
-            observed=worst is not None,
-            reason=self._reason(seen, bad),
-            bad=bad,
         )
-        if worst is None:
-            return error
-        return _with(error, worst, seen)
-
-    def _reason(self, seen: Seen, bad: bool) -> str:
-        if seen.outputs:
-            if bad and seen.unobserved:
-                return f"its input {seen.unobserved[0]} could not be compared"
-            return next(iter(seen.reasons), "")
-        if self.problem or not self.called:
-            return self.problem or "its graph was not called"
-        if seen.reasons:
-            return seen.reasons[0]
-        return "its buffers hold steps inside of a node, not a node's value" if seen.ran else "it did not run"
+        return seen.told(error, self.problem or ("" if self.called else "its graph was not called"))
 
     def _place(self, first: list[str], nodes: tuple[str, ...]) -> tuple[str, int]:
         for name in (*first, *nodes):
@@ -272,35 +276,6 @@ class Watch:
                 if file:
                     return file, line
         return "", 0
-
-
-def _with(error: KernelError, worst: Output, seen: Seen) -> KernelError:
-    return replace(
-        error,
-        error=worst.judged.error.rmse,
-        input_error=seen.input_error.rmse,
-        eager_error=worst.judged.eager.rmse,
-        buffer=worst.held.name,
-        node=worst.held.node,
-        diff=worst.diff,
-    )
-
-
-def _changes(graph: comparing.InductorGraph, nodes: Mapping[str, Node]) -> dict[str, set[str]]:
-    """Input or buffer -> the nodes that write to it in place."""
-    own = {buffer.name: buffer.node for buffer in graph.buffers}
-    changes: dict[str, set[str]] = {}
-    for buffer in graph.buffers:
-        changing = {
-            name for name in buffer.origins if name in nodes and comparing.changes_arguments(nodes[name].target)
-        }
-        for name in buffer.writes:
-            changes.setdefault(name, set()).update(changing, {own.get(name, "")} & nodes.keys())
-    return changes
-
-
-def _gives_tensor(node: Node) -> bool:
-    return isinstance(node.meta.get("val"), Tensor)
 
 
 def _makes_steps(node: Node) -> bool:
@@ -313,30 +288,9 @@ def _worst(sizes: list[Size]) -> Size:
     return Size(max((size.rmse for size in sizes), default=0.0), max((size.maximum for size in sizes), default=0.0))
 
 
-def _like(reference: Both, value: Tensor) -> Both:
-    """The reference in the buffer's shape, which may differ from the node's in dims of size 1. Raises Unknown."""
-    exact, own = reference.exact, reference.own
-    if not isinstance(exact, Tensor) or not isinstance(own, Tensor):
-        raise Unknown("its node's value is not a tensor")
-    if exact.shape == value.shape:
-        return reference
-    if [size for size in exact.shape if size != 1] != [size for size in value.shape if size != 1]:
-        raise Unknown(f"its buffer has shape {tuple(value.shape)}, its node {tuple(exact.shape)}")
-    return Both(exact.reshape(value.shape), own.reshape(value.shape))
-
-
-def _part(reference: Both, whole: Tensor, part: Tensor) -> Both:
-    """The part of the reference that lies where `part` lies in `whole`."""
-
-    def cut(values: Tensor) -> Tensor:
-        if values.shape != whole.shape:
-            raise Unknown(f"its buffer has shape {tuple(whole.shape)}, its node {tuple(values.shape)}")
-        laid_out = torch.empty_strided(whole.shape, whole.stride(), dtype=values.dtype, device=values.device)
-        return laid_out.copy_(values).as_strided(
-            part.shape, part.stride(), part.storage_offset() - whole.storage_offset()
-        )
-
-    return Both(cut(reference.exact), cut(reference.own))
+def _as_node(value: Tensor, like: Tensor | None) -> Tensor:
+    """A buffer's value in its node's shape and dtype."""
+    return value if like is None else shaped(value, like).to(like.dtype)
 
 
 def _diff(reference: Both, value: Tensor, name: str) -> TensorDiff:

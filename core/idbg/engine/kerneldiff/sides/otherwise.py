@@ -7,24 +7,19 @@ times more, with the tensors that its ops take moved by as much as a rounding mo
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeGuard, cast
+from collections.abc import Sequence
+from typing import Final
 
 import torch
 from msgspec.structs import replace
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import fx
-from idbg.engine.kerneldiff.float64.draws import Op
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.schema.diff import TensorDiff
 
-SAMPLES = 3
 NOTE = "as near to float64 as eager is where its ops round otherwise"
 # Times eager's own error, and no rounding explains it: plain sums of float32 were seen to be 90 times as far off as
 # pairwise ones; narrower dtypes are added up in float32
@@ -32,127 +27,8 @@ FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
 # Ulps of the values: noise above it is of something larger that has cancelled; of float32 what allowance.py allows
 _CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
-_MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
 _ZEROS, _LEAST_ZEROS = 0.25, 4  # of the elements: fewer may cancel to nothing by luck
-# Ops that round nothing
-_MOVE: Final = frozenset(
-    {
-        "clone",
-        "_to_copy",
-        "_local_scalar_dense",
-        "equal",
-        "cat",
-        "stack",
-        "gather",
-        "index",
-        "index_select",
-        "embedding",
-    }
-    | {"repeat", "flip", "roll", "constant_pad_nd", "slice_backward", "select_backward", "nonzero", "isnan", "isinf"}
-    | {"relu", "relu_", "threshold_backward", "neg", "abs", "where", "copy_", "fill_", "zero_", "maximum", "minimum"}
-    | {
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "sort",
-        "topk",
-        "max_pool2d_with_indices",
-        "masked_fill",
-        "zeros_like",
-        "ones_like",
-    }
-)
-_REDUCES: Final = getattr(torch.Tag, "reduction", None)
-
-
-class OtherRoundings(TorchDispatchMode):
-    """While it is in force, what ops give differs in the last digit: `seed` says where, and how.
-
-    Of float32 each number is moved by up to half an ulp, and by as much times the root of n before n of them are added
-    up, since some kernels add one after another; of narrower dtypes, which are added up in float32, one number of 16 is
-    moved by an ulp. Either is a rounding's standard deviation.
-    """
-
-    supports_higher_order_operators = True
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.seed = seed
-        self._generators: dict[torch.device, torch.Generator] = {}
-
-    def __torch_dispatch__(
-        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
-    ) -> object:
-        given = dict(kwargs or {})
-        if not isinstance(func, OpOverload):
-            with self:  # what a higher-order op holds runs op by op
-                return func(*args, **given)
-        if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
-            return func(*args, **given)
-        if (added := added_up(func, args, given)) > 1:
-            amount = math.sqrt(min(_MOST_ADDED, added))
-            wanted = zip(func._schema.arguments, args, strict=False)
-            args = tuple(
-                self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
-            )
-        result = func(*args, **given)
-        if not func._schema.is_mutable:
-            return self._moved(result, 1.0, _is_rounded)
-        if _is_rounded(result):
-            result.copy_(self._move(result, 1.0))
-        return result
-
-    def _moved(self, value: object, amount: float, which: Callable[[object], TypeGuard[Tensor]]) -> object:
-        return tree_map(lambda each: self._move(each, amount) if which(each) else each, value)
-
-    def _move(self, value: Tensor, amount: float) -> Tensor:
-        if value.device not in self._generators:
-            self._generators[value.device] = torch.Generator(value.device).manual_seed(self.seed)
-        generator, eps = self._generators[value.device], torch.finfo(value.dtype).eps
-        if eps > 1e-6:
-            drawn = torch.randint(32, value.shape, device=value.device, generator=generator)
-            return value + value * ((drawn == 0).to(value.dtype) - (drawn == 1).to(value.dtype)) * eps
-        drawn = torch.rand(value.shape, device=value.device, generator=generator)
-        return value + value * (2 * drawn - 1) * (eps / 2 * amount)
-
-
-def _is_read(argument: torch._C.Argument) -> bool:
-    """Not what an op writes to; batch norms write their statistics, and their schemas do not say so."""
-    return argument.alias_info is None and not argument.name.startswith("running_")
-
-
-def _is_rounded(value: object) -> TypeGuard[Tensor]:
-    if not isinstance(value, Tensor) or type(value) not in (Tensor, torch.nn.Parameter):
-        return False
-    if value.layout != torch.strided or value.is_quantized:
-        return False
-    return bool(value.dtype in (torch.float32, torch.float16, torch.bfloat16, torch.complex64))
-
-
-def _is_exact(value: object) -> TypeGuard[Tensor]:
-    """Whether its sums are no more exact than it is."""
-    return _is_rounded(value) and torch.finfo(value.dtype).eps < 1e-6
-
-
-def added_up(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> int:
-    """About how many numbers one number of the result is the sum of."""
-    if torch.Tag.pointwise in func.tags:
-        return 1
-    tensors = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor) and each.dim()]
-    if not tensors:
-        return 1
-    largest = max(tensors, key=Tensor.numel)
-    names = [argument.name for argument in func._schema.arguments]
-    if "dim" in names:
-        at = names.index("dim")
-        dim = kwargs.get("dim", args[at] if at < len(args) else None)
-        dims = [dim] if isinstance(dim, int) else cast("Sequence[int] | None", dim) or range(largest.dim())
-        return math.prod(largest.shape[each] for each in dims if -largest.dim() <= each < largest.dim())
-    if _REDUCES in func.tags or largest.dim() == 1:
-        return largest.numel()
-    return largest.numel() // max(1, largest.shape[1])  # a norm's and a convolution's channels are summed apart
 
 
 def is_doubtful(diff: TensorDiff) -> bool:

@@ -14,8 +14,8 @@ from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.float64.draws import Draws, recorded_draws
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widened
+from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
 from idbg.engine.kerneldiff.sides.form import Forms, forms
-from idbg.engine.kerneldiff.sides.otherwise import OtherRoundings
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, leaves, snapshot
 from idbg.engine.kerneldiff.tensors.wrapped import parts

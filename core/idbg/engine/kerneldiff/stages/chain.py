@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import stages
-from idbg.engine.kerneldiff.kernels.references import Both
+from idbg.engine.kerneldiff.kernels.values import Both
 from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
 from idbg.engine.kerneldiff.stages.captured import FrameStages
 from idbg.engine.kerneldiff.stages.evaluate import Computed, Seen, computed

@@ -1,0 +1,93 @@
+"""Which buffers of a wrapper hold which nodes' values, from which point on, and in which shape?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_lines import Wrapper
+from idbg.engine.kerneldiff.kernels.values import Both, Unknown
+
+Changes = Mapping[str, set[str]]
+"""Input or buffer -> the nodes that write to it in place."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """After the launch, the buffer `name` holds `node`; `changes` are the nodes that write to it in place. With
+    `whole`, the name of another buffer, it is a part of that one, which holds the node.
+    """
+
+    name: str
+    node: str
+    changes: tuple[str, ...] = ()
+    whole: str = ""
+
+
+def changes_of(graph: comparing.InductorGraph) -> dict[str, set[str]]:
+    """What writes in place to which input or buffer."""
+    nodes = {node.name: node for node in graph.gm.graph.nodes}
+    own = {buffer.name: buffer.node for buffer in graph.buffers}
+    changes: dict[str, set[str]] = {}
+    for buffer in graph.buffers:
+        changing = {
+            name for name in buffer.origins if name in nodes and comparing.changes_arguments(nodes[name].target)
+        }
+        for name in buffer.writes:
+            changes.setdefault(name, set()).update(changing, {own.get(name, "")} & nodes.keys())
+    return changes
+
+
+def held_at(graph: comparing.InductorGraph, wrapper: Wrapper, changed: Changes) -> dict[int, list[Held]]:
+    """Point -> the buffers that hold a node's value from there on."""
+    nodes: dict[str, Node] = {node.name: node for node in graph.gm.graph.nodes}
+    buffers = {buffer.name: buffer for buffer in graph.buffers}
+    order = {node: place for place, node in enumerate(nodes)}
+    found: dict[int, list[Held]] = {}
+    for name, points in wrapper.writes.items():
+        changes = tuple(sorted(changed.get(name, ()), key=order.__getitem__))
+        node = buffers[name].node if name in buffers else (changes or ("",))[-1]
+        whole = wrapper.bases.get(name, "")
+        if node in nodes:
+            if name not in buffers and not _gives_tensor(nodes[node]):
+                node = list(nodes)[graph.inputs.index(name)]
+            if name in buffers and changes and node not in changes and len(points) > 1:  # before it is changed
+                found.setdefault(points[0], []).append(Held(name, node))
+            found.setdefault(points[-1], []).append(Held(name, node, changes))
+        elif whole in buffers and buffers[whole].node in nodes and whole in wrapper.points[points[-1]].names:
+            found.setdefault(points[-1], []).append(Held(name, buffers[whole].node, whole=whole))
+    return found
+
+
+def _gives_tensor(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), Tensor)
+
+
+def fitted(reference: Both, value: Tensor, whole: Tensor | None) -> Both:
+    """The reference as the buffer has it; `whole` is the buffer that it is a part of. Raises Unknown."""
+    if not isinstance(reference.own, Tensor):
+        raise Unknown("its node's value is not a tensor")
+    exact, own = reference.exact, reference.own
+    if whole is not None:
+        exact, own = (_part(side, whole, value) for side in (exact, own))
+    return Both(shaped(exact, value), shaped(own, value))
+
+
+def shaped(value: Tensor, like: Tensor) -> Tensor:
+    """The value in another shape, which may differ in dims of size 1 alone. Raises Unknown."""
+    if value.shape == like.shape:
+        return value
+    if [size for size in value.shape if size != 1] != [size for size in like.shape if size != 1]:
+        raise Unknown(f"its buffer has shape {tuple(like.shape)}, its node {tuple(value.shape)}")
+    return value.reshape(like.shape)
+
+
+def _part(values: Tensor, whole: Tensor, part: Tensor) -> Tensor:
+    """The part of the values that lies where `part` lies in `whole`."""
+    if values.shape != whole.shape:
+        raise Unknown(f"its buffer has shape {tuple(whole.shape)}, its node {tuple(values.shape)}")
+    laid_out = torch.empty_strided(whole.shape, whole.stride(), dtype=values.dtype, device=values.device)
+    return laid_out.copy_(values).as_strided(part.shape, part.stride(), part.storage_offset() - whole.storage_offset())

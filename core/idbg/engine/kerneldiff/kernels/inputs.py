@@ -1,0 +1,96 @@
+"""Which inputs of a graph does it write to while it runs, and how are all of them held as they were?
+
+Those that it writes to are copied. A model's weights it only reads: they are held as they are, and a second copy of
+them is never made; a sum of their bits tells of a kernel that writes to them all the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from idbg.engine.compat import comparing
+from idbg.engine.instrument.wrapper_lines import Wrapper
+from idbg.engine.kerneldiff.kernels.values import changed_by
+
+
+def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozenset[str]:
+    """The names of the inputs that the wrapper, its kernels or an op of the graph writes to, also by another name."""
+    names = {_root(name, wrapper) for name in wrapper.writes}
+    names |= {_root(name, wrapper) for buffer in graph.buffers for name in buffer.writes}
+    nodes = graph.gm.graph.nodes
+    named = dict(zip((node for node in nodes if node.op == "placeholder"), graph.inputs, strict=False))
+    for node in nodes:
+        if node.op == "call_function" and comparing.changes_arguments(node.target):
+            names |= {named[changed] for changed in changed_by(node) if changed in named}
+    return frozenset(names.intersection(graph.inputs))
+
+
+def _root(name: str, wrapper: Wrapper) -> str:
+    while name in wrapper.bases:
+        name = wrapper.bases[name]
+    return name
+
+
+def copied(inputs: Iterable[object]) -> list[object]:
+    """Copies of the inputs with their strides; those that share memory share it still."""
+    inputs = list(inputs)
+    return held(inputs, [True] * len(inputs))
+
+
+def held(inputs: Sequence[object], written: Sequence[bool]) -> list[object]:
+    """Copies of the inputs that are written to and of those that share memory with one, with their strides; those that
+    share memory share it still. The others as they are.
+    """
+    storages: dict[int, torch.UntypedStorage] = {}
+    writable = {_memory(value) for value, each in zip(inputs, written, strict=True) if each}
+
+    def copy(value: object) -> object:
+        if not isinstance(value, Tensor) or _memory(value) not in writable:
+            return value
+        if value.layout != torch.strided:
+            return value.clone()
+        storage = value.untyped_storage()
+        if storage.data_ptr() not in storages:
+            storages[storage.data_ptr()] = storage.clone()  # type: ignore[no-untyped-call]
+        empty = torch.empty(0, dtype=value.dtype, device=value.device)
+        return empty.set_(storages[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
+
+    with torch.no_grad():
+        return [copy(value) for value in inputs]
+
+
+def _memory(value: object) -> int:
+    """One number for all inputs that share memory; those without any have one of their own."""
+    if isinstance(value, Tensor) and value.layout == torch.strided:
+        return value.untyped_storage().data_ptr() or -id(value)
+    return -id(value)
+
+
+class Untouched:
+    """What the bits of inputs come to that nothing should write to."""
+
+    def __init__(self, inputs: Mapping[Node, object]) -> None:
+        self._sums = {node: _bits(value) for node, value in inputs.items() if _has_bits(value)}
+
+    def overwritten(self, inputs: Mapping[Node, object]) -> list[Node]:
+        """Those of these inputs that hold other bits than they did when this was last asked."""
+        found = []
+        for node, value in inputs.items():
+            if node in self._sums and not torch.equal(now := _bits(value), self._sums[node]):
+                self._sums[node] = now
+                found.append(node)
+        return found
+
+
+def _has_bits(value: object) -> bool:
+    return isinstance(value, Tensor) and value.layout == torch.strided and type(value) in (Tensor, torch.nn.Parameter)
+
+
+def _bits(value: object) -> Tensor:
+    """The sum of the memory's words, on its device; it wraps around."""
+    assert isinstance(value, Tensor)
+    memory = torch.empty(0, dtype=torch.uint8, device=value.device).set_(value.untyped_storage())
+    words = len(memory) // 8 * 8
+    return memory[:words].view(torch.int64).sum() + memory[words:].sum()

@@ -1,0 +1,203 @@
+"""What does one node of a post-grad graph give, with floating arithmetic in float64, and in the program's own dtypes?
+
+A value that float64 adds nothing to (a weight, an input, a view of one) is held in its own dtype alone: its float64
+copy is made where an op takes it, and dropped right after.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_aggregate, map_arg
+
+from idbg.engine.compat import comparing, fx
+from idbg.engine.kerneldiff.kernels.philox import drawn
+from idbg.schema.errors import said
+
+AS_OWN: Final = object()
+"""Stands for an exact value that is the own one, widened."""
+
+_WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
+# the program's own dtype is part of what these compute
+_BY_BITS = {"view.dtype", "view_of_dtype", "bitcast", "nextafter", "frexp"}
+_CASTS = ("prims::convert_element_type", "_to_copy", "to")
+
+_map = cast("Callable[[object, Callable[[Any], object]], Any]", map_aggregate)
+
+
+@dataclass(frozen=True)
+class Both:
+    """One node's value: with floating numbers in float64 (`held`, which may be AS_OWN), and as the program's own ops
+    compute it.
+    """
+
+    held: Any
+    own: Any
+
+    @property
+    def exact(self) -> Any:
+        """The value in float64; where it is the own one widened, a copy that is made anew each time."""
+        return _map(self.own, widened) if self.held is AS_OWN else self.held
+
+    def apart(self) -> "Both":
+        """Copies of its own, which an op may write to."""
+        own = _map(self.own, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
+        return Both(_map(self.own, lambda leaf: widened(leaf, copy=True)), own)
+
+
+Known = Mapping[Node, Both]
+
+
+class Unknown(Exception):
+    """This node's value cannot be computed; the text says why, as the end of a sentence."""
+
+
+def computed(gm: GraphModule, node: Node, known: Known, *, exact: bool = True) -> Both:
+    """The node's value from those of the nodes that it takes; without `exact`, in its own dtype alone.
+
+    Raises Unknown.
+    """
+    if node.op == "get_attr":
+        return Both(AS_OWN, comparing.attribute(gm, str(node.target)))
+    try:
+        if random := _random(node, known):
+            return random
+        own = _own(node, known)
+        if not exact or _adds_nothing(node, own, known):
+            return Both(AS_OWN, own)
+        return Both(_exact(node, known), own)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError) as error:
+        reason = (said(error).strip() or type(error).__name__).splitlines()[0]
+        raise Unknown(f"{node.name} cannot be computed by itself: {reason}") from error
+
+
+def _own(node: Node, known: Known) -> Any:
+    args, kwargs = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
+    if _copies(node):
+        return _as_copied(args)
+    return _returned(node, args, cast("Callable[..., object]", node.target)(*args, **kwargs))
+
+
+def _exact(node: Node, known: Known) -> Any:
+    args, kwargs = _arguments(node, {source: known[source].exact for source in node.all_input_nodes})
+    if _copies(node):
+        return _as_copied(args)
+    function, name = cast("Callable[..., object]", node.target), fx.op_name(node.target)
+    if name.rpartition("::")[2] in _BY_BITS or not isinstance(node.target, torch._ops.OpOverload):
+        return _in_own_dtypes(function, args, kwargs, node, known)
+    try:
+        wide_args, wide_kwargs = _map((args, kwargs), _wide_dtype)
+        return _map(_returned(node, wide_args, function(*wide_args, **wide_kwargs)), widened)
+    except (RuntimeError, NotImplementedError):  # no such kernel for float64
+        return _in_own_dtypes(function, args, kwargs, node, known)
+
+
+def _arguments(node: Node, values: Mapping[Node, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return cast("tuple[tuple[Any, ...], dict[str, Any]]", map_arg((node.args, node.kwargs), values.__getitem__))
+
+
+def _adds_nothing(node: Node, own: Any, known: Known) -> bool:
+    """Whether the exact result is the own one, as it is a view, or a wider copy, of what is exact in its own dtype."""
+    if not node.all_input_nodes or any(known[source].held is not AS_OWN for source in node.all_input_nodes):
+        return False
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return node.target is operator.getitem  # of what a split gave
+    if fx.op_name(node.target) in _CASTS:
+        source = known[node.all_input_nodes[0]].own
+        return isinstance(own, Tensor) and torch.promote_types(source.dtype, own.dtype) == own.dtype
+    return bool(node.target.is_view) and fx.op_name(node.target).rpartition("::")[2] not in _BY_BITS
+
+
+def _random(node: Node, known: Known) -> Both | None:
+    """Inductor's random numbers from the seed that its kernel was given; None for an op that draws none."""
+    name = fx.op_name(node.target)
+    if name == "prims::inductor_random":
+        shape, seed, kind = (map_arg(argument, lambda source: known[source].own) for argument in node.args)
+        numbers = drawn(cast("Any", kind), cast("list[int]", shape), cast("Tensor", seed))
+        return Both(AS_OWN, numbers)
+    if comparing.is_random(node):
+        raise Unknown(f"{node.name} draws random numbers that no buffer holds")
+    return None
+
+
+def changes_more(node: Node) -> bool:
+    """Whether the op changes an argument in a way that later nodes see; the copies to inputs at the end are seen by
+    none.
+    """
+    if node.op != "call_function" or not comparing.changes_arguments(node.target):
+        return False
+    target = node.args[0] if node.args else None
+    to_input = fx.op_name(node.target) == "copy_" and isinstance(target, Node) and target.op == "placeholder"
+    return not (to_input and not any(user > node for user in cast("Node", target).users if user is not node))
+
+
+def changed_by(node: Node) -> set[Node]:
+    """The nodes whose memory an op that changes its arguments writes to, back to those that are no views."""
+    named = fx.written(node.target)
+    given = [argument for at, argument in enumerate(node.args) if at in named] if named else list(node.all_input_nodes)
+    changed: set[Node] = set()
+    waiting: list[Node] = []
+    map_arg(cast("Any", given), waiting.append)
+    while waiting:
+        each = waiting.pop()
+        changed.add(each)
+        if each.op == "call_function" and not fx.is_computed(each.target):
+            waiting += [source for source in each.all_input_nodes if source not in changed]
+    return changed
+
+
+def _copies(node: Node) -> bool:
+    """Whether it copies to an input as the last: taken as a value, and the input is left as it was."""
+    return fx.op_name(node.target) == "copy_" and not changes_more(node)
+
+
+def _as_copied(args: tuple[Any, ...]) -> Tensor:
+    target, source = cast("tuple[Tensor, Tensor]", args[:2])
+    return source.to(target.dtype).expand_as(target)
+
+
+def widened(leaf: Any, *, copy: bool = False) -> Any:
+    """A tensor in float64 (complex128), integers as they are; anything else as it is."""
+    if isinstance(leaf, Tensor):
+        return leaf.to(_wide(leaf.dtype), copy=copy)
+    return leaf
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype.is_floating_point else _WIDE.get(dtype, dtype)
+
+
+def _wide_dtype(leaf: Any) -> Any:
+    return _wide(leaf) if isinstance(leaf, torch.dtype) else leaf
+
+
+def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node: Node, known: Known) -> object:
+    """The op in the program's own dtypes, of exact inputs rounded to them; what it changes is carried back."""
+    own = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
+    leaves: list[tuple[Tensor, Tensor]] = []
+    dtypes: list[torch.dtype] = []
+    _map(own, lambda leaf: dtypes.append(leaf.dtype) if isinstance(leaf, Tensor) else None)
+    remaining = iter(dtypes)
+
+    def narrowed(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        leaves.append((leaf, narrow := leaf.to(next(remaining))))
+        return narrow
+
+    narrow_args, narrow_kwargs = _map((args, kwargs), narrowed)
+    result = function(*narrow_args, **narrow_kwargs)
+    if comparing.changes_arguments(node.target):
+        for leaf, narrow in leaves:
+            leaf.copy_(narrow)
+    return _map(_returned(node, args, result), widened)
+
+
+def _returned(node: Node, args: Any, result: object) -> object:
+    """A graph takes its first argument for the result of an op that returns none (`_foreach_add_`)."""
+    written = fx.written(node.target)
+    return args[written[0]] if result is None and written else result
