@@ -10,6 +10,7 @@ from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
+from idbg.reports.blame import blamed_stage
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
 from idbg_tui.state import queries, stages
@@ -193,8 +194,11 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
         return pieces
     if brevity == len(_STANDING) - 1:
         counts = run.verdict == "violations"  # a word without its number says less than the sign does
-        return [(f"{sign} {verdict_words(run) if counts else run.verdict if run.checked else 'compiled'}", style)]
+        unasked = run.verdict == "clean" and not run.checked
+        return [(f"{sign} {verdict_words(run) if counts else 'compiled' if unasked else run.verdict}", style)]
     where = " in all stages" if run.verdict == "violations" else ""
+    if run.verdict == "wrong" and run.diff is not None and (stage := blamed_stage(run.diff)):
+        where = f" since {stage}"
     pieces = [(f"{sign} {verdict_words(run)}{where}", style)]
     dot = f" {MARKS['separator']} "
     if run.codes:

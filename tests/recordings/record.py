@@ -1,8 +1,9 @@
 """How are the recordings made that drive the UI's tests? `python tests/recordings/record.py [NAME ...]` makes them.
 
-Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache; `planted`
-(a program beside this file) was compared kernel by kernel too, and `benched` is that program, checked by mock and
-measured on four backends: one is wrong, one is not installed. Paths are cut to what is the same on every machine.
+Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Three are
+of programs beside this file: `planted` (a kernel is wrong) and `wrong_pass` (a pass is) were compared stage by stage
+and kernel by kernel too, and `benched` is `planted`, checked by mock and measured on four backends: one is wrong, one
+is not installed. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
@@ -22,7 +23,7 @@ from idbg.session.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention", "planted", "benched")
+NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched")
 MEASURED = ("eager", "inductor", "mock", "tvm")
 RUNS = 30
 
@@ -30,13 +31,14 @@ RUNS = 30
 def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
-        compared, benched = name == "planted", name == "benched"
-        file = "tests/recordings/planted.py" if compared or benched else f"examples/{name}.py"
+        compared, benched = name in ("planted", "wrong_pass"), name == "benched"
+        beside = "planted" if benched else name if compared else ""
+        file = f"tests/recordings/{beside}.py" if beside else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
         with Session(program, Target("mock" if benched else "aot"), output=Path(folder)) as session:
             session.start()
             session.run(comparison=Comparison(per_kernel=True, runs=2) if compared else None)
-            if compared:
+            if name == "planted":
                 session.map_errors('out["late"]', (1,))
             if benched:
                 like = BenchCase(program=program, backend=BenchBackend(""), runs=RUNS, rules=session.target.rules)

@@ -66,14 +66,23 @@ def test_a_guilty_kernel_is_told_with_what_is_known_of_the_graphs_above() -> Non
     said = "wrong since kernels: `cpp_fused_1` (plant.py:21)"
     assert blame_sentence(by_a_kernel()) == f"{said}; every graph above is right"
     kernels = KERNEL, FAITHFUL[0]
-    assert blame_sentence(report(unjudged("joint", WHY), kernels=kernels)) == (
-        f"{said}; the graphs above are right, but for what was not judged: joint"
+    assert blame_sentence(report(unjudged("post_grad", WHY), kernels=kernels)) == (
+        f"{said}; the graphs above are right, but for what was not judged: post-grad"
     )
+    implied = report(unjudged("joint", "the stages below it are right"), kernels=kernels)
+    assert blame_sentence(implied) == f"{said}; every graph above is right"
+    assert [standing(one, implied) for one in implied.stages[1:4]] == ["right", "implied", "right"]
     nothing = tuple(unjudged(name, WHY) for name in ("dynamo", "joint"))
     assert blame_sentence(report(kernels=kernels, stages=nothing)) == (
         f"the first bad kernel is `cpp_fused_1` (plant.py:21); the graphs above were not judged: {WHY}"
     )
     assert blame_sentence(report(kernels=kernels, stages=())) == "the first bad kernel is `cpp_fused_1` (plant.py:21)"
+
+
+def test_what_was_not_judged_above_a_guilty_stage_may_be_guilty_too() -> None:
+    found = report(replace(GUILTY, stage="partitioned"), unjudged("joint_passes", WHY), unjudged("joint", WHY))
+    assert "wrong since partitioned, or joint, joint passes before it, not judged: `mul_3`" in blame_sentence(found)
+    assert [standing(one, found) for one in found.stages[2:]] == ["unjudged", "unjudged", "guilty", *["faithful"] * 2]
 
 
 def test_a_lowering_is_told_by_its_op() -> None:
@@ -90,8 +99,8 @@ def test_a_backend_without_kernels_is_named_for_them() -> None:
 
 def test_where_all_is_right_and_the_outputs_are_not_it_is_said_what_that_leaves() -> None:
     assert "it lies outside of the compiled graphs, or each error is no more than rounding" in blame_sentence(report())
-    assert blame_sentence(report(unjudged("joint", WHY), kernels=(*FAITHFUL, UNSEEN))) == (
-        "nothing that was looked at is wrong: suspect joint not judged and 1 kernel not observed"
+    assert blame_sentence(report(unjudged("post_grad", WHY), kernels=(*FAITHFUL, UNSEEN))) == (
+        "nothing that was looked at is wrong: suspect post-grad not judged and 1 kernel not observed"
     )
     assert blame_sentence(report(kernels=(UNSEEN,), stages=(unjudged("dynamo", WHY),))) == (
         "not known where: suspect dynamo not judged and 1 kernel not observed"
@@ -136,18 +145,18 @@ def test_a_comparison_that_did_not_ask_says_how_to_find_out() -> None:
 
 def test_the_table_stands_under_the_sentence_and_fits_80_columns() -> None:
     reason = "Dynamo's graph could not be traced to ATen without its decompositions: " + "a long reason " * 6
-    found = replace(by_a_pass(), stages=(unjudged("dynamo", reason), *by_a_pass().stages[1:]))
+    found = replace(by_a_pass(), stages=(unjudged("dynamo", reason), *by_a_pass().stages[-3:]))
     lines = summary(found).splitlines()
     assert lines[1] == f"  {blame_sentence(found)}"
     table = lines[3 : lines.index("", 3)]
-    assert table[0] == "    stage        to float64  to before  first bad node"
-    assert table[1].startswith("  … dynamo                -          -  not judged: Dynamo's graph could not")
-    assert "  ✔ joint passes    1.0e-16    1.0e-16" in table
+    assert table[0] == "    stage       to float64  to before  first bad node"
+    assert table[1].startswith("  · dynamo               -          -  not run: Dynamo's graph could not be")
+    assert "  ✔ partitioned    1.0e-16    1.0e-16" in table
     assert table[-4:] == [
-        "  ✘ post-grad       3.0e-04    3.0e-04  mul_3  plant.py:21",
+        "  ✘ post-grad      3.0e-04    3.0e-04  mul_3  plant.py:21",
         "      made by post_grad_custom_post_pass (plant.py:9): without it the outputs",
         "      are right",
-        "  → kernels         3.0e-04    1.0e-07  faithful: as wrong as what it was given",
+        "  → kernels        3.0e-04    1.0e-07  faithful: it computes what it was given",
     ]
     assert all(len(line) <= 80 for line in table)
 

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+from idbg.reports.blame import faithful_to
+from idbg.reports.diff import summary
 from idbg_tui.panes.kernel_diff.lines import DiffLines
-from tests.harness.recorded import app_of
-from tests.harness.screen import WIDE, settle
+from idbg_tui.state import queries
+from idbg_tui.widgets.listing import Listing
+from tests.harness.recorded import app_of, state_of
+from tests.harness.screen import WIDE, settle, texts
 
 
 async def test_a_comparison_lands_on_the_first_bad_kernel(tmp_path: Path) -> None:
@@ -18,3 +22,41 @@ async def test_a_comparison_lands_on_the_first_bad_kernel(tmp_path: Path) -> Non
         app.show()
         await settle(pilot)
         assert lines.cursor == 0  # once: what the user moved stays
+
+
+async def test_a_recorded_comparison_that_a_pass_made_wrong_is_told_whole(tmp_path: Path) -> None:
+    app = app_of("wrong_pass", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("5", "z")
+        await settle(pilot)
+        rows = texts(app, "kernel_diff")
+        assert rows[1].strip() == (
+            "wrong since post-grad: `mul` (wrong_pass.py:29), made by post_grad_custom_post_pass; kernels are faithful"
+        )
+        lines = app.body.query_one(DiffLines)
+        assert rows[lines.cursor].startswith(" ✘ post-grad") and "(wrong_pass.py:10)" in rows[lines.cursor]
+        await pilot.press("p")
+        await settle(pilot)
+        assert isinstance(app.screen, Listing)
+        shown = [app.screen.lines.text(row) for row in range(app.screen.lines.row_count)]
+        assert any(row.startswith(" -") and "0.5)" in row for row in shown)
+        assert any(row.startswith(" +") and "0.5003)" in row for row in shown)
+        await pilot.press("enter")
+        await settle(pilot)
+        node = app.state.node
+        assert node is not None and (node.name, node.target) == ("mul", "aten.mul.Tensor") and "0.5003" in node.args
+        assert app.state.selected is not None and app.state.selected.graph.stage == "post_grad"
+
+
+def test_the_recorded_comparison_reads_the_same_as_text() -> None:
+    compared = queries.compared_run(state_of("wrong_pass"))
+    assert compared is not None and compared.diff is not None
+    lines = summary(compared.diff).splitlines()
+    assert lines[1] == (
+        "  wrong since post-grad: `mul` (tests/recordings/wrong_pass.py:29), "
+        "made by post_grad_custom_post_pass; kernels are faithful"
+    )
+    assert "  ✔ partitioned     1.3e-16          0" in lines
+    assert any(line.startswith("  ✘ post-grad       8.3e-05    8.3e-05  mul") for line in lines)
+    assert all(faithful_to(kernel, compared.diff) is compared.diff.guilty_stage for kernel in compared.diff.kernels)

@@ -27,7 +27,7 @@ from tests.harness.blamed import (
     report,
     unjudged,
 )
-from tests.harness.screen import SMALL, WIDE, settle, texts, until
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
 
 SENTENCE = "wrong since post-grad: `mul_1` (planted.py:18), made by post_grad_custom_post_pass; kernels are faithful"
 WHY = "its dtype has no float64"
@@ -64,6 +64,11 @@ async def test_the_sentence_is_at_the_top_and_the_cursor_on_the_guilty_stage(tmp
         stages, outputs = (next(at for at, row in enumerate(rows) if what in row) for what in ("7 stages", "2 outputs"))
         assert stages < lines.cursor < outputs
         assert flashes.of_comparison(app.state) == (f"{SENTENCE}: enter goes there", "error")
+
+
+async def test_the_header_says_since_which_stage_a_run_is_wrong(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_pass()) as (app, _, _):
+        assert "✘ 1 of 2 tensors wrong since post-grad" in bar(app, "header")
 
 
 async def test_enter_on_the_guilty_stage_goes_to_its_node(tmp_path: Path) -> None:
@@ -146,16 +151,16 @@ async def test_e_opens_what_made_it_wrong(tmp_path: Path, monkeypatch: pytest.Mo
 
 async def test_a_stage_that_was_not_judged_says_why_and_is_looked_into(tmp_path: Path) -> None:
     found = recorded_by_a_pass()
-    stages = (unjudged("dynamo", WHY), *found.stages[1:])
+    stages = (unjudged("joint", "what is below is right"), *found.stages[-2:-1], unjudged("kernels", WHY))
     async with opened(tmp_path, replace(found, stages=stages)) as (app, pilot, lines):
-        row = next(at for at, item in enumerate(lines.items) if isinstance(item, StageRow))
+        row = [at for at, item in enumerate(lines.items) if isinstance(item, StageRow)][-1]
         assert "…" in lines.text(row) and lines.text(row).endswith(f"not judged: {WHY}")
         assert {style for _, style in lines.draw(lines.items[row], 120)} == {"dim"}
-        assert "7 stages, 1 wrong, 1 not judged" in "\n".join(texts(app, "kernel_diff"))
+        assert "3 stages, 1 wrong, 2 not judged" in "\n".join(texts(app, "kernel_diff"))
         lines.place_cursor(row)
         await pilot.press("enter")
         await settle(pilot)
-        assert f"dynamo: not judged: {WHY}" in listed(app)[0]
+        assert f"kernels: not judged: {WHY}" in listed(app)[0]
 
 
 async def test_stages_are_filtered_ordered_and_copied_as_the_other_rows(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
 Place = Callable[[str, int], str]
 """How a file and a line are said: "" of no file."""
 
-Standing = Literal["right", "guilty", "wrong", "faithful", "harmless", "unjudged"]
+Standing = Literal["right", "guilty", "wrong", "faithful", "harmless", "implied", "unjudged"]
 """Of a stage: `guilty` is the first of its frame that is wrong, `wrong` one that adds to it; a `faithful` one computes
-what it was given, a `harmless` one is off in a run whose outputs agree."""
+what it was given, a `harmless` one is off in a run whose outputs agree. Two were not judged: an `implied` one is right,
+as what is made of it is, and of an `unjudged` one nothing is known."""
 
 STRUCTURE: frozenset[FailedBy] = frozenset(  # no kernel is to blame
     {"missing", "extra", "type", "shape", "dtype", "layout", "alias", "requires_grad", "unsteady"}
@@ -77,6 +78,12 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     return _nothing_found(report) if is_of_numbers(report) else ""
 
 
+def blamed_stage(report: DiffReport) -> str:
+    """The stage since which the numbers are wrong, for a line that has no room for the sentence; "" of none."""
+    guilty = report.guilty_stage if report.verdict == "failed" else None
+    return stage_name(guilty, report, whole=True) if guilty is not None else ""
+
+
 def is_of_numbers(report: DiffReport) -> bool:
     """Whether a tensor fails by its numbers, and not only by a shape, an alias, or by being missing."""
     return any(set(diff.failed_by) - STRUCTURE for diff in (*report.outputs, *report.gradients))
@@ -91,6 +98,9 @@ def where_to_ask(report: DiffReport, by: str) -> str:
 
 def _since(stage: StageError, report: DiffReport, place: Place) -> str:
     where = f"wrong since {stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"
+    above = report.stages[: _index(stage, report)]
+    if unknown := [one for one in unknown_stages(report) if one.frame == stage.frame and one in above]:
+        where += f", or {_names(unknown, report)} before it, not judged"
     if stage.node:
         where += f": `{stage.node}`{_in(place(stage.file, stage.line))}"
     elif stage.output:
@@ -143,11 +153,11 @@ def _of_kernels(report: DiffReport, place: Place) -> str:
 def _above(report: DiffReport) -> Iterator[str]:
     """What is known of the graphs above a guilty kernel."""
     graphs = [stage for stage in report.stages if stage.stage != "kernels"]
-    unknown = [stage for stage in graphs if not stage.judged]
+    unknown = [stage for stage in unknown_stages(report) if stage.stage != "kernels"]
     if not graphs:
         return
-    if len(unknown) == len(graphs):
-        yield f"the graphs above were not judged: {unknown[0].reason or NO_REASON}"
+    if not any(stage.judged for stage in graphs):
+        yield f"the graphs above were not judged: {graphs[0].reason or NO_REASON}"
     elif unknown:
         yield f"the graphs above are right, but for what was not judged: {_names(unknown, report)}"
     else:
@@ -157,7 +167,7 @@ def _above(report: DiffReport) -> Iterator[str]:
 def _nothing_found(report: DiffReport) -> str:
     """What it may be, where no stage and no kernel is to blame."""
     judged = [stage for stage in report.stages if stage.judged and stage.stage != "kernels"]
-    unknown = [stage for stage in report.stages if not stage.judged]
+    unknown = unknown_stages(report)
     unseen = sum(not kernel.observed for kernel in report.kernels)
     if unknown or unseen:
         launches = [f"{counted(unseen, 'kernel')} not observed"] if unseen else []
@@ -202,12 +212,23 @@ def is_foreign(report: DiffReport) -> bool:
 def standing(stage: StageError, report: DiffReport) -> Standing:
     """How a stage stands; nothing is accused in a run whose outputs agree."""
     if not stage.judged:
-        return "unjudged"
+        return "unjudged" if any(stage is one for one in unknown_stages(report)) else "implied"
     guilty = _guilty(report)
     if stage.bad:
         return "harmless" if report.passed else "guilty" if any(stage is one for one in guilty) else "wrong"
-    above = [one for one in report.stages[: _index(stage, report)] if one.bad and one.frame == stage.frame]
+    above = [one for one in report.stages[: _index(stage, report)] if one.bad and one.frame in ("", stage.frame)]
     return "faithful" if above and not report.passed else "right"
+
+
+def unknown_stages(report: DiffReport) -> list[StageError]:
+    """The stages of which nothing is known: not judged, and the next graph that was judged is no right one."""
+    unknown = []
+    for at, stage in enumerate(report.stages):
+        below = [one for one in report.stages[at + 1 :] if one.frame == stage.frame and one.stage != "kernels"]
+        judged = next((one for one in below if one.judged), None)
+        if not stage.judged and (judged is None or judged.bad):
+            unknown.append(stage)
+    return unknown
 
 
 def faithful_to(kernel: KernelError, report: DiffReport) -> StageError | None:
@@ -247,14 +268,20 @@ def maker_name(maker: Maker) -> str:
 
 
 def _made(maker: Maker) -> str:
-    return "made by" if maker.proven else "probably made by"
+    return "made by" if _is_sure(maker) else "probably made by"
+
+
+def _is_sure(maker: Maker) -> bool:
+    """Whether it is no guess: what a kernel and a backend give was compared itself."""
+    return bool(maker.proven) or maker.kind in ("kernel", "backend")
 
 
 def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
     stands = standing(stage, report)
     means = {
         "unjudged": f"not judged: {stage.reason or NO_REASON}",
-        "faithful": "faithful: as wrong as what it was given",
+        "implied": f"not run: {stage.reason or NO_REASON}",
+        "faithful": "faithful: it computes what it was given",
         "harmless": "off, and not accused, as the outputs agree",
         "wrong": "adds to what is wrong already",
         "guilty": f"its output {stage.output}" if stage.output else "at no known node",
@@ -269,9 +296,11 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
         means="" if stage.node else means,
     )
     maker = stage.made_by
-    if maker is None or maker.kind == "backend":  # which is the row's own name
+    if maker is None:  # and the reason says why
+        return replace(cells, made_by=stage.reason) if stage.bad else cells
+    if maker.kind == "backend":  # which is the row's own name
         return cells
-    name = f"{'' if maker.proven else 'probably '}{maker_name(maker)}{_in(place(maker.file, maker.line))}"
+    name = f"{'' if _is_sure(maker) else 'probably '}{maker_name(maker)}{_in(place(maker.file, maker.line))}"
     return replace(cells, maker=name, made_by=made_by(maker, place))
 
 

@@ -16,6 +16,7 @@ SIGNS: dict[Standing, str] = {
     "wrong": VERDICT_SIGNS["wrong"],
     "faithful": MARKS["arrow"],
     "harmless": MARKS["separator"],
+    "implied": MARKS["separator"],
     "unjudged": VERDICT_SIGNS["waiting"],
 }
 

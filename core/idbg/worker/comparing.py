@@ -142,6 +142,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         return reports[0]
     worst = min((report.verdict for report in reports), key=_WORST_FIRST.index)
     kernels = tuple(chain.from_iterable(report.kernels for report in reports))
+    told = next((report for report in reports if report.guilty_stage is not None), reports[0])
     return replace(
         reports[0],
         verdict=worst,
@@ -150,6 +151,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         outputs=tuple(chain.from_iterable(report.outputs for report in reports)),
         gradients=tuple(chain.from_iterable(report.gradients for report in reports)),
         kernels=kernels,
+        stages=told.stages,
         first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
         sides=tuple(chain.from_iterable(report.sides for report in reports)),
         variance=tuple(chain.from_iterable(report.variance for report in reports)),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.blame import blame_sentence, where_to_ask
+from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import launches, outputs
@@ -88,7 +88,7 @@ def _stages(report: DiffReport, shown: Shown) -> Iterator[Item]:
     chosen = [row for row in every if (row.wrong or not shown.failed_only) and shown.has(row.words)]
     if shown.order == "the worst first":
         chosen.sort(key=badness, reverse=True)
-    wrong, unjudged = sum(row.wrong for row in every), sum(not row.stage.judged for row in every)
+    wrong, unjudged = sum(row.wrong for row in every), len(unknown_stages(report))
     said = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
     yield Told(f" {counted(len(every), 'stage')}{said}{shown.counted(len(chosen))}", "strong")
     if chosen:

@@ -21,6 +21,7 @@ STYLES: dict[Standing, str] = {
     "wrong": BAD,
     "faithful": "accent",
     "harmless": UNSEEN,
+    "implied": UNSEEN,
     "unjudged": UNSEEN,
 }
 
@@ -124,7 +125,7 @@ def stage_row(row: StageRow, columns: StageColumns) -> StyledRow:
     """One stage: how far it is from float64 and from the stage before, its first bad node, and what made that."""
     cells = row.cells
     style = "dim" if row.quiet else STYLES[cells.standing]
-    plain = "dim" if row.quiet or cells.standing == "unjudged" else ""
+    plain = "dim" if row.quiet or not row.stage.judged else ""
     bold = "strong" if row.guilty else plain
     start: StyledRow = [
         (f" {sign(cells.standing)} ", style),
