@@ -33,8 +33,8 @@ LITTLE = 0.02
 """Of what is allowed: where the outputs are wrong and nothing is above what is allowed, what is above this is named."""
 
 _RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
-_NOT_RUN = "the stages below it compute what Dynamo's graph does"
-_BELOW_UNKNOWN = "the stage before it could not be run"
+_NOT_RUN = "what comes of it computes what Dynamo's graph does"
+_UNSEEN = "Inductor did not tell of it"
 
 
 @dataclass
@@ -96,14 +96,13 @@ class _Frame:
         return parts
 
     def _judge_all(self) -> None:
-        """What Inductor is given, and its own graphs; what lies between only where those are off."""
-        below = [name for name in ("partitioned", "post_grad") if name in self.chain]
-        for name in below:
-            self._judge(cast("StageName", name))
-        if any(self.rows[cast("StageName", name)].bad for name in below):
+        """The last graph; what lies between it and Dynamo's only where it is off."""
+        last: StageName = "post_grad" if "post_grad" in self.chain else "partitioned"
+        self._judge(last)
+        if self.rows[last].bad:
             self._judge_between()
         for stage in STAGES[1:-1]:
-            reason = _NOT_RUN if stage not in below else _BELOW_UNKNOWN
+            reason = _NOT_RUN if stage != "post_grad" else _UNSEEN
             self.rows.setdefault(stage, StageError(stage=stage, judged=False, reason=reason, frame=self.name))
         self._against_the_one_before()
 
@@ -114,8 +113,8 @@ class _Frame:
             with torch.set_grad_enabled(captured.grad):
                 gm = None if same else stages.traced(captured.pre_grad, captured.inputs, {}).gm
             self.chain["pre_grad"] = Stage("pre_grad", {"": gm} if gm is not None else self.chain["dynamo"].graphs)
-        for stage in ("pre_grad", "joint", "joint_passes"):
-            if stage in self.chain:
+        for stage in STAGES[1:-1]:
+            if stage in self.chain and stage not in self.results:
                 self._judge(stage)
 
     def _judge(self, stage: StageName) -> None:

@@ -1,0 +1,229 @@
+"""Stages of a compiled frame, held against each other in float64: real passes and decompositions made wrong."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+import torch
+import torch._functorch.config
+import torch._inductor.decomposition as inductor_decompositions
+from torch import Tensor, nn
+from torch.fx import Graph, Node
+from torch.nn import functional
+
+from idbg.engine.compat import stages
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
+from idbg.engine.kerneldiff.stages.fingerprints import fingerprint
+from idbg.schema.blame import STAGES, StageError
+from idbg.schema.diff import DiffReport
+
+pytestmark = [pytest.mark.usefixtures("seeded"), pytest.mark.slow]
+aten = torch.ops.aten
+
+
+class Net(nn.Module):
+    """A layer of each kind that is decomposed, with random numbers, state that is written to, and a sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(16, 16), nn.BatchNorm1d(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.norm(self.linear(x))
+        hidden = functional.gelu(hidden)  # guilty
+        return functional.dropout(hidden, 0.3) - x
+
+
+LINE = 34  # of "guilty"
+
+
+def compared(model: nn.Module | Callable[..., object], *inputs: Tensor, **asked: Any) -> DiffReport:
+    return KernelDiff(model, inputs, per_kernel=True, **asked).compare()
+
+
+def trained(**options: Any) -> DiffReport:
+    return compared(Net(), torch.randn(32, 16), loss=lambda out: out.square().sum(), options=options)
+
+
+def guilty(report: DiffReport) -> StageError:
+    assert report.verdict == "failed"
+    assert report.guilty_stage is not None
+    assert report.first_bad_kernel is None, "the kernels compute what they were given"
+    return report.guilty_stage
+
+
+def halves(graph: Graph) -> None:
+    """One constant of GELU is 0.5003."""
+    node = next(each for each in graph.nodes if each.target is aten.mul.Tensor and each.args[1] == 0.5)
+    node.args = (node.args[0], 0.5003)
+
+
+@contextmanager
+def decomposed(op: object, by: Callable[..., object]) -> Iterator[None]:
+    """While it lasts, an op is decomposed otherwise: torch's cache of whole programs, which does not look, is off."""
+    table: dict[Any, Any] = inductor_decompositions.decompositions
+    own = table[op]
+    table[op] = by
+    inductor_decompositions.fast_random_decomps.cache_clear()
+    try:
+        with torch._functorch.config.patch(enable_autograd_cache=False):
+            yield
+    finally:
+        table[op] = own
+        inductor_decompositions.fast_random_decomps.cache_clear()
+
+
+def test_a_clean_training_step_has_no_bad_stage() -> None:
+    report = trained()
+    assert report.verdict == "passed" and report.guilty_stage is None
+    assert [row.stage for row in report.stages] == list(STAGES)
+    last = report.stages[-2]
+    assert last.judged and last.error is not None and last.error < 1e-7
+    assert all(row.reason for row in report.stages if not row.judged)
+
+
+@pytest.mark.parametrize(
+    ("option", "stage"),
+    [
+        ("joint_custom_pre_pass", "joint_passes"),
+        ("joint_custom_post_pass", "joint_passes"),
+        ("post_grad_custom_pre_pass", "post_grad"),
+        ("post_grad_custom_post_pass", "post_grad"),
+    ],
+)
+def test_a_pass_is_named_with_its_line_and_graphs(option: str, stage: str) -> None:
+    row = guilty(trained(**{option: halves}))
+    assert (row.stage, row.line) == (stage, LINE)
+    assert row.made_by is not None
+    assert (row.made_by.kind, row.made_by.name) == ("pass", option)
+    assert row.made_by.file == __file__ and row.made_by.line == halves.__code__.co_firstlineno
+    assert "+" in row.made_by.diff and "0.5003" in row.made_by.diff
+    assert row.error == pytest.approx(6e-4, rel=0.5)
+
+
+def test_a_pass_on_dynamos_graph_is_named() -> None:
+    def tanh(graph: Graph) -> None:
+        node = next(each for each in graph.nodes if "gelu" in str(each.target))
+        node.kwargs = {"approximate": "tanh"}
+
+    row = guilty(trained(pre_grad_custom_pass=tanh))
+    assert (row.stage, row.above, row.line) == ("pre_grad", "hidden_1", LINE)
+    assert row.made_by is not None and row.made_by.name == "pre_grad_custom_pass"
+
+
+def test_a_decomposition_is_named_with_where_it_is_registered() -> None:
+    def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+        return x * 0.5 * (1 + torch.erf(x * 0.7072))
+
+    with decomposed(aten.gelu.default, gelu):
+        row = guilty(trained())
+    assert (row.stage, row.above, row.line) == ("joint", "hidden_1", LINE)
+    assert row.made_by is not None and row.made_by.proven
+    assert (row.made_by.kind, row.made_by.name) == ("decomposition", "aten.gelu.default")
+    assert (row.made_by.file, row.made_by.line) == (__file__, gelu.__code__.co_firstlineno)
+
+
+def test_a_decomposition_of_the_backward_that_passes_on_another_value_is_named() -> None:
+    own = inductor_decompositions.decompositions[aten.gelu_backward.default]
+
+    def backward(gradient: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
+        return own(gradient, x, approximate=approximate) * 1.001
+
+    with decomposed(aten.gelu_backward.default, backward):
+        row = guilty(trained())
+    assert (row.stage, row.line) == ("joint", LINE)
+    assert row.made_by is not None and row.made_by.name == "aten.gelu_backward.default" and row.made_by.proven
+
+
+def two(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    a = torch.sin(x) - torch.cos(y)
+    return a.exp(), (a * 2).tanh()
+
+
+def _output(graph: Graph) -> Node:
+    return next(node for node in graph.nodes if node.op == "output")
+
+
+def swapped(graph: Graph) -> None:
+    first, second, *rest = cast("tuple[Node, ...]", _output(graph).args[0])
+    _output(graph).args = ((second, first, *rest),)
+
+
+def turned(graph: Graph) -> None:
+    node = next(each for each in graph.nodes if each.target is aten.sub.Tensor)
+    node.args = (node.args[1], node.args[0])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_swapped_outputs_and_turned_operands_are_named(dtype: torch.dtype, dynamic: bool) -> None:
+    inputs = [torch.randn(8, 8, dtype=dtype) for _ in range(2)]
+    row = guilty(compared(two, *inputs, dynamic=dynamic, options={"post_grad_custom_post_pass": swapped}))
+    assert (row.stage, row.node) == ("post_grad", "tanh")
+    row = guilty(compared(two, *inputs, dynamic=dynamic, options={"joint_custom_pre_pass": turned}))
+    assert row.stage == "joint_passes" and row.node.startswith("sub")
+
+
+def test_a_lost_mutation_is_named() -> None:
+    counts = torch.zeros(8)
+
+    def counting(x: Tensor) -> Tensor:
+        counts.add_(x)
+        return counts * 2
+
+    def dropped(graph: Graph) -> None:
+        graph.erase_node(next(node for node in graph.nodes if node.target is aten.copy_.default))
+
+    row = guilty(compared(counting, torch.randn(8), options={"post_grad_custom_post_pass": dropped}))
+    assert (row.stage, row.above) == ("post_grad", "add")
+    assert row.made_by is not None and row.made_by.name == "post_grad_custom_post_pass"
+
+
+def test_a_graph_that_recomputes_its_random_numbers_is_found_by_its_values() -> None:
+    report = compared(Net(), torch.randn(32, 16), backward=True)
+    assert report.guilty_stage is None
+
+
+def test_fingerprints_tell_values_apart_and_not_their_shapes() -> None:
+    value = torch.randn(40, 30, dtype=torch.float64)
+    made = fingerprint(value)
+    assert made is not None
+
+    def same(other: Tensor) -> bool:
+        print_ = fingerprint(other)
+        return print_ is not None and made.same(print_)
+
+    assert same(value.reshape(30, 40)) and same(value * (1 + 1e-13))
+    wrong = value.clone()
+    wrong[3, 4] += 1e-3
+    assert not same(wrong) and not same(value.flip(0)) and not same(value * 1.0001)
+    lost = value.clone()
+    lost[0, 0] = torch.nan
+    assert not same(lost)
+
+
+def test_running_a_stage_changes_neither_inputs_nor_generators() -> None:
+    def model(x: Tensor, counts: Tensor) -> Tensor:
+        counts.add_(1)
+        return functional.dropout(x, 0.5) * counts
+
+    fake = [torch.randn(4), torch.ones(4)]
+    with torch.no_grad():
+        gm = stages.traced(torch.fx.symbolic_trace(_tupled(model)), fake, {}).gm
+    inputs = [torch.randn(4), torch.zeros(4)]
+    kept, state = [value.clone() for value in inputs], torch.get_rng_state()
+    result = Stage("dynamo", {"": gm}).run(Inputs(tuple(inputs), outputs=1))
+    assert all(torch.equal(one, other) for one, other in zip(inputs, kept, strict=True))
+    assert torch.equal(torch.get_rng_state(), state)
+    (after,) = result.after.values()
+    assert torch.equal(after, torch.ones(4, dtype=torch.float64))
+
+
+def _tupled(model: Callable[..., Tensor]) -> nn.Module:
+    class Tupled(nn.Module):
+        def forward(self, x: Tensor, counts: Tensor) -> tuple[Tensor]:
+            return (model(x, counts),)
+
+    return Tupled()
