@@ -1,0 +1,69 @@
+"""A partitioner that draws random numbers again in the backward, where it should keep those of the forward."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.harness.plants.plant import Plant
+
+aten = torch.ops.aten
+RANDOM = (aten.native_dropout, aten.rand_like, aten.randn_like, aten.rand, aten.bernoulli)
+
+
+@contextmanager
+def redrawn() -> Iterator[None]:
+    """Min-cut takes an op that draws for one that is cheap, and right to do again."""
+    from torch._functorch import partitioners
+
+    original = partitioners.get_default_op_list
+
+    def get_default_op_list() -> Any:
+        found = original()
+        found.random_ops.clear()
+        found.recomputable_ops.update(RANDOM)
+        found.fusible_ops.update(RANDOM)
+        return found
+
+    with patch.object(partitioners, "get_default_op_list", get_default_op_list):
+        yield
+
+
+def dropped(x: Tensor, w: Tensor) -> Tensor:
+    h = x.sin()
+    h = F.dropout(h, 0.5)  # guilty
+    return h @ w
+
+
+def masked(x: Tensor, w: Tensor) -> Tensor:
+    h = x.cos()
+    h = h * (torch.rand_like(h) > 0.5)  # guilty
+    return h @ w
+
+
+def noisy(x: Tensor, w: Tensor) -> Tensor:
+    h = (x @ w).sin()
+    h = h * torch.randn_like(h)  # guilty
+    return h @ w
+
+
+SQUARE = ((32, 32), (32, 32))
+
+PLANTS = (
+    Plant(
+        "recompute", "dropout", dropped, SQUARE, redrawn,
+        stage="partitioned", maker="partitioner", made_by="min_cut", backward=True,
+    ),
+    Plant(
+        "recompute", "mask", masked, SQUARE, redrawn, dtype=torch.bfloat16,
+        stage="partitioned", maker="partitioner", made_by="min_cut", backward=True,
+    ),
+    Plant(
+        "recompute", "noise", noisy, SQUARE, redrawn,
+        stage="partitioned", maker="partitioner", made_by="min_cut", backward=True,
+    ),
+)  # fmt: skip

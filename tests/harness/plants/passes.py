@@ -1,0 +1,244 @@
+"""Wrong passes: put in by torch's own hooks before the joint graph, on it and after it, and torch's own made wrong."""
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch._inductor.config
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
+
+from tests.harness.plants.plant import Plant, Planting
+
+aten = torch.ops.aten
+Edit = Callable[[Graph], None]
+
+
+def hooked(hook: str, edit: Edit) -> Planting:
+    """The pass is set by Inductor's option of this name."""
+
+    @contextmanager
+    def planting() -> Iterator[None]:
+        with torch._inductor.config.patch({hook: edit}):
+            yield
+
+    return planting
+
+
+def made_wrong(module: str, name: str, edit: Edit) -> Planting:
+    """Torch's own pass does this as well."""
+
+    @contextmanager
+    def planting() -> Iterator[None]:
+        original = getattr(import_module(module), name)
+
+        def wrong(graph: Graph | GraphModule, *args: Any) -> Any:
+            found = original(graph, *args)
+            edit(graph.graph if isinstance(graph, GraphModule) else graph)
+            return found
+
+        wrong.__name__ = name
+        with patch(f"{module}.{name}", wrong):
+            yield
+
+    return planting
+
+
+def calls(graph: Graph, *targets: object) -> list[Node]:
+    return [node for node in graph.nodes if node.op != "placeholder" and node.target in targets]
+
+
+def constant(factor: float, *targets: object) -> Edit:
+    """The constants that these ops are given grow by the factor."""
+
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *targets):
+            node.args = tuple(arg * factor if isinstance(arg, float) else arg for arg in node.args)
+
+    return edit
+
+
+def swapped_arguments(*targets: object) -> Edit:
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *targets):
+            node.args = (node.args[1], node.args[0], *node.args[2:])
+
+    return edit
+
+
+def another(was: Sequence[object], new: Callable[..., Any]) -> Edit:
+    """Another op in their place, of the same arguments."""
+
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *was):
+            node.op, node.target = "call_function", new
+
+    return edit
+
+
+def dropped(*targets: object) -> Edit:
+    """What the op is given goes on in its place."""
+
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, *targets):
+            node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
+            graph.erase_node(node)
+
+    return edit
+
+
+def swapped_outputs(graph: Graph) -> None:
+    """The first two results that the graph returns."""
+    (end,) = graph.find_nodes(op="output")
+    first, second, *others = end.args[0]
+    end.args = (type(end.args[0])((second, first, *others)),)
+
+
+def other_dims(graph: Graph) -> None:
+    """A transposed square is not transposed: only its strides tell."""
+    for node in calls(graph, aten.permute.default):
+        node.args = (node.args[0], [0, 1])
+
+
+def scaled(x: Tensor, w: Tensor) -> Tensor:
+    h = (x @ w).sin()
+    h = h * 1.375  # guilty
+    return (h @ w).cos()
+
+
+def apart(x: Tensor, y: Tensor) -> Tensor:
+    h = x.sin()
+    h = h - y  # guilty
+    return h @ y
+
+
+def rectified(x: Tensor, w: Tensor) -> Tensor:
+    h = x @ w
+    h = torch.relu(h)  # guilty
+    return h @ w
+
+
+def powered(x: Tensor, w: Tensor) -> Tensor:
+    h = (x @ w).sin()
+    h = torch.exp(h)  # guilty
+    return (h @ w).cos()
+
+
+def joined(x: Tensor, y: Tensor) -> Tensor:
+    h = torch.cat([x, y])
+    h = torch.relu(h)  # guilty
+    return h @ y
+
+
+def two(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    h = x @ w
+    return h.sin(), h.cos()  # guilty
+
+
+def transposed(x: Tensor, w: Tensor) -> Tensor:
+    h = x.sin()
+    return h @ w.t()  # guilty
+
+
+class Counting(nn.Module):
+    """Its buffer is written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = nn.Buffer(torch.zeros(32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.sin()
+        self.total.add_(h.detach().sum(0))  # guilty
+        return h * 2
+
+
+SQUARE = ((32, 32), (32, 32))
+BF16 = torch.bfloat16
+MUL = (aten.mul.Tensor, aten.mul.Scalar)
+SUB = aten.sub.Tensor
+JOINT, POST = "torch._inductor.fx_passes.joint_graph", "torch._inductor.fx_passes.post_grad"
+
+PRE_GRAD = (
+    Plant(
+        "pre_grad", "constant", scaled, SQUARE, hooked("pre_grad_custom_pass", constant(1.5, operator.mul)),
+        stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", node="h",
+    ),
+    Plant(
+        "pre_grad", "swapped_sub", apart, SQUARE, hooked("pre_grad_custom_pass", swapped_arguments(operator.sub)),
+        stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", node="h", backward=True, dtype=BF16,
+    ),
+    Plant(
+        "pre_grad", "builtin", joined, SQUARE,
+        made_wrong("torch._inductor.fx_passes.pre_grad", "fuse_fx", another([torch.relu], torch.tanh)),
+        stage="pre_grad", maker="pass", made_by="", node="",
+    ),
+)  # fmt: skip
+
+JOINT_PASSES = (
+    Plant(
+        "joint", "constant", scaled, SQUARE, hooked("joint_custom_pre_pass", constant(1.5, *MUL)),
+        stage="joint_passes", maker="pass", made_by="joint_custom_pre_pass", node="mul",
+    ),
+    Plant(
+        "joint", "swapped_sub", apart, SQUARE, hooked("joint_custom_post_pass", swapped_arguments(SUB)),
+        stage="joint_passes", maker="pass", made_by="joint_custom_post_pass", node="sub", backward=True, dtype=BF16,
+    ),
+    Plant(
+        "joint", "builtin", rectified, SQUARE,
+        made_wrong(JOINT, "constant_fold_uniform_value", another([aten.le.Scalar], aten.ge.Scalar)),
+        stage="joint_passes", maker="pass", made_by="constant_fold_uniform_value", node="", backward=True,
+    ),
+)  # fmt: skip
+
+POST_GRAD = (
+    Plant(
+        "post_grad", "constant", scaled, SQUARE, hooked("post_grad_custom_post_pass", constant(1.5, *MUL)),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass", node="mul",
+    ),
+    Plant(
+        "post_grad", "another_op", powered, SQUARE,
+        hooked("post_grad_custom_pre_pass", another([aten.exp.default], aten.tanh.default)),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_pre_pass", node="exp", backward=True, dtype=BF16,
+    ),
+    Plant(
+        "post_grad", "builtin", scaled, SQUARE, made_wrong(POST, "remove_noop_ops", dropped(*MUL)),
+        stage="post_grad", maker="pass", made_by="remove_noop_ops", node="",
+    ),
+)  # fmt: skip
+
+MUTATIONS = (
+    Plant(
+        "mutation", "post_grad", Counting, ((16, 32),),
+        hooked("post_grad_custom_post_pass", dropped(aten.copy_.default)),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass",
+    ),
+    Plant(
+        "mutation", "pre_grad", Counting, ((16, 32),), hooked("pre_grad_custom_pass", dropped("add_")),
+        stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", backward=True, dtype=BF16,
+    ),
+)  # fmt: skip
+
+SWAPPED = (
+    Plant(
+        "swapped", "post_grad", two, SQUARE, hooked("post_grad_custom_post_pass", swapped_outputs),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass",
+    ),
+    Plant(
+        "swapped", "pre_grad", two, SQUARE, hooked("pre_grad_custom_pass", swapped_outputs),
+        stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", backward=True, dtype=BF16,
+    ),
+)  # fmt: skip
+
+STRIDES = (
+    Plant(
+        "stride", "post_grad", transposed, SQUARE, hooked("post_grad_custom_post_pass", other_dims),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass", node="permute",
+    ),
+)  # fmt: skip
+
+PLANTS = (*PRE_GRAD, *JOINT_PASSES, *POST_GRAD, *MUTATIONS, *SWAPPED, *STRIDES)
