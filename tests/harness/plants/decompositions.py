@@ -93,23 +93,23 @@ SOFT = aten._softmax.default
 PLANTS = (
     Plant(
         "decomposition", "gelu", gelu, SQUARE, registered(aten.gelu.default, wrong_gelu),
-        stage="joint", maker="decomposition", made_by="gelu", node="gelu",
+        stage="joint", maker="decomposition", made_by="gelu",
     ),
     Plant(
         "decomposition", "softmax", softmax, SQUARE, registered(SOFT, wrong_softmax),
-        stage="joint", maker="decomposition", made_by="_softmax", node="softmax",
+        stage="joint", maker="decomposition", made_by="_softmax",
     ),
     Plant(
         "decomposition", "silu", silu, SQUARE, registered(aten.silu.default, wrong_silu),
-        stage="joint", maker="decomposition", made_by="silu", node="silu", dtype=torch.bfloat16,
+        stage="joint", maker="decomposition", made_by="silu", dtype=torch.bfloat16,
     ),
     Plant(
         "decomposition", "gelu_backward", gelu, SQUARE, registered(aten.gelu_backward.default, wrong_gelu_backward),
-        stage="joint", maker="decomposition", made_by="gelu_backward", node="gelu_backward", backward=True,
+        stage="joint", maker="decomposition", made_by="gelu_backward", backward=True,
     ),
     Plant(
         "decomposition", "tanh_backward", tanh, SQUARE, registered(aten.tanh_backward.default, wrong_tanh_backward),
-        stage="joint", maker="decomposition", made_by="tanh_backward", node="tanh_backward", backward=True,
+        stage="joint", maker="decomposition", made_by="tanh_backward", backward=True,
         dtype=torch.bfloat16,
     ),
 )  # fmt: skip

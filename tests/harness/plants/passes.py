@@ -48,6 +48,25 @@ def made_wrong(module: str, name: str, edit: Edit) -> Planting:
     return planting
 
 
+def method_made_wrong(module: str, name: str, edit: Edit) -> Planting:
+    """The patterns that torch keeps under this name do this as well, wherever they are applied."""
+
+    @contextmanager
+    def planting() -> Iterator[None]:
+        patterns = getattr(import_module(module), name)
+        original = patterns.apply
+
+        def apply(graph: Graph) -> int:
+            found = int(original(graph))
+            edit(graph)
+            return found
+
+        with patch.object(patterns, "apply", apply):
+            yield
+
+    return planting
+
+
 def calls(graph: Graph, *targets: object) -> list[Node]:
     return [node for node in graph.nodes if node.op != "placeholder" and node.target in targets]
 
@@ -161,7 +180,11 @@ SQUARE = ((32, 32), (32, 32))
 BF16 = torch.bfloat16
 MUL = (aten.mul.Tensor, aten.mul.Scalar)
 SUB = aten.sub.Tensor
-JOINT, POST = "torch._inductor.fx_passes.joint_graph", "torch._inductor.fx_passes.post_grad"
+PRE, JOINT, POST = (
+    "torch._inductor.fx_passes.pre_grad",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.fx_passes.post_grad",
+)
 
 PRE_GRAD = (
     Plant(
@@ -173,9 +196,13 @@ PRE_GRAD = (
         stage="pre_grad", maker="pass", made_by="pre_grad_custom_pass", node="h", backward=True, dtype=BF16,
     ),
     Plant(
-        "pre_grad", "builtin", joined, SQUARE,
-        made_wrong("torch._inductor.fx_passes.pre_grad", "fuse_fx", another([torch.relu], torch.tanh)),
-        stage="pre_grad", maker="pass", made_by="", node="",
+        "pre_grad", "builtin", rectified, SQUARE,
+        method_made_wrong(PRE, "efficient_conv_bn_eval_pass", another([torch.relu], torch.tanh)),
+        stage="pre_grad", maker="pass", made_by="efficient_conv_bn_eval_pass", node="h",
+    ),
+    Plant(
+        "pre_grad", "unnamed", joined, SQUARE, made_wrong(PRE, "fuse_fx", another([torch.relu], torch.tanh)),
+        stage="pre_grad", maker="pass", made_by="between the passes",
     ),
 )  # fmt: skip
 
@@ -193,6 +220,10 @@ JOINT_PASSES = (
         made_wrong(JOINT, "constant_fold_uniform_value", another([aten.le.Scalar], aten.ge.Scalar)),
         stage="joint_passes", maker="pass", made_by="constant_fold_uniform_value", node="", backward=True,
     ),
+    Plant(
+        "joint", "dropped", scaled, SQUARE, made_wrong(POST, "remove_noop_ops", dropped(*MUL)),
+        stage="joint_passes", maker="pass", made_by="remove_noop_ops",
+    ),
 )  # fmt: skip
 
 POST_GRAD = (
@@ -206,8 +237,8 @@ POST_GRAD = (
         stage="post_grad", maker="pass", made_by="post_grad_custom_pre_pass", node="exp", backward=True, dtype=BF16,
     ),
     Plant(
-        "post_grad", "builtin", scaled, SQUARE, made_wrong(POST, "remove_noop_ops", dropped(*MUL)),
-        stage="post_grad", maker="pass", made_by="remove_noop_ops", node="",
+        "post_grad", "builtin", scaled, SQUARE, made_wrong(POST, "decompose_auto_functionalized", dropped(*MUL)),
+        stage="post_grad", maker="pass", made_by="decompose_auto_functionalized",
     ),
 )  # fmt: skip
 

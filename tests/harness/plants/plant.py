@@ -75,7 +75,7 @@ class Plant:
     def model(self, device: str) -> Callable[..., Any]:
         """The program itself, or the module that its class makes."""
         torch.manual_seed(0)
-        made = self.program() if inspect.isclass(self.program) else self.program
+        made: Any = self.program() if inspect.isclass(self.program) else self.program
         return made.to(device, self.dtype) if isinstance(made, nn.Module) else made
 
     def compared(self, device: str = "cpu", *, clean: bool = False) -> ReadableReport:

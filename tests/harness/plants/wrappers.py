@@ -22,7 +22,7 @@ def _early_reuse(backward: bool) -> Iterator[None]:
     from torch._inductor.codegen import wrapper as inductor
     from torch._inductor.virtualized import V
 
-    original = inductor.AllocateLine.plan
+    original: Any = inductor.AllocateLine.plan
     seen: dict[Any, list[Any]] = {}
     done: set[Any] = set()
 
