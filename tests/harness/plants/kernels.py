@@ -150,8 +150,7 @@ TAILS = (
 
 def total(x: Tensor, w: Tensor) -> Tensor:
     h = x @ w
-    s = (h * 1.07).sum()  # guilty
-    return h * s.sin()
+    return (h * 1.07).sum()  # guilty
 
 
 def added(x: Tensor, v: Tensor, at: Tensor) -> Tensor:
@@ -159,10 +158,10 @@ def added(x: Tensor, v: Tensor, at: Tensor) -> Tensor:
     return h.index_add(0, at, v * 1.07)  # guilty
 
 
-def largest(x: Tensor, w: Tensor) -> Tensor:
-    h = x @ w
-    place = (h * 1.07).argmax()  # guilty
-    return h * place
+def outermost(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest in one thread's half, the smallest in the other's: one of them is lost whoever comes last."""
+    h = x @ w + torch.arange(32, device=x.device).to(x.dtype).mul(4).unsqueeze(1)
+    return h.argmax(), h.argmin()  # guilty
 
 
 def scaled(x: Tensor, s: Tensor) -> Tensor:
@@ -208,7 +207,7 @@ RACES = (
     Plant(
         "race",
         "argmax",
-        largest,
+        outermost,
         SQUARE,
         edited(ONE_PLACE),
         stage="kernels",

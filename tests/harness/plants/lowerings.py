@@ -25,8 +25,7 @@ def lowered(op: torch._ops.OpOverload, wrong: Callable[..., Any]) -> Planting:
         def wrongly(*args: Any, **kwargs: Any) -> Any:
             return wrong(right, *args, **kwargs)
 
-        for name, value in vars(right).items():
-            setattr(wrongly, name, value)
+        vars(wrongly).update({name: value for name, value in vars(right).items() if name != "__wrapped__"})
         with patch.dict(lowerings, {op: wrongly}):
             yield
 
