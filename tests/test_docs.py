@@ -1,5 +1,6 @@
 """docs/ says what is so: every event is in it, its examples run, and what it points at is there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import idbg
 from idbg.schema.events import Event, SessionEvent
+from tests.harness.warm import CHILDREN
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -40,11 +42,13 @@ def test_the_page_of_the_api_has_every_public_name() -> None:
     assert [name for name in idbg.__all__ if f"`idbg.{name}" not in text] == []
 
 
+@pytest.mark.usefixtures("warm")
 def test_the_examples_of_the_api_run(tmp_path: Path) -> None:
     text = (DOCS / "python-api.md").read_text(encoding="utf-8")
     script = tmp_path / "examples.py"
     script.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), encoding="utf-8")
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    environ = {**os.environ, CHILDREN: "1"}
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, env=environ)
     assert done.returncode == 0, done.stderr
 
 

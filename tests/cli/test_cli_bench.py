@@ -13,6 +13,8 @@ import pytest
 from idbg import cli
 from idbg.bench.history import BenchHistory
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 GOOD = """
 import torch
 def program(batch: int = 4):

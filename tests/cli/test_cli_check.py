@@ -17,6 +17,8 @@ from idbg import cli
 from idbg.accelerators import registry
 from idbg.session.session import Session
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ROOT = Path(__file__).parents[2]
 
 # A worker without torch: it has captured what the recording of examples/mlp_train.py has, and then does as the

@@ -7,6 +7,8 @@ import pytest
 
 from idbg import cli
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 GOOD = """
 import torch
 def program():

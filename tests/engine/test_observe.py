@@ -125,6 +125,7 @@ def test_writes_to_inputs_and_parts_of_a_concatenation_are_observed():
     torch.testing.assert_close(cache, expected)  # the program's own write, once
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_a_sum_in_parts_says_why_a_kernel_is_not_observed_or_observes_it():
     torch.manual_seed(0)
     assert_clean(observe_model(lambda x: (x.sum(), x.var(), x.argmax()), (torch.randn(700, 900),)), (INSIDE,))

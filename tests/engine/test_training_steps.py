@@ -12,6 +12,8 @@ from idbg.cli import main
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 STEP = """
 import torch
 from torch import nn

@@ -8,6 +8,8 @@ from idbg import cli
 from idbg.engine.program.load import registers
 from idbg.schema.programs import Program
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 OWN = """
 import torch
 from torch._dynamo import register_backend

@@ -1,0 +1,157 @@
+"""A Python that has imported torch, and becomes whatever Python is asked of it: `python warm_server.py SOCKET`.
+
+Importing torch and its compilers takes 4 s of a processor, in each process that a test starts. This one forks: for each
+connection a child that has the arguments, environment, folder and open files that it was sent, and a keeper that tells
+its pid and how it ended. It computes nothing itself, so it has no threads, and ends with the process that it reads.
+"""
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import importlib.util
+import io
+import json
+import os
+import random
+import runpy
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+from select import select
+
+PRELOADED = (
+    "torch",
+    "torch._dynamo",
+    "torch._functorch.aot_autograd",
+    "torch._inductor.async_compile",
+    "torch._inductor.codecache",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.compile_fx",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch.export",
+)
+LARGEST = 1 << 20  # bytes of a request
+FILES = 64
+
+
+def serve(path: str) -> Callable[[], None]:
+    """Answer until the process that started this one is gone. In a child: what it has to do."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(path)
+    listening.listen(64)
+    print("ready", flush=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to bury
+    while True:
+        ready, _, _ = select([listening.fileno(), 0], [], [])
+        if 0 in ready:
+            shutil.rmtree(os.path.dirname(path), ignore_errors=True)
+            os._exit(0)
+        connection, _ = listening.accept()
+        if os.fork() == 0:
+            listening.close()
+            return keep(connection)
+        connection.close()
+
+
+def keep(connection: socket.socket) -> Callable[[], None]:
+    """In the keeper: tell of a child until it has ended. In that child: what it has to do."""
+    message, files, _, _ = socket.recv_fds(connection, LARGEST, FILES)
+    request = json.loads(message)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        if request["session"]:
+            os.setsid()
+        connection.send(str(os.getpid()).encode())
+        connection.close()
+        take(dict(zip(request["files"], files, strict=True)))
+        return lambda: become(request)
+    for file in (*files, 0, 1, 2):
+        os.close(file)
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(OSError):  # who asked has gone
+        connection.send(str(status).encode())
+    os._exit(0)
+
+
+def take(files: dict[int, int]) -> None:
+    """Have these files under the numbers that they have in the process that asks, and no other."""
+    above = max(files) + len(files) + 100
+    moved = {number: fcntl.fcntl(file, fcntl.F_DUPFD, above) for number, file in files.items()}
+    for number in moved:
+        os.dup2(moved[number], number)
+    for entry in os.listdir("/proc/self/fd"):
+        if int(entry) not in files:
+            with contextlib.suppress(OSError):  # the folder's own
+                os.close(int(entry))
+
+
+def become(request: dict[str, object]) -> None:
+    """Be the Python that was asked for, to its end."""
+    argv, environ = list(request["argv"]), dict(request["env"])  # type: ignore[call-overload]
+    os.chdir(str(request["cwd"]))
+    base = [entry for entry in sys.path[1:] if entry not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ.clear()
+    os.environ.update(environ)
+    own = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    random.seed()
+    tempfile.tempdir = None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    give_streams("PYTHONUNBUFFERED" in environ)
+    unsafe = argv[0] != "-P"
+    argv = argv if unsafe else argv[1:]
+    if request["server"]:
+        spec = importlib.util.spec_from_file_location("warm", Path(__file__).with_name("warm.py"))
+        warm = sys.modules["warm"] = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+        spec.loader.exec_module(warm)  # type: ignore[union-attr]
+        warm.server.path = str(request["server"])
+        subprocess.Popen = warm.WarmPopen  # type: ignore[misc]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    if argv[0] == "-m":
+        sys.path[:] = [os.getcwd()] * unsafe + own + base
+        sys.argv = argv[1:]
+        importlib.invalidate_caches()
+        runpy._run_module_as_main(argv[1])  # type: ignore[attr-defined]
+    elif argv[0] == "-c":
+        sys.path[:] = [""] * unsafe + own + base
+        sys.argv = ["-c", *argv[2:]]
+        exec(compile(argv[1], "<string>", "exec"), main.__dict__)
+    else:
+        sys.path[:] = [os.path.dirname(os.path.abspath(argv[0]))] * unsafe + own + base
+        sys.argv = argv
+        main.__file__ = argv[0]
+        with open(argv[0], "rb") as file:
+            exec(compile(file.read(), argv[0], "exec"), main.__dict__)
+
+
+def give_streams(unbuffered: bool) -> None:
+    """Streams of this process's own files, buffered as those of a Python that has just begun."""
+
+    def writes(file: int, errors: str, buffered: bool) -> io.TextIOWrapper:
+        raw = open(file, "wb", 0 if unbuffered else -1, closefd=False)  # noqa: SIM115
+        eager = {"write_through": unbuffered, "line_buffering": not buffered or os.isatty(file)}
+        return io.TextIOWrapper(raw, errors=errors, **eager)  # type: ignore[arg-type]
+
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = writes(1, "strict", True)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = writes(2, "backslashreplace", False)  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    for name in PRELOADED:
+        importlib.import_module(name)
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    pick_vec_isa()  # which asks the compiler: once, whatever cache a child has
+    gc.freeze()  # no child looks through all of it, nor copies it
+    serve(sys.argv[1])()
