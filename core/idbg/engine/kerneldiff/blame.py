@@ -104,8 +104,8 @@ def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError
     bad = next((one for one in kernels if one.bad), None)
     if bad is None:
         return (
-            StageError(stage="dynamo", judged=False, reason="not run: nothing below it was run in float64"),
-            StageError(stage="kernels", judged=False, reason="no kernel and no node of it could be observed"),
+            StageError(stage="dynamo", judged=False, reason=f"{name} compiles it in its own way"),
+            StageError(stage="kernels", judged=False, reason=f"{name} has none that can be observed"),
         )
     return (
         StageError(stage="dynamo", error=0.0, frame=bad.frame),

@@ -100,6 +100,8 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
         return _of_result(below, inputs, at, right.nodes[start] if start else None, start[0] if start else "")
     if right.prints.get(start) is not None and wrong.has(right.prints[start]) and right.has(wrong.prints[other_start]):
         return _of_result(below, inputs, at, right.nodes[start], start[0])  # both are there: the result is another's
+    if (drawn := _drawn_again(right, wrong, other_start)) is not None:
+        return drawn
     kinds = (_lost_pairs(right, wrong, start), _foreign_pairs(right, wrong, other_start))
     pairs = list(dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED)))
     for key, other in pairs:
@@ -112,6 +114,17 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     lost = _roots(right, _strange(right, wrong, start))
     node, part = (wrong.nodes[foreign[0]], foreign[0][0]) if foreign else (None, start[0])
     return FirstBad(node, part, right.nodes[lost[0]] if lost else None, lost[0][0] if lost else part)
+
+
+def _drawn_again(right: Values, wrong: Values, start: Key) -> FirstBad | None:
+    """A node that draws random numbers anew: on the way to a wrong result, and its numbers are nowhere above."""
+    for key in _roots(wrong, _strange(wrong, right, start)):
+        node = wrong.nodes[key]
+        if comparing.is_random(node):
+            same = (each for each in right.nodes if each[1] == node.name or right.op(each) == wrong.op(key))
+            above = next(same, None)
+            return FirstBad(node, key[0], right.nodes[above] if above else None, above[0] if above else "")
+    return None
 
 
 def _lost_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[Key, Key]]:

@@ -34,6 +34,7 @@ LITTLE = 0.02
 
 _RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
 _NOT_RUN = "what comes of it computes what Dynamo's graph does"
+_OTHER_NUMBERS = "it draws other random numbers than the stage before it"
 _UNSEEN = "Inductor did not tell of it"
 
 
@@ -148,6 +149,9 @@ class _Frame:
         for stage in STAGES[1:-1]:
             row = self.rows[stage]
             if not row.judged:
+                continue
+            if stage != "partitioned" and self.results[stage].draws != self.results[before].draws:
+                self.rows[stage] = StageError(stage=stage, judged=False, reason=_OTHER_NUMBERS, frame=self.name)
                 continue
             apart = distance(self.results[before], self.results[stage], self.allowed)
             row = replace(row, added=apart.error, bad=apart.excess > 1)
