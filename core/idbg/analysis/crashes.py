@@ -17,7 +17,7 @@ from idbg.schema.runs import Run
 
 _DUMP = re.compile(r"^(?:Fatal Python error: |Windows fatal exception: )", re.MULTILINE)
 _THREAD = re.compile(r"^(Current thread|Thread) 0x", re.MULTILINE)
-_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.+)", line (\d+),? in (.+)$', re.MULTILINE)
 _KERNELS = r"extern_kernels|torch\.ops|aten|inductor_ops|_quantized|cpp_\w+|triton_\w+"
 _LAUNCHED = re.compile(rf"(?:[\w, ]+ = )?((?:{_KERNELS})[\w.]*)\(")
 _COMMENTED = re.compile(r"\[Provenance debug handles\]\s*(\S+:\d+)")
@@ -50,12 +50,13 @@ def stack_of(dump: str) -> list[Place]:
     last = dump[starts[-1] :]
     marks = list(_THREAD.finditer(last))
     ends = [*(mark.start() for mark in marks[1:]), len(last)]
-    stacks = [_places(last[mark.start() : end]) for mark, end in zip(marks, ends, strict=True)]
+    stacks = [frames_of(last[mark.start() : end]) for mark, end in zip(marks, ends, strict=True)]
     current = next((stack for mark, stack in zip(marks, stacks, strict=True) if mark[1] == "Current thread"), None)
     return current or (stacks[-1] if stacks else [])
 
 
-def _places(text: str) -> list[Place]:
+def frames_of(text: str) -> list[Place]:
+    """The frames of a stack as Python writes it, in its order."""
     return [Place(file, int(line), function) for file, line, function in _FRAME.findall(text)]
 
 

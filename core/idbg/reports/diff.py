@@ -110,7 +110,7 @@ def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
         yield from _diffs(noun, diffs)
     yield from _kernels(report)
-    births = list(birth_lines(report.births))
+    births = list(birth_lines(report))
     yield from ("", *(f"  {line}" for line in births)) if births else ()
     yield from _variance(report.variance)
     for note in report.notes:

@@ -1,12 +1,16 @@
 """How is it said where a program crashed, and where NaN and infinities are born?"""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
+from idbg.schema.diff import DiffReport
 from idbg.schema.faults import MOST_ALIGNED, CrashSite, LaunchArgument, NanBirth
 
 _NODES_SHOWN = 6
+_GIVEN_SHOWN = 4  # inputs and parameters that come with a NaN: a model that has diverged has them all
+_SIGNS = {"add": "+", "sub": "-", "mul": "×", "div": "/", "pow": "**"}
+_OPS = {"_to_copy": "a cast", "_softmax": "softmax", "_log_softmax": "log_softmax"}
 _SYNC = "run it with --sync (idbg diff --sync), which waits for the device after each launch"
 
 
@@ -38,15 +42,19 @@ def argument_said(argument: LaunchArgument) -> str:
     return f"{argument.name}: {argument}, at a multiple of {argument.alignment} bytes{more}"
 
 
-def birth_lines(births: Iterable[NanBirth] | None) -> Iterator[str]:
-    """A sentence for each birth; one that says so where there is none; nothing where nobody searched."""
-    if births is None:
+def birth_lines(report: DiffReport) -> Iterator[str]:
+    """A sentence for each birth; what there is none of is said too; nothing where nobody searched."""
+    if report.births is None:
         return
-    births = tuple(births)
-    yield from map(birth_said, births)
-    if not births:
-        yield "no NaN and no infinity appears, in eager or compiled"
-    elif not any(birth.side == "compiled" for birth in births):
+    given = [birth for birth in report.births if birth.phase == "given"]
+    yield from map(birth_said, given[:_GIVEN_SHOWN])
+    if len(given) > _GIVEN_SHOWN:
+        yield f"… and so it is in {len(given) - _GIVEN_SHOWN:,} more inputs and parameters"
+    yield from (birth_said(birth) for birth in report.births if birth.phase != "given")
+    seen = any(kernel.observed for kernel in report.kernels)
+    if not report.births:
+        yield f"no NaN and no infinity is born in eager{', and no kernel that was observed makes one' if seen else ''}"
+    elif seen and not any(birth.side == "compiled" for birth in report.births):
         yield "the kernels that were observed make none that eager has not"
 
 
@@ -68,7 +76,11 @@ def birth_said(birth: NanBirth) -> str:
 
 
 def born_of(birth: NanBirth) -> str:
-    """The op and its operands: "log of -0.2 in float32"."""
-    operands = f" {birth.operands}" if birth.operands else ""
-    made = "" if not birth.from_infinity else ", out of an infinity"
-    return f"{birth.op}{operands} in {birth.dtype}{made}"
+    """The op and its operands: "log of -0.2 in float32", "0 / 0 in float32", "sum, |self| up to 6e+04, in float16"."""
+    made = ", out of an infinity" if birth.from_infinity else ""
+    op, operands = _OPS.get(birth.op, birth.op), birth.operands.split(", ")
+    if birth.op.rstrip("_") in _SIGNS and len(operands) == 2:
+        return f"{operands[0]} {_SIGNS[birth.op.rstrip('_')]} {operands[1]} in {birth.dtype}{made}"
+    if birth.operands.startswith("|"):
+        return f"{op}, {birth.operands}, in {birth.dtype}{made}"
+    return f"{op}{f' of {birth.operands}' if birth.operands else ''} in {birth.dtype}{made}"

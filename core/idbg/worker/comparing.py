@@ -1,7 +1,7 @@
 """How does the worker hold a program against a reference, and look into what it found?"""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from idbg.schema.code import OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Outcome, TensorDiff, sayable
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
+from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import Part
 from idbg.schema.programs import Target
 
@@ -103,7 +104,8 @@ class RunComparison:
 
     def _tell(self, reports: list[DiffReport]) -> None:
         merged = _merged(reports)
-        report = sayable(replace(merged, kernels=tuple(_in_runs_code(merged.kernels, self.codes))))
+        kernels = tuple(_in_runs_code(merged.kernels, self.codes))
+        report = sayable(replace(merged, kernels=kernels, births=_births_in_runs_code(merged, kernels)))
         if report != self._told:
             self._told = report
             self.emit(events.Compared(run=self.run, report=report))
@@ -136,6 +138,20 @@ def _in_runs_code(
         yield replace(kernel, wrapper_line=line)
 
 
+def _births_in_runs_code(report: DiffReport, kernels: Sequence[KernelError]) -> tuple[NanBirth, ...] | None:
+    """The births in kernels at these launches' lines."""
+    if report.births is None:
+        return None
+    lines = {
+        (kernel.frame, kernel.part, kernel.wrapper_line): moved.wrapper_line
+        for kernel, moved in zip(report.kernels, kernels, strict=True)
+    }
+    return tuple(
+        replace(birth, wrapper_line=lines.get((birth.frame, birth.part, birth.wrapper_line), 0))
+        for birth in report.births
+    )
+
+
 def _merged(reports: list[DiffReport]) -> DiffReport:
     """The comparisons of a script's functions as one; the worst verdict is that of all."""
     if len(reports) == 1:
@@ -154,6 +170,12 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         stages=told.stages,
         first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
         sides=tuple(chain.from_iterable(report.sides for report in reports)),
+        births=_all_births(reports),
         variance=tuple(chain.from_iterable(report.variance for report in reports)),
         notes=tuple(dict.fromkeys(chain.from_iterable(report.notes for report in reports))),
     )
+
+
+def _all_births(reports: list[DiffReport]) -> tuple[NanBirth, ...] | None:
+    searched = [report.births for report in reports if report.births is not None]
+    return tuple(chain.from_iterable(searched)) if searched else None

@@ -23,6 +23,7 @@ from idbg.engine.kerneldiff.stages.table import LITTLE, called, stage_table
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.errors import said
+from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId
 
 _NOT_BISECTED = (
@@ -63,7 +64,10 @@ class Search:
         if failed and not any(row.bad for row in rows):
             rows = self._before_the_backend(rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
-        return replace(report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes))
+        births = None if report.births is None else (*report.births, *observed.births)
+        return replace(
+            report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes), births=births
+        )
 
     def _observed(self) -> "Observed":
         self.begin("kernels")
@@ -143,6 +147,7 @@ class Observed:
     side: Side
     kernels: tuple[KernelError, ...]
     frames: tuple[FrameStages, ...]
+    births: tuple[NanBirth, ...] = ()
 
     def stages(self, kernels: Sequence[KernelError], *, failed: bool) -> tuple[StageError, ...]:
         """The stages of what was called, with the kernels as the last. Where the outputs `failed` and no stage is off
@@ -198,7 +203,7 @@ def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward:
         return compile(subject.model)
 
     side = run_side("kernels", subject, around, backward)
-    return Observed(side, observed.kernels, tuple(called(capture.frames)))
+    return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births)
 
 
 def first_bad_of(subject: Subject, backend: Backend, *, dynamic: bool | None = None) -> tuple[KernelError, ...]:

@@ -18,6 +18,7 @@ from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
+from idbg.engine.kerneldiff.sides.births import SEARCHED, eager_births
 from idbg.engine.kerneldiff.sides.form import with_forms
 from idbg.engine.kerneldiff.sides.otherwise import is_doubtful, looked_at_again
 from idbg.engine.kerneldiff.sides.run import (
@@ -78,12 +79,23 @@ class ComparisonRun:
                 self._told(self._compare(reference, test, None, final=False))
             truth = self._float64(reference)
         report = self._told(self._steadied(self._compare(reference, test, truth), reference))
-        if not self.asked.per_kernel:
+        if not (self.asked.per_kernel or self.asked.nan):
             return report
+        report = self._with_births(report)
         search = Search(
             self.asked, self.subject, self.backward, self.notes, self._begin, partial(self._error_of, reference, truth)
         )
         return self._told(search.located(report))
+
+    def _with_births(self, report: DiffReport) -> DiffReport:
+        """The report with where NaN and infinities are born in eager, where that is asked for, or an output fails by
+        one.
+        """
+        by = {rule for diff in (*report.outputs, *report.gradients) for rule in diff.failed_by}
+        if not self.asked.nan and by.isdisjoint(("nan", "inf")):
+            return report
+        self._begin(SEARCHED)
+        return replace(report, births=eager_births(self.subject, backward=self.backward))
 
     def _error_of(self, reference: Side, truth: Side | None, backend: str) -> float | None:
         """The largest relative RMSE by which this backend's outputs fail; None where it passes, or gives nothing."""

@@ -11,10 +11,12 @@ from typing import Any
 import torch
 
 from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.kernels.nonfinite import first_of_each
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import BadInput
+from idbg.schema.faults import NanBirth
 
 
 class Observation:
@@ -29,8 +31,15 @@ class Observation:
     @property
     def kernels(self) -> tuple[KernelError, ...]:
         """Every launch, in the order of the graphs' first calls; of graphs that were not called last."""
-        called = sorted(self.watches, key=lambda watch: watch.called or len(self.watches) + 1)
-        return tuple(error for watch in called for error in watch.errors())
+        return tuple(error for watch in self._in_order() for error in watch.errors())
+
+    @property
+    def births(self) -> tuple[NanBirth, ...]:
+        """The first NaN, and the first infinity, that a launch wrote where eager has none."""
+        return first_of_each(birth for watch in self._in_order() for birth in watch.births())
+
+    def _in_order(self) -> list[Watch]:
+        return sorted(self.watches, key=lambda watch: watch.called or len(self.watches) + 1)
 
     def compiled(self, graph: comparing.InductorGraph) -> None:
         """Watch a graph that Inductor has just compiled; `problem` says why where it cannot be."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.kernels.buffers import Held
+from idbg.engine.kerneldiff.kernels.nonfinite import Appeared
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.schema.diff import KernelError, NodeError, TensorDiff
@@ -50,6 +51,7 @@ class Seen:
 
     outputs: list[Output] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    appeared: list[Appeared] = field(default_factory=list)
     input_error: Size = field(default_factory=Size)
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     overwritten: list[str] = field(default_factory=list)

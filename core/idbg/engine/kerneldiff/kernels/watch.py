@@ -23,6 +23,7 @@ from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
 from idbg.engine.kerneldiff.kernels.given import Given, Wanted
 from idbg.engine.kerneldiff.kernels.inputs import Untouched, held, written_inputs
+from idbg.engine.kerneldiff.kernels.nonfinite import appeared
 from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.seen import Output, Seen
 from idbg.engine.kerneldiff.kernels.values import Both, Unknown
@@ -30,6 +31,7 @@ from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_given
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
 from idbg.schema.diff import KernelError, TensorDiff
+from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId
 
 _STEPS = re.compile(r"(sign|floor|ceil|round|trunc|frac|fmod|remainder|floor_divide|argmax|argmin|bucketize)(\..*)?")
@@ -216,6 +218,8 @@ class Watch:
         except Unknown as unknown:
             seen.reasons.append(str(unknown))
             return Output(each, None)
+        if (eagers := from_start or from_given) is not None:
+            seen.appeared += appeared(each.node, value, eagers.own)
         error, eager = errors_of(value, from_start) if from_start else (None, None)
         if from_given is None:
             return Output(each, None, error, eager)
@@ -253,6 +257,11 @@ class Watch:
                 if call.line not in lines:
                     launch = Launch(kernel.name, call.handle, call.line, call.nodes, ())
                     yield self._error(launch, Seen(reasons=["it runs inside of a branch or a loop"]), call.nodes)
+
+    def births(self) -> Iterator[NanBirth]:
+        """NaN and infinities that launches wrote where eager has none, in the order of the wrapper's lines."""
+        for told, seen in zip(self.errors(), self.seen, strict=False):
+            yield from (one.birth(told, *self._place([one.node], ())) for one in seen.appeared)
 
     def _error(self, launch: Launch, seen: Seen, nodes: tuple[str, ...]) -> KernelError:
         file, line = self._place([seen.worst.held.node] if seen.worst else [], nodes)

@@ -1,0 +1,61 @@
+"""Which launch is the first to write NaN or an infinity where eager's value is a number?"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from idbg.engine.kerneldiff.tensors import cease
+from idbg.engine.kerneldiff.tensors.cease import Found
+from idbg.schema.diff import KernelError
+from idbg.schema.faults import NanBirth
+
+
+@dataclass(frozen=True)
+class Appeared:
+    """What a buffer that holds this node has, and eager's value has not."""
+
+    node: str
+    found: Found
+    elements: int
+    dtype: str
+
+    def birth(self, launch: KernelError, file: str, line: int) -> NanBirth:
+        """It as a record: `file` and `line` are the node's."""
+        return NanBirth(
+            side="compiled",
+            what=self.found.what,
+            phase="backward" if launch.part == "backward" else "forward",
+            dtype=self.dtype,
+            index=self.found.index,
+            count=self.found.count,
+            elements=self.elements,
+            file=file,
+            line=line,
+            frame=launch.frame,
+            part=launch.part,
+            kernel=launch.name,
+            handle=launch.handle,
+            wrapper_line=launch.wrapper_line,
+            node=self.node,
+        )
+
+
+def appeared(node: str, value: Tensor, eagers: object) -> Iterator[Appeared]:
+    """What the compiled value holds where eager's, of the same shape, does not."""
+    if not cease.can_hold(value) or not value.numel() or cease.is_finite(value) or not isinstance(eagers, Tensor):
+        return
+    for what in cease.KINDS:
+        ours = cease.mask(value, what)
+        if cease.can_hold(eagers):
+            ours = ours & ~cease.mask(eagers, what)
+        if (found := cease.found(ours, what)) is not None:
+            yield Appeared(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
+
+
+def first_of_each(births: Iterable[NanBirth]) -> tuple[NanBirth, ...]:
+    """The first birth of NaN and the first of an infinity, in the order in which they were born."""
+    first: dict[str, NanBirth] = {}
+    for birth in births:
+        first.setdefault(birth.what, birth)
+    return tuple(first.values())

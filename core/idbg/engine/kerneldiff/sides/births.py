@@ -1,0 +1,205 @@
+"""Where in eager is a NaN or an infinity born: which op makes one of operands that hold none, forward and backward?
+
+The program runs once more in eager, and each op's results are looked at. What the program asks for in so many words is
+no birth: `masked_fill(mask, -inf)`, `torch.full(size, inf)`, memory that nobody has filled yet.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from idbg.analysis.crashes import frames_of
+from idbg.engine.compat import autograd, comparing, fx
+from idbg.engine.failures.owners import is_own
+from idbg.engine.kerneldiff.float64.draws import Op
+from idbg.engine.kerneldiff.sides.run import Call, run_side
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.tensors import cease
+from idbg.engine.kerneldiff.tensors.cease import Found, What
+from idbg.schema.faults import NanBirth
+
+SEARCHED = "eager, looked at op by op"
+_UNFILLED = re.compile(r"(new_)?empty.*|resize_.*|set_")
+_NODE = re.compile(r"(?:.*::)?(\w+?)(?:Backward\d*)?$")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def eager_births(subject: Subject, *, backward: bool = False) -> tuple[NanBirth, ...]:
+    """What the state and the inputs hold before anything runs; then the first NaN and the first infinity that are born
+    in the forward, and likewise in the backward, as far as eager comes.
+    """
+    mode = _Births()
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(autograd.stacks_kept())
+        stack.enter_context(mode)
+        return subject.model
+
+    given = tuple(_given(subject))
+    run_side(SEARCHED, subject, around, backward)
+    return (*given, *mode.births.values())
+
+
+def _given(subject: Subject) -> Iterator[NanBirth]:
+    for name, value in subject.tensors.items():
+        if not cease.can_hold(value) or cease.is_finite(value):
+            continue
+        for what in cease.KINDS:
+            if (found := cease.found(cease.mask(value.detach(), what), what)) is not None:
+                yield _birth(found, value, phase="given", name=name)
+
+
+class _Births(TorchDispatchMode):
+    """While it is in force, `births` fills: the first of each kind in the forward and in the backward."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.births: dict[tuple[str, What], NanBirth] = {}
+
+    def __torch_dispatch__(
+        self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
+    ) -> object:
+        given = dict(kwargs or {})
+        if not isinstance(func, OpOverload):
+            with self:  # what a higher-order op holds runs op by op
+                return func(*args, **given)
+        if func.is_view or _UNFILLED.fullmatch(fx.op_name(func)):
+            return func(*args, **given)
+        before = _before(func, args)  # what it writes to is lost after
+        result = func(*args, **given)
+        for value in tree_leaves(result):
+            if cease.can_hold(value) and value.numel() and not cease.is_finite(value):
+                self._look(func, value, before, given)
+        return result
+
+    def _look(self, func: OpOverload, value: Tensor, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        leaves = tree_leaves((args, kwargs))
+        if any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in leaves):
+            return
+        differentiated = autograd.differentiated()
+        phase = "backward" if differentiated else "forward"
+        for what in cease.KINDS:
+            if (phase, what) in self.births:
+                continue
+            found = _born(func, value, leaves, what)
+            if found is None:
+                continue
+            node, stack = differentiated or ("", [])
+            file, line = _users_line(stack) if differentiated else _line_in_hand()
+            tensors = [leaf for leaf in leaves if cease.can_hold(leaf)]
+            self.births[phase, what] = _birth(
+                found,
+                value,
+                phase=phase,
+                op=fx.op_name(func),
+                operands=_operands(func, value, args, found),
+                from_infinity=what == "nan" and not all(map(cease.is_finite, tensors)),
+                file=file,
+                line=line,
+                name="",
+                node=_words(node),
+            )
+
+
+def _before(func: OpOverload, args: tuple[object, ...]) -> tuple[object, ...]:
+    written = set(fx.written(func))
+    return tuple(
+        value.clone() if at in written and isinstance(value, Tensor) else value for at, value in enumerate(args)
+    )
+
+
+def _born(func: OpOverload, value: Tensor, leaves: Sequence[object], what: What) -> Found | None:
+    """What of this kind is in the result, and in no operand: of an op that goes element by element, in none of that
+    element's. A NaN may be born of infinities.
+    """
+    where = cease.mask(value, what)
+    operands = [leaf for leaf in leaves if cease.can_hold(leaf) and leaf is not value]
+    kinds: tuple[What, ...] = ("nan",) if what == "nan" else cease.KINDS
+    for operand in operands:
+        held = [cease.mask(operand, kind) for kind in kinds]
+        if _by_element(func, value, operand):
+            for each in held:
+                where = where & ~each.broadcast_to(value.shape).to(where.device)
+        elif any(bool(each.any()) for each in held):
+            return None
+    return cease.found(where, what)
+
+
+def _by_element(func: OpOverload, value: Tensor, operand: Tensor) -> bool:
+    if torch.Tag.pointwise not in func.tags and fx.op_name(func) != "_to_copy":
+        return False
+    sizes = zip(reversed(operand.shape), reversed(value.shape), strict=False)
+    return operand.dim() <= value.dim() and all(size in (1, wanted) for size, wanted in sizes)
+
+
+def _operands(func: OpOverload, value: Tensor, args: Sequence[object], found: Found) -> str:
+    """What the op was given, for that element where it goes element by element: "-0.2", "0, 0"; else how large each
+    operand is.
+    """
+    tensors = [(argument.name, given) for argument, given in zip(func._schema.arguments, args, strict=False)]
+    if all(_by_element(func, value, given) for _, given in tensors if isinstance(given, Tensor)):
+        said = [_number(given, value, found) for _, given in tensors]
+        return ", ".join(each for each in said if each)
+    sizes = [f"|{name}| up to {_largest(given)}" for name, given in tensors if cease.can_hold(given)]
+    return ", ".join(sizes)
+
+
+def _number(given: object, value: Tensor, found: Found) -> str:
+    if isinstance(given, Tensor):
+        return _figure(given.detach().broadcast_to(value.shape)[found.index].item())
+    return _figure(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else ""
+
+
+def _largest(value: Tensor) -> str:
+    sizes = value.detach().abs()
+    sizes = sizes.float() if sizes.element_size() == 1 else sizes
+    return _figure(sizes.max().item()) if sizes.numel() else "nothing"
+
+
+def _figure(number: complex) -> str:
+    return f"{number:.4g}"
+
+
+def _line_in_hand() -> tuple[str, int]:
+    """The innermost line of the program's own that runs now."""
+    frame = sys._getframe()
+    while frame is not None:
+        if is_own(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return "", 0
+
+
+def _users_line(stack: Sequence[str]) -> tuple[str, int]:
+    places = [place for entry in reversed(stack) for place in frames_of(entry)]
+    return next(((place.file, place.line) for place in places if is_own(place.file)), ("", 0))
+
+
+def _words(node: str) -> str:
+    """ "NativeLayerNormBackward0" as "native_layer_norm"."""
+    match = _NODE.match(node)
+    return _WORD.sub("_", match[1]).lower() if match else node
+
+
+def _birth(found: Found, value: Tensor, **more: object) -> NanBirth:
+    fields = {"name": "", **more}
+    return NanBirth(
+        side="eager",
+        what=found.what,
+        index=found.index,
+        count=found.count,
+        elements=value.numel(),
+        dtype=str(value.dtype).removeprefix("torch."),
+        **fields,  # type: ignore[arg-type]
+    )
