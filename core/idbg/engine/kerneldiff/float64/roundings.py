@@ -15,6 +15,7 @@ from idbg.engine.kerneldiff.float64.draws import Op
 
 SAMPLES = 3  # runs that tell how far rounding moves a value
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
+_LANES = 16  # partial sums that a CPU's kernel adds up side by side: the fewest of any device's
 # Ops that round nothing
 _MOVE: Final = frozenset(
     {
@@ -57,10 +58,12 @@ class OtherRoundings(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, seed: int, times: float = 1.0) -> None:
+    def __init__(self, seed: int, times: float = 1.0, *, one_by_one: bool = False) -> None:
+        """`one_by_one`: sums in float32 are as far off as those of kernels that add one after another, in LANES."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.seed = seed
         self.times = times
+        self.one_by_one = one_by_one
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(
@@ -72,17 +75,19 @@ class OtherRoundings(TorchDispatchMode):
                 return func(*args, **given)
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
-        if (added := added_up(func, args, given)) > 1:
-            amount = math.sqrt(min(_MOST_ADDED, added))
+        amount, added = 1.0, min(_MOST_ADDED, added_up(func, args, given))
+        if added > 1:
+            amount = math.sqrt(added)
             wanted = zip(func._schema.arguments, args, strict=False)
             args = tuple(
                 self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
             )
         result = func(*args, **given)
+        left = max(1.0, amount / math.sqrt(_LANES)) if self.one_by_one else 1.0
         if not func._schema.is_mutable:
-            return self._moved(result, 1.0, _is_rounded)
+            return self._moved(result, left, _is_rounded)
         if _is_rounded(result):
-            result.copy_(self._move(result, 1.0))
+            result.copy_(self._move(result, left))
         return result
 
     def _moved(self, value: object, amount: float, which: Callable[[object], TypeGuard[Tensor]]) -> object:

@@ -78,7 +78,7 @@ class Given:
         """What the program's own ops may as well compute of what the launch was given, rounding elsewhere, and `times`
         as much. Raises Unknown.
         """
-        with OtherRoundings(seed, times):
+        with OtherRoundings(seed, times, one_by_one=True):
             own = self._computed(wanted, exact=False).own
         if not isinstance(own, Tensor):
             raise Unknown("its node's value is not a tensor")
