@@ -24,6 +24,7 @@ SERVER = Path(__file__).with_name("warm_server.py")
 AT_START = ("TORCH", "OMP_", "PYTHON", "CXX", "CUDA_VISIBLE", "TMPDIR", "TRITON", "LD_", "MKL", "PATH")
 AGAIN = {"PYTHONPATH", "PYTHONUNBUFFERED", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
 ON_GPU = os.path.exists("/dev/nvidiactl")  # CUDA takes no fork once something has asked for it
+COLD = {"TORCH_COLD": "1"}  # in the environment: that process starts as ever
 CHILDREN = "WARM_CHILDREN"  # in the environment: what that process starts is warm as well, as is the worker of `idbg`
 
 
@@ -72,11 +73,12 @@ class WarmPopen(Popen):  # type: ignore[type-arg]
     _told: socket.socket | None = None
 
     def _execute_child(self, args: Any, *given: Any) -> None:
-        _, _, _, pass_fds, cwd, env, _, _, shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest = given
+        _, before, _, pass_fds, cwd, env, _, _, shell, *rest = given
         environ = dict(os.environ if env is None else env)
-        if shell or not server.can_be(args, environ):
+        if shell or before or not server.can_be(args, environ):
             super()._execute_child(args, *given)  # type: ignore[misc]
             return
+        p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, _, _, _, _, _, new_session, _ = rest
         standard = {0: p2cread, 1: c2pwrite, 2: errwrite}
         files = {number: number if file == -1 else file for number, file in standard.items()}
         files |= {number: number for number in pass_fds}
@@ -85,7 +87,7 @@ class WarmPopen(Popen):  # type: ignore[type-arg]
             "env": environ,
             "cwd": os.fspath(cwd or os.getcwd()),
             "files": list(files),
-            "session": bool(rest[5]),
+            "session": bool(new_session),
             "server": server.address() if CHILDREN in environ or list(args[1:3]) == ["-m", "idbg"] else "",
         }
         self._told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -154,4 +154,5 @@ if __name__ == "__main__":
 
     pick_vec_isa()  # which asks the compiler: once, whatever cache a child has
     gc.freeze()  # no child looks through all of it, nor copies it
+    gc.set_threshold(20_000, 20, 50)
     serve(sys.argv[1])()
