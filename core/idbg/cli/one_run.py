@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -14,8 +14,16 @@ from idbg.schema.runs import Run
 from idbg.session.session import Session
 
 
-def one_run(program: Program, target: Target, output: Path, comparison: Comparison | None = None) -> tuple[Run, Path]:
-    """The finished run, and its session's folder. Raises SystemExit(128 + N) where signal N ended it."""
+def one_run(
+    program: Program,
+    target: Target,
+    output: Path,
+    comparison: Comparison | None = None,
+    then: Callable[[Session, Run], None] | None = None,
+) -> tuple[Run, Path]:
+    """The finished run, and its session's folder; `then` may ask the session for more about the run, which is waited
+    for. Raises SystemExit(128 + N) where signal N ended it.
+    """
     with signals_raise(), Session(program, target, output=output, alone=True) as session:
         progress = Progress(sys.stderr)
         for event in session.events:
@@ -24,6 +32,9 @@ def one_run(program: Program, target: Target, output: Path, comparison: Comparis
         try:
             number = session.run(comparison=comparison)
             session.wait()
+            if then is not None:
+                then(session, session.history.runs[number])
+                session.wait()
         except Stopped:
             _stop(session, progress)
             raise

@@ -24,6 +24,10 @@ class Progress:
                 self._show(f"{phase} {frame}".strip())
             case events.SideStarted(side=side):
                 self._show(f"side {side}")
+            case events.OwnerStarted():
+                self._show("whose error it is")
+            case events.OwnerJudged():
+                self._show("a script of it is tried")
             case events.OutputWritten(text=text):
                 self._pass(text)
                 self._open_line = not text.endswith("\n")
@@ -32,7 +36,7 @@ class Progress:
             case events.Noted(level="warning" | "error", text=text):
                 self._end_line()
                 self._pass(f"idbg: {text}\n")
-            case events.RunEnded() | events.ReproEnded():
+            case events.RunEnded() | events.ReproEnded() | events.OwnerEnded():
                 self._end_line()
                 self.clear()
             case _:

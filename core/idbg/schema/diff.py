@@ -13,6 +13,7 @@ import msgspec
 from idbg.schema.blame import StageError
 from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId, Part, TensorMeta
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 
 Value = bool | int | float | str
@@ -333,11 +334,21 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
     births: tuple[NanBirth, ...] | None = None  # in the order in which they appear; None where nobody searched
+    owners: tuple[OwnerVerdict, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
 
     @property
     def culprit(self) -> KernelError | None:
         """The first launch that is accused; None where none is."""
         return None if self.first_bad_kernel is None else self.kernels[self.first_bad_kernel]
+
+    def owner_of(self, launch: int) -> OwnerVerdict | None:
+        """Whose the error of this launch of `kernels` is; None where nobody asked."""
+        return next((owner for owner in self.owners if owner.launch == launch), None)
+
+    def with_owner(self, owner: OwnerVerdict) -> "DiffReport":
+        """The report with this verdict, in the place of an older one of the same launch."""
+        others = [other for other in self.owners if other.launch != owner.launch]
+        return msgspec.structs.replace(self, owners=tuple(sorted((*others, owner), key=lambda one: one.launch)))
 
     @property
     def guilty_stage(self) -> StageError | None:

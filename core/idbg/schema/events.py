@@ -13,6 +13,7 @@ from idbg.schema.code import Lowered, OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.graphs import Frame, Graph, GraphBreak, Links, NodeId, Part
 from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.violations import Violation
 
@@ -236,6 +237,28 @@ class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
     failure: Failure | None = None
 
 
+class OwnerStarted(Event, frozen=True, kw_only=True, tag="owner_started"):
+    """The worker was asked whose the error of this launch of the run's `diff.kernels` is."""
+
+    run: int
+    launch: int
+
+
+class OwnerJudged(Event, frozen=True, kw_only=True, tag="owner_judged"):
+    """Whose the error of a launch of a run is, before a script of it was written and tried."""
+
+    run: int
+    owner: OwnerVerdict
+
+
+class OwnerEnded(Event, frozen=True, kw_only=True, tag="owner_ended"):
+    """All that is known of whose the error of a launch is; `owner` is None where it could not be found out."""
+
+    run: int
+    owner: OwnerVerdict | None = None
+    failure: Failure | None = None
+
+
 class ErrorsMapped(Event, frozen=True, kw_only=True, tag="errors_mapped"):
     """The error over one slice of an output of a run; `map` is None where it could not be had."""
 
@@ -329,6 +352,9 @@ SessionEvent = (
     | RulesRefused
     | ReproStarted
     | ReproEnded
+    | OwnerStarted
+    | OwnerJudged
+    | OwnerEnded
     | ErrorsMapped
     | KernelLowered
     | BenchStarted

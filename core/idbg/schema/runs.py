@@ -145,6 +145,9 @@ class Run:
                 self.sides.append(event.side)
             case events.Compared():
                 self.diff = event.report
+            case events.OwnerJudged() | events.OwnerEnded():
+                if self.diff is not None and event.owner is not None:
+                    self.diff = self.diff.with_owner(event.owner)
             case events.ErrorsMapped(map=ErrorMap() as error_map):
                 self.maps[error_map.name] = error_map
             case events.KernelLowered(lowered=Lowered() as lowered):

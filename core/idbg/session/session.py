@@ -25,7 +25,7 @@ from idbg.session.queue import JobQueue
 from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
 from idbg.worker.child import COMMAND
-from idbg.worker.protocol import LowerKernel, MapErrors, WriteRepro
+from idbg.worker.protocol import FindOwner, LowerKernel, MapErrors, WriteRepro
 
 
 class Session:
@@ -160,6 +160,14 @@ class Session:
         """Map the error over a slice of an output of the last run, which was compared; see ErrorsMapped."""
         jobs = self._live()
         jobs.add(MapErrors(run=jobs.runs, name=name, index=index))
+
+    def find_owner(self, launch: int) -> None:
+        """Find whose the error of this launch of the last run's `diff.kernels` is; see OwnerJudged and OwnerEnded."""
+        jobs = self._live()
+        run = self.history.runs.get(jobs.runs)
+        if run is None or run.diff is None or not 0 <= launch < len(run.diff.kernels):
+            raise BadInput("the last run has no such kernel", hint="compare it with each kernel (D), then ask")
+        jobs.add(FindOwner(run=jobs.runs, launch=launch, folder=""))
 
     def lower(self, kernel: Kernel) -> None:
         """Find what a kernel of the last run was lowered to, TTIR to SASS or assembly; see KernelLowered."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from itertools import chain
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.comparison import ComparisonRun
+from idbg.engine.kerneldiff.owner.find import Found
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.kept import keep, kept
 from idbg.engine.program.load import Workload
@@ -22,6 +25,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import Part
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Target
 
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
@@ -42,6 +46,7 @@ class RunComparison:
     reports: list[DiffReport] = field(default_factory=list)
     pairs: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     digests: list[str] = field(default_factory=list)
+    comparisons: list[ComparisonRun] = field(default_factory=list)  # of each report
     _prefix: str = ""  # of the outputs of what is compared now
     _ended: int = 0
     _told: DiffReport | None = None
@@ -74,6 +79,7 @@ class RunComparison:
         with torch_compile_as_it_is():
             report = comparison.run()
         self.digests.append(comparison.digest)
+        self.comparisons.append(comparison)
         self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
         self.reports.append(self._named(report))
 
@@ -91,6 +97,17 @@ class RunComparison:
         if name not in self.pairs:
             raise BadInput(f"the worker holds no tensors of {name}", hint="compare again, then look into it")
         return error_map(name, *self.pairs[name], index)
+
+    def owner(self, launch: int) -> Found:
+        """Whose the error of this one of the report's kernels is. Raises BadInput where that cannot be found out."""
+        before = 0
+        for comparison, report in zip(self.comparisons, self.reports, strict=True):
+            if launch - before < len(report.kernels):
+                with torch_compile_as_it_is():
+                    found = comparison.owner(report, launch - before)
+                return replaced(found, verdict=_moved(found.verdict, before))
+            before += len(report.kernels)
+        raise BadInput("the comparison has no such kernel", hint="compare its kernels again (D)")
 
     def _side_began(self, side: str) -> None:
         self.emit(events.SideStarted(run=self.run, side=side))
@@ -120,6 +137,11 @@ class RunComparison:
 
         outputs, gradients = named(report.outputs), named(report.gradients)
         return replace(report, outputs=outputs, gradients=gradients, notes=(*report.notes, _FIRST_CALLS))
+
+
+def _moved(owner: OwnerVerdict, by: int) -> OwnerVerdict:
+    """The verdict of one comparison's launch, in the report of them all."""
+    return replace(owner, launch=owner.launch + by, cause=None if owner.cause is None else owner.cause + by)
 
 
 def _in_runs_code(

@@ -20,23 +20,27 @@ from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
 from idbg.engine.failures.owners import chain
 from idbg.engine.instrument.first_launches import first_launches
+from idbg.engine.kerneldiff.owner.find import Found
+from idbg.engine.kerneldiff.owner.script import owner_script
 from idbg.engine.lowered import lowered
+from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
 from idbg.engine.program.target import check_device, options_of
 from idbg.engine.repro import compile_repro, graph_of_node, violation_repro
 from idbg.schema import events
 from idbg.schema.code import OutputCode
-from idbg.schema.errors import BadInput, IdbgError, OutputError
+from idbg.schema.errors import BadInput, IdbgError, OutputError, said
 from idbg.schema.events import RunEnded, SessionEvent
 from idbg.schema.graphs import Part
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
 from idbg.worker.child import importable
 from idbg.worker.comparing import RunComparison
 from idbg.worker.last_words import LAUNCHES
-from idbg.worker.protocol import Compile, LowerKernel, MapErrors, Request, WriteRepro
+from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Request, WriteRepro
 
 REPRO_SECONDS = 300
 _LOST = "after this error the GPU does nothing more for this process: the next run has another one"
@@ -64,6 +68,8 @@ class Jobs:
                 return self.write_repro(request)
             case MapErrors():
                 return self.map_errors(request)
+            case FindOwner():
+                return self.find_owner(request)
             case LowerKernel():
                 return self.lower(request)
 
@@ -202,6 +208,18 @@ class Jobs:
             failure = error.failure() if isinstance(error, IdbgError) else Failure(kind="torch", message=str(error))
             return events.ErrorsMapped(run=request.run, failure=failure)
 
+    def find_owner(self, request: FindOwner) -> events.OwnerEnded:
+        """Whose the error of a launch is: the program runs again; a script that shows it is written, and tried once."""
+        try:
+            if self.comparing is None or self.comparing.run != request.run or self.request is None:
+                raise BadInput(f"the worker no longer holds run {request.run}", hint="compare its kernels again (D)")
+            with as_main(self.request.program), state_restored():
+                found = self.comparing.owner(request.launch)
+            self.emit(events.OwnerJudged(run=request.run, owner=found.verdict))
+            return events.OwnerEnded(run=request.run, owner=_with_script(found, Path(request.folder)))
+        except (Exception, KeyboardInterrupt) as error:  # the worker's border: no replay may end the session
+            return events.OwnerEnded(run=request.run, failure=_no_owner(error))
+
     def lower(self, request: LowerKernel) -> events.KernelLowered:
         """What a kernel of the last run was lowered to."""
         kernel = request.kernel
@@ -255,6 +273,28 @@ def _no_repro(error: BaseException) -> Failure:
     if isinstance(error, KeyboardInterrupt):
         return Failure(kind="cancelled", message="cancelled", hint="ask for the repro again")
     return Failure(kind="idbg", type=type(error).__name__, message=f"no repro can be written: {error}")
+
+
+def _with_script(found: Found, folder: Path) -> OwnerVerdict:
+    """The verdict with a script of its launch, which was tried; or why there is none."""
+    try:
+        path = owner_script(found, folder)
+    except (ValueError, OutputError) as error:
+        return replace(found.verdict, no_script=said(error))
+    try:
+        status, output = _tried(path)
+    except OutputError as error:
+        return replace(found.verdict, script=str(path), printed=said(error))
+    return replace(found.verdict, script=str(path), status=status, printed=output[-OUTPUT_KEPT:])
+
+
+def _no_owner(error: BaseException) -> Failure:
+    if isinstance(error, IdbgError):
+        return error.failure()
+    if isinstance(error, KeyboardInterrupt):
+        return Failure(kind="cancelled", message="cancelled", hint="ask again whose error it is")
+    message = f"whose error it is could not be found out: {said(error)}"
+    return Failure(kind="idbg", type=type(error).__name__, message=message)
 
 
 def _tried(path: Path) -> tuple[int, str]:

@@ -3,8 +3,8 @@
 Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two
 descriptors on its command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and
 stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with
-`RunEnded`, `ReproEnded`, `ErrorsMapped` or `KernelLowered`. SIGINT to the child's process group cancels the request in
-hand (it ends with a failure of kind "cancelled"); end of file on the request pipe ends the child.
+`RunEnded`, `ReproEnded`, `ErrorsMapped`, `OwnerEnded` or `KernelLowered`. SIGINT to the child's process group cancels
+the request in hand (it ends with a failure of kind "cancelled"); end of file on the request pipe ends the child.
 """
 
 import msgspec
@@ -49,6 +49,17 @@ class MapErrors(msgspec.Struct, frozen=True, tag_field="type", tag="map_errors")
     index: tuple[int, ...] = ()
 
 
+class FindOwner(msgspec.Struct, frozen=True, tag_field="type", tag="find_owner"):
+    """Find whose the error of a launch of the run that was compared last is: `launch` indexes the report's `kernels`.
+
+    A script that shows it is written into `folder`, and tried once.
+    """
+
+    run: int
+    launch: int
+    folder: str
+
+
 class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kernel"):
     """Tell what a kernel of the last run was lowered to."""
 
@@ -56,7 +67,7 @@ class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kern
     kernel: Kernel
 
 
-Request = Compile | WriteRepro | MapErrors | LowerKernel
+Request = Compile | WriteRepro | MapErrors | FindOwner | LowerKernel
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

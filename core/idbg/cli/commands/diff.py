@@ -14,10 +14,12 @@ from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import diff as diff_report
+from idbg.reports.owner import launch_named
 from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Target
 from idbg.schema.runs import Run
+from idbg.session.session import Session
 
 HELP = "compare a program's compiled outputs and gradients with a reference"
 
@@ -55,6 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--sync", action="store_true", help="wait for the GPU after each launch: its errors name the launch"
     )
+    how.add_argument(
+        "--owner",
+        metavar="KERNEL",
+        nargs="?",
+        const="",
+        help="whose error a kernel has: it is called alone, on what it was really called with, and a script of that is "
+        "written (KERNEL: its name or handle; the first bad one); with --per-kernel",
+    )
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
     how.add_argument(
         "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
@@ -85,9 +95,20 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     asked = settle(args, argv, strict=False)
     _warn_of_numerics(asked.target)
     output = places.expanded(asked.settings.output)
-    done, folder = one_run(asked.program, asked.target, output, comparison)
+    problems: list[IdbgError] = []
+
+    def find_owner(session: Session, run: Run) -> None:
+        if args.owner is not None and run.diff is not None:
+            try:
+                session.find_owner(launch_named(run.diff, args.owner))
+            except BadInput as problem:  # told below what was compared all the same
+                problems.append(problem)
+
+    done, folder = one_run(asked.program, asked.target, output, comparison, find_owner)
     _report(done, as_json=args.json, folder=folder)
-    return status(done)
+    for problem in problems:
+        print(f"idbg: {problem.in_one_line}", file=sys.stderr)
+    return BAD_USAGE if problems and args.owner else status(done)
 
 
 def _warn_of_numerics(target: Target) -> None:
@@ -120,7 +141,7 @@ def _comparison(args: argparse.Namespace) -> Comparison:
             raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
     return Comparison(
         reference=_reference(args.against),
-        per_kernel=args.per_kernel,
+        per_kernel=args.per_kernel or args.owner is not None,
         sync=args.sync,
         nan=args.nan,
         backward=args.backward,

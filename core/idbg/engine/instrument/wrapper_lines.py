@@ -14,6 +14,7 @@ from typing import Protocol, cast
 from idbg.schema.code import KernelCall, OutputCode
 
 ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
+BEFORE, LEAVE = "__idbg_before__", "__idbg_leave__"  # and where it is asked for more, before launches and the return
 AROUND = "__idbg_around__"  # what `routed` code calls
 
 NO_CALL = "the output code has no Python function `call`"
@@ -25,6 +26,10 @@ _LAUNCH = re.compile(r"(extern_kernels|torch\.ops|aten|inductor_ops|_quantized|c
 class Launch:
     """One launch: its kernel, Inductor's debug handle ("" if it has none), its 1-based line, the post-grad nodes that
     it computes, and the buffers that it reads.
+
+    `text` is the call as Python, `names` are those of the wrapper's own that stand in it: BEFORE is called with them.
+    `present`: for each that it takes, the name that its memory has there. `fresh` are the names that had no value yet,
+    `assigned` those that its result is given.
     """
 
     name: str
@@ -32,6 +37,11 @@ class Launch:
     line: int
     nodes: tuple[str, ...]
     takes: tuple[str, ...]
+    text: str = ""
+    names: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
+    assigned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,8 @@ class Point:
 @dataclass
 class Wrapper:
     """`writes`: buffer -> the points at which it is written, in order: it holds its value after the last. `bases`:
-    name -> the one whose memory it is in.
+    name -> the one whose memory it is in. `returned`: the buffers in its return. `members`: name -> the part of a
+    launch's result that it is, as Python.
     """
 
     function: ast.FunctionDef
@@ -53,15 +64,20 @@ class Wrapper:
     points: list[Point] = field(default_factory=list)
     writes: dict[str, list[int]] = field(default_factory=dict)
     bases: dict[str, str] = field(default_factory=dict)
+    returned: tuple[str, ...] = ()
+    members: dict[str, str] = field(default_factory=dict)
 
     def instrumented(self) -> ast.Module:
         """A module that holds `call`, its lines numbered as they were, with a call of AFTER at each point."""
         return ast.fix_missing_locations(ast.Module([self.function], []))
 
 
-def read_wrapper(code: OutputCode, tensors: Collection[str], changed: Mapping[str, Collection[str]]) -> Wrapper:
+def read_wrapper(
+    code: OutputCode, tensors: Collection[str], changed: Mapping[str, Collection[str]], *, around: bool = False
+) -> Wrapper:
     """The wrapper's launches and points. `tensors` are the names of the graph's inputs and buffers; `changed` names for
-    each that is written in place the nodes that do it.
+    each that is written in place the nodes that do it. With `around` the instrumented code calls BEFORE each launch
+    too, with its number and what its names hold, and LEAVE before a return, with what the returned buffers hold.
 
     Raises ValueError where the code has no function `call`, as C++ wrappers do not.
     """
@@ -69,7 +85,7 @@ def read_wrapper(code: OutputCode, tensors: Collection[str], changed: Mapping[st
     function = next((each for each in functions if each.name == "call"), None)
     if function is None:
         raise ValueError(NO_CALL)
-    reader = _Reader(code, Wrapper(function), frozenset(tensors), changed)
+    reader = _Reader(code, Wrapper(function), frozenset(tensors), changed, around)
     argument = ast.Name(function.args.args[-1].arg, ast.Load())
     function.body = [_hook(ENTER, [argument], function.body[0]), *reader.body(function.body)]
     return reader.wrapper
@@ -178,9 +194,16 @@ class _Reader:
     """
 
     def __init__(
-        self, code: OutputCode, wrapper: Wrapper, tensors: frozenset[str], changed: Mapping[str, Collection[str]]
+        self,
+        code: OutputCode,
+        wrapper: Wrapper,
+        tensors: frozenset[str],
+        changed: Mapping[str, Collection[str]],
+        around: bool = False,
     ) -> None:
         self.wrapper = wrapper
+        self.around = around
+        self.locals = _own_names(wrapper.function)
         self.tensors = tensors
         self.changed = changed
         self.calls = _listed(code)
@@ -195,16 +218,29 @@ class _Reader:
             for block in ("body", "orelse", "finalbody"):
                 if inner := getattr(statement, block, None):
                     setattr(statement, block, list(self.body(inner)))
+            if hasattr(statement, "body"):
+                yield statement
+                continue
+            launches = len(self.wrapper.launches)
+            after = list(self.hooks(statement))
+            if self.around:
+                yield from self.before(statement, launches)
             yield statement
-            if not hasattr(statement, "body"):
-                yield from self.hooks(statement)
+            yield from after
+
+    def before(self, statement: ast.stmt, launches: int) -> Iterator[ast.stmt]:
+        """`launches`: how many there were before this statement."""
+        for number in range(launches, len(self.wrapper.launches)):
+            yield _hook(BEFORE, [ast.Constant(number), *_loaded(self.wrapper.launches[number].names)], statement)
+        if isinstance(statement, ast.Return) and statement.value is not None:
+            self.wrapper.returned = tuple(self.mentioned(statement.value))
+            yield _hook(LEAVE, _loaded(self.wrapper.returned), statement)
 
     def hooks(self, statement: ast.stmt) -> Iterator[ast.stmt]:
         before = len(self.wrapper.points)
         self.read(statement)
         for number in range(before, len(self.wrapper.points)):
-            names: list[ast.expr] = [ast.Name(name, ast.Load()) for name in self.wrapper.points[number].names]
-            yield _hook(AFTER, [ast.Constant(number), *names], statement)
+            yield _hook(AFTER, [ast.Constant(number), *_loaded(self.wrapper.points[number].names)], statement)
 
     def read(self, statement: ast.stmt) -> None:
         assigned = _assigned(statement)
@@ -216,7 +252,7 @@ class _Reader:
         if isinstance(value, ast.Call) and self.is_launch(statement, value):
             self.launch(statement, value, assigned)
         elif isinstance(value, ast.Subscript) and (source := _root(value)) in self.tuples:
-            self.member(assigned, self.tuples[source])
+            self.member(assigned, self.tuples[source], ast.unparse(value))
         else:
             source = next(iter(self.mentioned(value)), "")
             if source and (isinstance(value, ast.Name) or _VIEW.fullmatch(_called(value).rpartition(".")[2])):
@@ -240,7 +276,10 @@ class _Reader:
         mentioned = self.mentioned(value)
         new = self.fresh - self.wholes
         written = [*assigned, *(other for other in mentioned if other in new)]
-        takes = [self.base.get(other, "") if other in new else other for other in mentioned]
+        takes: dict[str, str] = {}
+        for other in mentioned:
+            takes.setdefault(self.base.get(other, "") if other in new else other, other)
+        taken = [other for other in takes if self.has_value(other)]
         wholes = [self.base[other] for other in written if self.base.get(other) in self.fresh]
         self.wholes.update(wholes)
         changed = [
@@ -248,15 +287,28 @@ class _Reader:
         ]
         number = len(self.wrapper.launches)
         ordered = tuple(listed[1].nodes) if listed else ()
+        names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
         self.wrapper.launches.append(
-            Launch(name, handle, value.lineno, ordered, tuple(dict.fromkeys(filter(self.has_value, takes))))
+            Launch(
+                name,
+                handle,
+                value.lineno,
+                ordered,
+                tuple(taken),
+                ast.unparse(value),
+                tuple(dict.fromkeys(each for each in names if each in self.locals)),
+                tuple(takes[other] for other in taken),
+                tuple(other for other in mentioned if other in new),
+                tuple(assigned),
+            )
         )
         self.tuples.update(dict.fromkeys(assigned, number))
         self.point(number, (*written, *wholes, *changed))
         self.fresh.difference_update(mentioned)
 
-    def member(self, assigned: list[str], launch: int) -> None:
+    def member(self, assigned: list[str], launch: int, text: str) -> None:
         self.tuples.update(dict.fromkeys(assigned, launch))
+        self.wrapper.members.update(dict.fromkeys(assigned, text))
         self.point(launch, tuple(assigned))
 
     def point(self, launch: int, names: tuple[str, ...]) -> None:
@@ -276,6 +328,16 @@ class _Reader:
 def _listed(code: OutputCode) -> dict[int, tuple[str, KernelCall]]:
     """Line -> the kernel's name and the call, of the calls that Inductor comments."""
     return {call.line: (kernel.name, call) for kernel in code.kernels for call in kernel.calls}
+
+
+def _own_names(function: ast.FunctionDef) -> frozenset[str]:
+    """The names that the function binds itself: its arguments and what it assigns."""
+    bound = (node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return frozenset((*bound, *(argument.arg for argument in function.args.args)))
+
+
+def _loaded(names: Iterable[str]) -> list[ast.expr]:
+    return [ast.Name(name, ast.Load()) for name in names]
 
 
 def _assigned(statement: ast.stmt) -> list[str]:

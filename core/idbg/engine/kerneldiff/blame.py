@@ -15,7 +15,7 @@ from idbg.engine.compat import comparing, stages
 from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.observe import Observation, observing
+from idbg.engine.kerneldiff.kernels.observe import Rerun, Observation, observing
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
@@ -38,7 +38,8 @@ _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 @dataclass(frozen=True)
 class Search:
     """The search for what is to blame. `notes` takes what it has to say beside the report, `begin` is told what runs;
-    `error_of` gives the error by which another backend fails, None where it does not.
+    `error_of` gives the error by which another backend fails, None where it does not; `keep` takes what runs the
+    observed program again.
     """
 
     asked: Asked
@@ -47,6 +48,7 @@ class Search:
     notes: list[str]
     begin: Callable[[str], None]
     error_of: Callable[[str], float | None]
+    keep: Callable[[Rerun], None]
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels, its stages, and which is the first bad one."""
@@ -74,6 +76,8 @@ class Search:
         compile = partial(torch.compile, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
         with comparing.inductor_set(self.asked.options), uncaptured():
             observed = run_observed(self.subject, compile, backward=self.backward)
+        if observed.again is not None:
+            self.keep(observed.again)
         if (failure := observed.side.result.failure) is not None:
             self.notes.append(f"the kernels could not be observed: {_first_line(failure.message)}")
         return observed
@@ -142,12 +146,15 @@ def _first_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Observed:
-    """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code."""
+    """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code; `again` is
+    what runs it again.
+    """
 
     side: Side
     kernels: tuple[KernelError, ...]
     frames: tuple[FrameStages, ...]
     births: tuple[NanBirth, ...] = ()
+    again: Rerun | None = None
 
     def stages(self, kernels: Sequence[KernelError], *, failed: bool) -> tuple[StageError, ...]:
         """The stages of what was called, with the kernels as the last. Where the outputs `failed` and no stage is off
@@ -194,16 +201,19 @@ def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward:
     torch._dynamo.reset()
     observed = Observation()
     capture = StageCapture()
+    compiled: list[Call] = []
 
     def around(stack: ExitStack) -> Call:
         nonlocal observed, capture
         stack.enter_context(comparing.random_as_eager())
         capture = stack.enter_context(stages_captured())
         observed = stack.enter_context(observing(on_watch=capture.watched))
-        return compile(subject.model)
+        compiled.append(compile(subject.model))
+        return compiled[0]
 
     side = run_side("kernels", subject, around, backward)
-    return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births)
+    again = Rerun(observed, compiled[0]) if compiled else None
+    return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births, again)
 
 
 def first_bad_of(subject: Subject, backend: Backend, *, dynamic: bool | None = None) -> tuple[KernelError, ...]:

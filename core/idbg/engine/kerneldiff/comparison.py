@@ -17,6 +17,8 @@ from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
+from idbg.engine.kerneldiff.kernels.observe import Rerun
+from idbg.engine.kerneldiff.owner.find import Found, OwnerSearch
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
 from idbg.engine.kerneldiff.sides.births import SEARCHED, eager_births
 from idbg.engine.kerneldiff.sides.form import with_forms
@@ -56,6 +58,7 @@ class ComparisonRun:
         self.backward = asked.backward or asked.loss is not None
         self.sides: list[Side] = []
         self.notes: list[str] = []
+        self._owners: OwnerSearch | None = None
         self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
         self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
 
@@ -82,9 +85,8 @@ class ComparisonRun:
         if not (self.asked.per_kernel or self.asked.nan):
             return report
         report = self._with_births(report)
-        search = Search(
-            self.asked, self.subject, self.backward, self.notes, self._begin, partial(self._error_of, reference, truth)
-        )
+        error_of = partial(self._error_of, reference, truth)
+        search = Search(self.asked, self.subject, self.backward, self.notes, self._begin, error_of, self._keep)
         return self._told(search.located(report))
 
     def _with_births(self, report: DiffReport) -> DiffReport:
@@ -297,6 +299,19 @@ class ComparisonRun:
         unknown = [name for name in self.asked.tolerances or {} if name not in names]
         if unknown and names:
             raise BadInput(f"no output is called {unknown[0]!r}", hint=f"there are: {', '.join(names)}")
+
+    def owner(self, report: DiffReport, launch: int) -> Found:
+        """Whose the error of this one of the report's kernels is: the model runs again, and the launch alone.
+
+        Raises BadInput where no kernels were observed, or it cannot run again.
+        """
+        one = report.kernels[launch]
+        if self._owners is None or one.bisected:
+            raise BadInput(f"{one.name} is no kernel that was observed", hint="compare with each kernel (D)")
+        return self._owners.find(report, launch)
+
+    def _keep(self, again: Rerun) -> None:
+        self._owners = OwnerSearch(self.asked, self.subject, again, self.backward)
 
     def _compiler(self, backend: Backend) -> Callable[..., Any]:
         return partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)

@@ -205,8 +205,13 @@ def _flat(name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
         else 0
     )
     flat = value.as_strided((room,), (1,)).clone().cpu()
-    kept = flat.dtype if flat.dtype in _KEPT else _REAL.get(flat.dtype, torch.uint8)
+    kept = kept_as(flat.dtype)
     return flat.view(kept), kept
+
+
+def kept_as(dtype: torch.dtype) -> torch.dtype:
+    """What a dtype is kept as a view of where safetensors has not got it."""
+    return dtype if dtype in _KEPT else _REAL.get(dtype, torch.uint8)
 
 
 def trained(capture: RunCapture, graph: GraphId) -> set[str]:

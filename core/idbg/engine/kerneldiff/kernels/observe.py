@@ -6,6 +6,7 @@ order are what they are without us.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,6 +35,11 @@ class Observation:
         return tuple(error for watch in self._in_order() for error in watch.errors())
 
     @property
+    def launches(self) -> tuple[tuple[Watch, int], ...]:
+        """For each of `kernels` its wrapper, and its place among that one's launches: beyond them in a branch."""
+        return tuple((watch, place) for watch in self._in_order() for place, _ in enumerate(watch.errors()))
+
+    @property
     def births(self) -> tuple[NanBirth, ...]:
         """The first NaN, and the first infinity, that a launch wrote where eager has none."""
         return first_of_each(birth for watch in self._in_order() for birth in watch.births())
@@ -60,6 +66,14 @@ class Observation:
 
     def _count(self) -> int:
         return 1 + sum(watch.called > 0 for watch in self.watches)
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """What was observed, and the compiled program: what runs it again."""
+
+    observation: Observation
+    call: Callable[..., object]
 
 
 @contextmanager

@@ -242,7 +242,7 @@ class Watch:
                 self.unobserved.add(name)
 
     def _steps(self, launch: Launch) -> bool:
-        return any(_makes_steps(self.nodes[name]) for name in launch.nodes if name in self.nodes)
+        return any(makes_steps(self.nodes[name]) for name in launch.nodes if name in self.nodes)
 
     # The result
 
@@ -287,7 +287,8 @@ class Watch:
         return "", 0
 
 
-def _makes_steps(node: Node) -> bool:
+def makes_steps(node: Node) -> bool:
+    """Whether the smallest error of what it takes can change its result by a step."""
     value = node.meta.get("val")
     is_whole = isinstance(value, Tensor) and not (value.dtype.is_floating_point or value.dtype.is_complex)
     return is_whole or bool(_STEPS.fullmatch(fx.op_name(node.target)))

@@ -1,0 +1,223 @@
+"""What does a launch give alone, on what it was really called with, and what do its nodes give of the same?"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from idbg.engine.compat import fx
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
+from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted
+from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_given
+from idbg.engine.kerneldiff.kernels.watch import makes_steps
+from idbg.engine.kerneldiff.owner.definition import definition_of, only_written
+from idbg.engine.kerneldiff.owner.memory import Clones, Place, same
+from idbg.engine.kerneldiff.owner.plan import Plan
+from idbg.engine.kerneldiff.owner.taking import Taken
+
+CALLS = 4  # alone; every second one finds other values in what it only writes
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One buffer that the launch writes: what its nodes give (`reference`, on the CPU), and what was found of it in
+    each call of the launch alone, and of what it left in the run. `varies`: not every call gave the same; `leftover`:
+    what it gave depends on what its memory held before.
+    """
+
+    held: Held
+    reference: Both
+    calls: tuple[BufferVerdict, ...]
+    run: BufferVerdict
+    varies: bool = False
+    leftover: bool = False
+
+    @property
+    def worst(self) -> BufferVerdict:
+        """Of the calls alone, the worst."""
+        return max(self.calls, key=lambda call: call.excess)
+
+    @property
+    def bad(self) -> bool:
+        """Whether some call alone was wrong."""
+        return self.worst.excess > 1
+
+
+def replayed(plan: Plan, taken: Taken) -> list[dict[str, Tensor]]:
+    """What the launch writes in each of CALLS calls, by the buffers' names. Raises what it raises alone."""
+    launch = plan.launch
+    outs = only_written(launch, definition_of(plan.watch.code.text, launch), changes_of(plan.watch.graph))
+    code = compile(ast.parse(launch.text, mode="eval"), "<the launch>", "eval")
+    given: list[dict[str, Tensor]] = []
+    for number in range(CALLS):
+        clones = taken.clones.again()
+        values = {name: clones.at(value) if isinstance(value, Place) else value for name, value in taken.values.items()}
+        for name in outs if number % 2 else ():
+            out, before = values[name], given[0].get(name) if given else None
+            if isinstance(out, Tensor):
+                spoil(out, before)
+        with torch.no_grad(), _finished(values):
+            result = eval(code, vars(plan.watch.graph.module), values)  # the wrapper's own call, on copies
+        given.append(dict(_written(plan, taken, clones, result)))
+    return given
+
+
+def spoil(out: Tensor, before: Tensor | None) -> None:
+    """Fill it with what nobody could take for its value: NaN, and of integers the opposite of what it should be."""
+    if out.dtype.is_floating_point or out.dtype.is_complex:
+        out.fill_(float("nan"))
+    elif before is not None and before.shape == out.shape:
+        out.copy_(before.logical_not() if out.dtype == torch.bool else before.bitwise_not())
+
+
+@contextmanager
+def _finished(values: Mapping[str, object]) -> Iterator[None]:
+    """On a GPU: the stream that is called for may be another than that which copies."""
+    devices = {value.device for value in values.values() if isinstance(value, Tensor) and value.device.type == "cuda"}
+    for device in devices:
+        torch.cuda.synchronize(device)
+    yield
+    for device in devices:
+        torch.cuda.synchronize(device)
+
+
+def _written(plan: Plan, taken: Taken, clones: Clones, result: object) -> Iterator[tuple[str, Tensor]]:
+    names: dict[str, object] = dict.fromkeys(plan.launch.assigned, result)
+    for held in plan.writes:
+        place = taken.places.get(held.name)
+        if place is not None and place.start in clones.storages:
+            yield held.name, clones.at(place)
+            continue
+        value = named(plan, names, held.name)
+        if isinstance(value, Tensor):
+            yield held.name, value
+
+
+def named(plan: Plan, names: dict[str, object], name: str) -> object:
+    """What a name stands for that is a member of the launch's result."""
+    if name not in names and name in plan.wrapper.members:
+        text = plan.wrapper.members[name]
+        named(plan, names, text.partition("[")[0])
+        names[name] = eval(text, {}, names)  # as the wrapper itself has it: `buf8[0]`
+    return names.get(name)
+
+
+def judged(plan: Plan, taken: Taken, calls: list[dict[str, Tensor]]) -> tuple[list[Alone], list[str]]:
+    """What was found of each buffer, and why of some nothing is known."""
+    found, reasons = [], []
+    for held in plan.writes:
+        left = taken.left.get(held.name)
+        given = [call[held.name] for call in calls if held.name in call]
+        if left is None or not given:
+            reasons.append(f"{held.name} was not seen")
+            continue
+        try:
+            found.append(_Judge(plan, taken, held, left).of(given))
+        except (Unknown, RuntimeError, ValueError) as error:
+            reasons.append(str(error).splitlines()[0])
+    return found, reasons
+
+
+class _Judge:
+    """Holds one buffer of a launch against its node: in float64 on the CPU, and in eager on the launch's device."""
+
+    def __init__(self, plan: Plan, taken: Taken, held: Held, left: Tensor) -> None:
+        """Raises Unknown or ValueError where the node cannot be computed."""
+        self.plan, self.held, self.left = plan, held, left.cpu()
+        self.inputs = [as_node(node, taken.sources.get(node.name)) for node in placeholders(plan.nodes)]
+        own = self._given(self.inputs, plan.nodes, exact=_on_cpu(self.inputs))
+        exact = own if _on_cpu(self.inputs) else self._given(_moved(self.inputs), on_cpu(plan.nodes))
+        self.reference = fitted(Both(exact.exact, own.own.cpu()), self.left, None)
+        self.steps = any(makes_steps(node) for node in plan.nodes.graph.nodes if node.op == "call_function")
+
+    def _given(self, inputs: list[object], nodes: GraphModule, *, exact: bool = True) -> Both:
+        value = evaluated(nodes, inputs, exact=exact)[self.held.node]
+        if not isinstance(value.own, Tensor):
+            raise Unknown("its node's value is not a tensor")
+        return value
+
+    def of(self, given: list[Tensor]) -> Alone:
+        """What was found of the buffer in these calls; of equal ones it is found once."""
+        verdicts: list[BufferVerdict] = []
+        known: list[Tensor] = []
+        for value in (*(each.cpu() for each in given), self.left):
+            like = next((at for at, other in enumerate(known) if same(value, other)), None)
+            known.append(value)
+            verdicts.append(self._verdict(value) if like is None else verdicts[like])
+        varies = not all(same(each, known[0]) for each in known[:-1])
+        leftover = varies and all(same(each, known[at % 2]) for at, each in enumerate(known[:-1]))
+        return Alone(self.held, self.reference, tuple(verdicts[:-1]), verdicts[-1], varies and not leftover, leftover)
+
+    def _verdict(self, value: Tensor) -> BufferVerdict:
+        return judge_given(value, self.reference, self._others, k=self.plan.watch.k, steps=self.steps)
+
+    def _others(self, times: float) -> Iterator[Tensor]:
+        for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
+            with OtherRoundings(seed, times):
+                other = self._given(self.inputs, self.plan.nodes, exact=False).own.cpu()
+            yield fitted(Both(other, other), self.left, None).own
+
+
+def evaluated(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> dict[str, Both]:
+    """The values of all nodes, from these of the placeholders, which are not written to. Raises Unknown."""
+    changed = {node for each in gm.graph.nodes if changes_more(each) for node in changed_by(each)}
+    values: dict[Node, Both] = {}
+    remaining = iter(inputs)
+    with torch.no_grad():
+        for node in gm.graph.nodes:
+            if node.op == "output":
+                continue
+            value = Both(AS_OWN, next(remaining)) if node.op == "placeholder" else None
+            value = value or computed(gm, node, values, exact=exact)
+            values[node] = value.apart() if node in changed and value.held is AS_OWN else value
+    return {node.name: value for node, value in values.items()}
+
+
+def placeholders(gm: GraphModule) -> list[Node]:
+    """The graph's inputs."""
+    return [node for node in gm.graph.nodes if node.op == "placeholder"]
+
+
+def as_node(node: Node, value: object) -> object:
+    """A buffer's value in its node's shape, which may differ in dims of size 1. Raises ValueError."""
+    meta = node.meta.get("val")
+    if not isinstance(value, Tensor) or not isinstance(meta, torch.Tensor):
+        if value is None:
+            raise ValueError(f"the value of {node.name}, which it is computed from, could not be taken")
+        return value
+    shape = tuple(fx.concrete(size) for size in meta.shape)
+    if tuple(value.shape) == shape or any(size is None for size in shape):
+        return value
+    if [size for size in value.shape if size != 1] != [size for size in shape if size != 1]:
+        raise ValueError(f"{node.name} has shape {shape}, and the buffer that holds it {tuple(value.shape)}")
+    return value.reshape([int(str(size)) for size in shape])
+
+
+def _on_cpu(values: list[object]) -> bool:
+    return all(value.device.type == "cpu" for value in values if isinstance(value, Tensor))
+
+
+def _moved(values: list[object]) -> list[object]:
+    return [value.cpu() if isinstance(value, Tensor) else value for value in values]
+
+
+def on_cpu(gm: GraphModule) -> GraphModule:
+    """The same nodes, for a CPU."""
+    cpu = torch.device("cpu")
+    graph = torch.fx.Graph()
+    copies: dict[Node, Node] = {}
+    for node in gm.graph.nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        if "device" in node.kwargs:
+            copies[node].kwargs = {**copies[node].kwargs, "device": cpu}
+        copies[node].args = tuple(cpu if isinstance(value, torch.device) else value for value in copies[node].args)
+    moved = torch.fx.GraphModule(gm, graph)
+    for name, value in vars(gm).items():
+        if isinstance(value, Tensor):
+            setattr(moved, name, value.cpu())
+    return moved

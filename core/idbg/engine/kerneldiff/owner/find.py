@@ -1,0 +1,121 @@
+"""Whose is the error of this launch? The program runs again, the launch is taken, and then called alone.
+
+What was compiled to observe the kernels is run as it is: nothing is compiled again, unless torch has forgotten it.
+"""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from idbg.engine.capture.run import uncaptured
+from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.asked import Asked
+from idbg.engine.kerneldiff.kernels.observe import Rerun, Observation, observing
+from idbg.engine.kerneldiff.kernels.watch import Watch
+from idbg.engine.kerneldiff.owner.alone import Alone, judged, replayed
+from idbg.engine.kerneldiff.owner.plan import Plan, planned
+from idbg.engine.kerneldiff.owner.taking import Taken, Taking
+from idbg.engine.kerneldiff.owner.verdict import Evidence, judge_owner, unjudged
+from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.schema.diff import DiffReport, KernelError
+from idbg.schema.errors import BadInput
+from idbg.schema.owner import OwnerVerdict
+
+
+@dataclass(frozen=True)
+class Found:
+    """The verdict of a launch, and what a script of it is written from: `plan` is None where it was not taken."""
+
+    verdict: OwnerVerdict
+    error: KernelError
+    plan: Plan | None = None
+    taken: Taken | None = None
+    alone: tuple[Alone, ...] = ()
+
+
+@dataclass
+class OwnerSearch:
+    """Looks for the owners of the launches of one comparison."""
+
+    asked: Asked
+    subject: Subject
+    observed: Rerun
+    backward: bool
+    newer: list[Watch] = field(default_factory=list)
+
+    def find(self, report: DiffReport, launch: int) -> Found:
+        """The owner of the error of this one of the report's kernels. Raises BadInput where the program cannot be run
+        again.
+        """
+        began = time.perf_counter()
+        watch, number = self.observed.observation.launches[launch]
+        if number >= len(watch.wrapper.launches):
+            return self._unjudged(report, launch, "it runs inside of a branch or a loop, which is not taken apart")
+        plan = planned(watch, number)
+        if not plan.writes:
+            return self._unjudged(report, launch, "its buffers hold steps inside of a node, not a node's value")
+        plan, taken = self._taken(plan)
+        if taken.problem or not taken.ran:
+            return self._unjudged(report, launch, taken.problem or "it did not run, as the program ran again")
+        try:
+            calls = replayed(plan, taken)
+        except (RuntimeError, TypeError, ValueError) as error:
+            return self._unjudged(report, launch, f"it fails alone: {str(error).splitlines()[0]}")
+        found, reasons = judged(plan, taken, calls)
+        launches = self.observed.observation.launches
+        at = {place: index for index, (other, place) in enumerate(launches) if other is watch}
+        changed = taken.overwritten
+        if any(each.by is None for each in changed):  # who did it shows where all are looked at after each launch
+            changed = self._taken(plan, closely=True)[1].overwritten or changed
+        evidence = Evidence(report, launch, plan, found, reasons, changed, at)
+        verdict = judge_owner(evidence, time.perf_counter() - began)
+        return Found(verdict, report.kernels[launch], plan, taken, tuple(found))
+
+    def _unjudged(self, report: DiffReport, launch: int, why: str) -> Found:
+        return Found(unjudged(report, launch, why), report.kernels[launch])
+
+    def _taken(self, plan: Plan, *, closely: bool = False) -> tuple[Plan, Taken]:
+        """What the launch was called with, and the plan by which: of what torch compiled anew where it had to."""
+        plan = self._newest(plan)
+        taking = Taking(plan, closely=closely)
+        with taking.listening():
+            side, compiled = self._run()
+        if compiled and not taking.taken.ran:
+            self.newer = compiled
+            plan = self._newest(plan)
+            taking = Taking(plan, closely=closely)
+            with taking.listening():
+                side, _ = self._run()
+        self._check(side, taking.taken)
+        return plan, taking.taken
+
+    def _newest(self, plan: Plan) -> Plan:
+        """The plan of the same launch in what was compiled again, where anything was."""
+        if not self.newer or plan.watch in self.newer:
+            return plan
+        for watch in self.newer:
+            same = watch.graph.part == plan.watch.graph.part and len(watch.wrapper.launches) > plan.number
+            if same and watch.wrapper.launches[plan.number].text == plan.launch.text:
+                return planned(watch, plan.number)
+        raise BadInput("what torch compiled again has no such launch", hint="compare its kernels again (D)")
+
+    def _check(self, side: Side, taken: Taken) -> None:
+        if side.result.failure is not None and not taken.ran:
+            message = side.result.failure.message.strip().partition("\n")[0]
+            raise BadInput(f"the program failed as it ran again: {message}", hint="compare its kernels again (D)")
+
+    def _run(self) -> tuple[Side, list[Watch]]:
+        """The compiled model once more, and what torch compiled meanwhile, as it had forgotten."""
+        call = self.observed.call
+        compiled = Observation()
+
+        def around(stack: ExitStack) -> Call:
+            nonlocal compiled
+            stack.enter_context(comparing.random_as_eager())
+            compiled = stack.enter_context(observing())
+            return call
+
+        with comparing.inductor_set(self.asked.options), uncaptured():
+            side = run_side("owner", self.subject, around, self.backward)
+        return side, compiled.watches

@@ -1,0 +1,176 @@
+"""Which nodes does one launch stand for, between the buffers that it reads and those that it writes?"""
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+
+from idbg.engine.instrument.wrapper_lines import Launch, Wrapper, read_wrapper
+from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of
+from idbg.engine.kerneldiff.kernels.watch import Watch
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the value of a node that the launch's nodes begin with is: in the buffer or input `name`, as it was when it
+    was `written`, the place of a launch (-1: as the graph was called). What the launch itself `takes` is taken there.
+    """
+
+    name: str
+    written: int
+    takes: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One launch of a wrapper: what it `writes`, and what its nodes are computed from. `nodes` is their graph, with a
+    placeholder of the node's own name for each of `sources`, in that order.
+    """
+
+    watch: Watch
+    wrapper: Wrapper
+    number: int
+    writes: tuple[Held, ...]
+    sources: Mapping[str, Source]
+    nodes: GraphModule
+
+    @property
+    def launch(self) -> Launch:
+        """The launch itself."""
+        return self.wrapper.launches[self.number]
+
+    @cached_property
+    def constants(self) -> dict[str, Tensor]:
+        """The tensors of the wrapper's module that its call names, by those names."""
+        names = [node.id for node in ast.walk(ast.parse(self.launch.text)) if isinstance(node, ast.Name)]
+        held = vars(self.watch.graph.module)
+        return {
+            name: held[name] for name in names if name not in self.launch.names and isinstance(held.get(name), Tensor)
+        }
+
+    def writer(self, name: str, before: int) -> int:
+        """The launch that last wrote the buffer before this one; -1 where the graph came with it."""
+        points = self.wrapper.writes.get(name, ())
+        return max((at for point in points if (at := self.wrapper.points[point].launch) < before), default=-1)
+
+    def readers(self, name: str) -> tuple[int, ...]:
+        """The launches after it that read the buffer's value, until another writes to it."""
+        points = self.wrapper.writes.get(name, ())
+        again = min((at for point in points if (at := self.wrapper.points[point].launch) > self.number), default=None)
+        last = len(self.wrapper.launches) if again is None else again + 1
+        return tuple(at for at in range(self.number + 1, last) if name in self.wrapper.launches[at].takes)
+
+
+def planned(watch: Watch, number: int) -> Plan:
+    """The plan of the launch at this place of the wrapper. Its graph has no nodes where no buffer of it holds one."""
+    tensors = {*watch.graph.inputs, *(buffer.name for buffer in watch.graph.buffers)}
+    wrapper = read_wrapper(watch.code, tensors, changes_of(watch.graph), around=True)
+    writes = tuple(
+        held
+        for point, these in watch.held.items()
+        if wrapper.points[point].launch == number
+        for held in these
+        if not held.whole
+    )
+    cut = _Cut(watch, wrapper, number)
+    roots = dict.fromkeys(cut.by_name[name] for held in writes for name in (held.node, *held.changes))
+    sources, inside = cut.between(roots)
+    ordered = [node for node in cut.order if node in sources]
+    return Plan(
+        watch,
+        wrapper,
+        number,
+        writes,
+        {node.name: sources[node] for node in ordered},
+        _graph(watch.graph.gm, ordered, inside, roots),
+    )
+
+
+class _Cut:
+    """Goes from what is written up to what is read. `taken`: the nodes that the launch's own inputs hold; `known`:
+    those that any buffer holds by then, or that the graph was given.
+    """
+
+    def __init__(self, watch: Watch, wrapper: Wrapper, number: int) -> None:
+        self.watch, self.wrapper, self.number = watch, wrapper, number
+        self.order: list[Node] = list(watch.graph.gm.graph.nodes)
+        self.by_name = {node.name: node for node in self.order}
+        self.taken: dict[Node, Source] = {}
+        self.known: dict[Node, Source] = {}
+        launch = wrapper.launches[number]
+        for name in (*watch.graph.inputs, *wrapper.writes):
+            for node, written in self._held_by(name):
+                self.known.setdefault(node, Source(name, written, takes=False))
+                if name in launch.takes or name in launch.names:
+                    self.taken[node] = Source(name, written)
+        self._closed: dict[Node, bool] = {}
+
+    def _held_by(self, name: str) -> Iterable[tuple[Node, int]]:
+        """The node whose value the buffer has before the launch, and the launch that wrote it."""
+        points = self.wrapper.writes.get(name, [])
+        before = [point for point in points if self.wrapper.points[point].launch < self.number]
+        inputs = self.watch.graph.inputs
+        if not before:
+            if name in inputs:
+                yield [node for node in self.order if node.op == "placeholder"][inputs.index(name)], -1
+            return
+        held = next((one for one in self.watch.held.get(before[-1], ()) if one.name == name and not one.whole), None)
+        if held is not None:
+            written = self.wrapper.points[before[-1]].launch
+            for node in (held.node, *held.changes):
+                yield self.by_name[node], written
+
+    def between(self, roots: Iterable[Node]) -> tuple[dict[Node, Source], set[Node]]:
+        """What the nodes of these roots begin with, and they themselves."""
+        sources: dict[Node, Source] = {}
+        inside: set[Node] = set()
+        waiting = list(roots)
+        first = set(waiting)
+        while waiting:
+            node = waiting.pop()
+            if node in inside or node in sources:
+                continue
+            source = self._source(node) if node not in first or node.op == "placeholder" else None
+            if source is not None:
+                sources[node] = source
+            else:
+                inside.add(node)
+                waiting += node.all_input_nodes
+        return sources, inside
+
+    def _source(self, node: Node) -> Source | None:
+        if node in self.taken:
+            return self.taken[node]
+        if node.op == "placeholder" or not self._is_closed(node):
+            return self.known.get(node)
+        return None
+
+    def _is_closed(self, node: Node) -> bool:
+        """Whether it follows from what the launch reads, constants and sizes alone."""
+        waiting = [node]
+        while waiting:
+            each = waiting[-1]
+            missing = [one for one in each.all_input_nodes if one not in self._closed and each not in self.taken]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            own = each in self.taken or not (each.op == "placeholder" and isinstance(each.meta.get("val"), Tensor))
+            self._closed[each] = own and (each in self.taken or all(self._closed[one] for one in each.all_input_nodes))
+        return self._closed[node]
+
+
+def _graph(gm: GraphModule, sources: Iterable[Node], inside: set[Node], roots: Iterable[Node]) -> GraphModule:
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    for node in sources:
+        copies[node] = graph.create_node("placeholder", node.name, name=node.name)
+        copies[node].meta = dict(node.meta)
+    for node in gm.graph.nodes:
+        if node in inside and node.op != "output":
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    graph.output(tuple(copies[node] for node in roots))
+    return GraphModule(gm, graph)

@@ -1,0 +1,226 @@
+"""Whose is the error of a launch, by what it gave alone, in its run, and by what its nodes give?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from idbg.engine.kerneldiff.owner.alone import CALLS, Alone
+from idbg.engine.kerneldiff.owner.plan import Plan
+from idbg.engine.kerneldiff.owner.taking import RETURN, Overwritten
+from idbg.engine.kerneldiff.tensors.allowance import epsilon
+from idbg.format.amounts import figure
+from idbg.reports.blame import blame_sentence
+from idbg.schema.diff import DiffReport, KernelError, launch_name
+from idbg.schema.owner import OwnerKind, OwnerVerdict
+
+_FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of one launch, which has this place among the report's kernels; `at`: the places there of its
+    wrapper's launches.
+    """
+
+    report: DiffReport
+    launch: int
+    plan: Plan
+    found: Sequence[Alone]
+    reasons: Sequence[str] = ()
+    overwritten: Sequence[Overwritten] = ()
+    at: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def kernels(self) -> Sequence[KernelError]:
+        """Every launch of the comparison."""
+        return self.report.kernels
+
+    @property
+    def wrong_graph(self) -> bool:
+        """Whether the graph that it computes was wrong before it was compiled."""
+        bad = (stage for stage in self.report.stages if stage.bad and stage.stage != "kernels")
+        return any(stage.frame in ("", self.error.frame) and stage.part in ("", self.error.part) for stage in bad)
+
+    @property
+    def error(self) -> KernelError:
+        """The launch, as the comparison saw it."""
+        return self.kernels[self.launch]
+
+    @property
+    def worst(self) -> Alone | None:
+        """The buffer that is worst alone; where none is wrong, that which was the farthest off in the run."""
+        if not self.found:
+            return None
+        by_excess = max(self.found, key=lambda one: one.worst.excess)
+        if by_excess.bad:
+            return by_excess
+        return max(self.found, key=lambda one: (one.run.excess, one.worst.error.rmse))
+
+
+def judge_owner(evidence: Evidence, seconds: float | None = None) -> OwnerVerdict:
+    """The verdict, in a sentence. It knows of no script yet."""
+    worst = evidence.worst
+    kind, said, other = _decided(evidence, worst)
+    error = evidence.error
+    verdict = OwnerVerdict(
+        launch=evidence.launch, name=error.name, handle=error.handle, kind=kind, sentence=said, cause=other
+    )
+    if worst is None:
+        return verdict
+    return replace(
+        verdict,
+        calls=CALLS,
+        seconds=seconds,
+        buffer=worst.held.name,
+        node=worst.held.node,
+        error=worst.worst.error.rmse,
+        eager_error=worst.worst.eager.rmse,
+        run_error=worst.run.error.rmse,
+    )
+
+
+def unjudged(report: DiffReport, launch: int, why: str) -> OwnerVerdict:
+    """The verdict of a launch of which nothing could be found out."""
+    error = report.kernels[launch]
+    said = _unknown(launch_name(error, report.kernels), why)
+    return OwnerVerdict(launch=launch, name=error.name, handle=error.handle, kind="unjudged", sentence=said)
+
+
+def _unknown(name: str, why: str) -> str:
+    return f"whose error {name} has is not known: {why}"
+
+
+Decided = tuple[OwnerKind, str, int | None]
+
+
+def _decided(evidence: Evidence, worst: Alone | None) -> Decided:
+    error = evidence.error
+    name = launch_name(error, evidence.kernels)
+    if worst is None:
+        why = next(iter(evidence.reasons), error.reason or "none of its buffers holds a node's value")
+        return "unjudged", _unknown(name, why), None
+    if worst.bad:
+        return "compiler", _compilers(name, worst), None
+    alone = f"alone, on what it was called with, {name} is right ({_figures(worst)})"
+    for before in (_changed(evidence), _run_differs(evidence, worst), _earlier(evidence)):
+        if before is not None:
+            what, other = before
+            return "before", f"what came before: {alone}, but {what}", other
+    if evidence.wrong_graph:
+        return "graph", f"the graph's: {alone}; {blame_sentence(evidence.report)}", None
+    if (said := _imprecise(error, worst)) is not None:
+        return "precision", f"the precision's: {alone}, and {said}", None
+    return "nobody", f"nobody's: {alone}, and right in the run", None
+
+
+def _figures(one: Alone) -> str:
+    worst = one.worst
+    return f"its relative error against float64 is {figure(worst.error.rmse)}, eager's {figure(worst.eager.rmse)}"
+
+
+def _compilers(name: str, worst: Alone) -> str:
+    wrong = (
+        f"called alone on its own inputs {name} is wrong: {_figures(worst)}, in {worst.held.name} ({worst.held.node})"
+    )
+    if worst.leftover:
+        return (
+            f"the compiler's: {wrong}; what it gives depends on what was in its memory before: it leaves some of it "
+            "unwritten, or reads what nobody wrote"
+        )
+    if worst.varies:
+        right = sum(call.excess <= 1 for call in worst.calls)
+        often = f"; {right} of {len(worst.calls)} calls were right" if right else ""
+        return f"the compiler's: {wrong}; the same call gives something else each time, as a race does{often}"
+    return f"the compiler's: {wrong}"
+
+
+def _changed(evidence: Evidence) -> tuple[str, int | None] | None:
+    """A buffer that it read, or wrote, was not left alone."""
+    if not evidence.overwritten:
+        return None
+    one = evidence.overwritten[0]
+    launches = evidence.plan.wrapper.launches
+    made = f"as {_launch(evidence, one.writer)} left it" if one.writer >= 0 else "as the graph was given it"
+    if one.writer == evidence.plan.number:
+        reader = "the graph returned it" if one.reader == RETURN else f"{_launch(evidence, one.reader)} read it"
+        what = f"{one.name}, which it wrote, was no longer as it left it when {reader}"
+    else:
+        what = f"{one.name}, which it reads, was no longer {made}"
+    if one.by is None:
+        line = launches[one.after].line if one.after >= 0 else evidence.plan.wrapper.function.lineno
+        end = "the return" if one.until == RETURN else f"line {launches[one.until].line}"
+        return f"{what}: the wrapper itself changed it, between line {line} and {end}", None
+    by = _launch(evidence, one.by)
+    how = f"wrote over it: {_why_shared(evidence, one)}" if one.shares else "wrote outside of its own memory, over it"
+    return f"{what}: {by} {how}", evidence.at.get(one.by)
+
+
+def _why_shared(evidence: Evidence, one: Overwritten) -> str:
+    """Which line of the wrapper gave a launch memory that was still in use."""
+    assert one.by is not None
+    wrapper = evidence.plan.wrapper
+    for name in wrapper.launches[one.by].names:
+        base, seen = wrapper.bases.get(name, ""), {name}
+        while base and base not in seen:
+            if base == one.name or base == wrapper.bases.get(one.name):
+                return f"{name} was given its memory too early ({name} = {base}  # reuse)"
+            seen.add(base)
+            base = wrapper.bases.get(base, "")
+    return "its arguments share memory with it"
+
+
+def _launch(evidence: Evidence, number: int) -> str:
+    launch = evidence.plan.wrapper.launches[number]
+    at = evidence.at.get(number)
+    name = launch_name(evidence.kernels[at], evidence.kernels) if at is not None else launch.handle or launch.name
+    return f"{name} (line {launch.line})"
+
+
+def _run_differs(evidence: Evidence, worst: Alone) -> tuple[str, int | None] | None:
+    if worst.run.excess <= 1:
+        return None
+    return (
+        f"in the run it left something else in {worst.held.name} (relative error {figure(worst.run.error.rmse)}): "
+        "another launch was still running, or its memory is in use elsewhere",
+        None,
+    )
+
+
+def _earlier(evidence: Evidence) -> tuple[str, int | None] | None:
+    """A launch before it was wrong, and what it reads comes from that one."""
+    plan, kernels = evidence.plan, evidence.kernels
+    waiting, seen = [plan.number], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        waiting += [at for name in plan.wrapper.launches[number].takes if (at := plan.writer(name, number)) >= 0]
+    own = [evidence.at[number] for number in sorted(seen - {plan.number}) if number in evidence.at]
+    other = next((at for at in own if kernels[at].bad), None)
+    if other is not None:
+        return f"what it reads is already wrong: {launch_name(kernels[other], kernels)} before it is bad", other
+    parts = {(kernel.frame, kernel.part): at for at, kernel in reversed(list(enumerate(kernels)))}
+    first = parts[evidence.error.frame, evidence.error.part]
+    far = evidence.error.error or 0.0
+    other = next((at for at in range(first) if kernels[at].bad), None)
+    if other is None or far <= 2 * (evidence.worst.worst.error.rmse if evidence.worst else 0.0):
+        return None
+    return (
+        f"what its graph was called with is already wrong: {launch_name(kernels[other], kernels)} before it is bad",
+        other,
+    )
+
+
+def _imprecise(error: KernelError, worst: Alone) -> str | None:
+    """Eager is as far off, and that is far."""
+    far = _FAR * epsilon(worst.reference.own.dtype)
+    if worst.worst.error.rmse > far:
+        return "eager's own is as far: what its nodes compute loses that much in this dtype"
+    if error.error is not None and error.eager_error is not None and far < error.error <= 3 * error.eager_error:
+        return (
+            f"what had gathered by then (relative error {figure(error.error)}) eager's has too "
+            f"({figure(error.eager_error)})"
+        )
+    return None
