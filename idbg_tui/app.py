@@ -202,6 +202,9 @@ class IdbgApp(App[None]):
     def on_diff_asked(self, message: messages.DiffAsked) -> None:
         self.controllers.comparing.look_into(message)
 
+    def on_owner_asked(self, message: messages.OwnerAsked) -> None:
+        self.controllers.comparing.find_owner(message.launch)
+
     def on_bench_asked(self, message: messages.BenchAsked) -> None:
         self.controllers.measuring.look_into(message)
 

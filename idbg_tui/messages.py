@@ -76,6 +76,14 @@ class DiffAsked(Message):
         self.name = name
 
 
+class OwnerAsked(Message):
+    """The user wants to know whose the error of this launch of the comparison's `kernels` is."""
+
+    def __init__(self, launch: int) -> None:
+        super().__init__()
+        self.launch = launch
+
+
 class BenchAsked(Message):
     """The user wants to look into a measurement: the key of its row."""
 

@@ -22,6 +22,7 @@ from idbg.schema.diff import (
 )
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import Violation
 
@@ -86,6 +87,7 @@ TIMES = KernelTimes(
     hooked_samples_us=(4.5, 5.5),
     peaks=Peaks(device="a CPU", torch="2.15", matmul_flops_per_s={"float32": 1e11}),
 )
+OWNER = OwnerVerdict(launch=0, name="k0", kind="before", sentence="what came before", error=1e-7, cause=0, status=1)
 EVERY: list[events.SessionEvent] = [
     events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
     events.WorkerStarted(
@@ -119,6 +121,9 @@ EVERY: list[events.SessionEvent] = [
     events.SideStarted(run=1, side="float64"),
     events.SideEnded(run=1, side=SideResult("eager", 0.25)),
     events.Compared(run=1, report=DIFF),
+    events.OwnerStarted(run=1, launch=0),
+    events.OwnerJudged(run=1, owner=OWNER),
+    events.OwnerEnded(run=1, owner=OWNER, failure=FAILURE),
     events.ErrorsMapped(run=1, map=ErrorMap("out", (2,), (1, 2), ((0.0, 1e-6),))),
     events.KernelLowered(
         run=1,

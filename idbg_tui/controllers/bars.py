@@ -52,7 +52,7 @@ class Bars:
             typing = asked or pane.typed_in
             self.footer.show(footer_keys(hints, self._keys, self._state, room, typing=typing), progress)
         if self._ticking is not None:
-            going_on = self._state.running or self._state.repro_running or self._state.measuring
+            going_on = self._state.running or self._state.trying or self._state.measuring
             (self._ticking.resume if going_on else self._ticking.pause)()
 
     def flash(self, text: str, level: Level = "info", *, of_run: bool = False) -> None:

@@ -40,6 +40,14 @@ class Comparing:
             self._context.body.go("kernel_diff")
             self._context.show()
 
+    def find_owner(self, launch: int) -> None:
+        """Have the launch called alone, on what it was really called with, and told whose its error is."""
+        compared = queries.compared_run(self._state)
+        if compared is not None and compared is not self._state.run:
+            self._context.flash("another run came after the one that was compared: D compares again", "warning")
+        elif self._context.attempt(lambda: self._session.find_owner(launch)):
+            self._context.flash("the program runs again, and then the kernel alone: whose error is it?")
+
     def look_into(self, asked: DiffAsked) -> None:
         """Open what the pane asks for over the screen."""
         match asked.what:

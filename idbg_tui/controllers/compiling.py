@@ -48,7 +48,7 @@ class Compiling:
         """End the compile or the measurement, or say that there is none."""
         if self._state.measuring:
             self.stop("stopping: finished rows stay")
-        elif self._state.running or self._state.repro_running or self._state.measurements.waiting:
+        elif self._state.running or self._state.trying or self._state.measurements.waiting:
             self.stop("cancelling")
         else:
             self._context.flash("nothing is being compiled or measured")

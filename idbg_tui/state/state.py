@@ -24,6 +24,9 @@ from idbg.schema.events import (
     KernelLowered,
     KernelsTimed,
     LinksCaptured,
+    OwnerEnded,
+    OwnerJudged,
+    OwnerStarted,
     PhaseChanged,
     ReproEnded,
     ReproStarted,
@@ -101,6 +104,7 @@ class State:
     costs: KnownCosts = field(default_factory=KnownCosts)
     repro: ReproEnded | None = None
     repro_running: bool = False
+    owner_running: bool = False  # it is found out whose the error of a launch is
     cancelling: bool = False
     worker_died: WorkerDied | None = None
     jumps: JumpList = field(default_factory=JumpList)
@@ -124,6 +128,11 @@ class State:
     def running(self) -> bool:
         """Whether the latest run goes on; never of a saved session, whose run may have no end."""
         return self.live and self.run is not None and self.run.ended is None
+
+    @property
+    def trying(self) -> bool:
+        """Whether a repro is written and tried, or a kernel called alone."""
+        return self.repro_running or self.owner_running
 
     @property
     def measuring(self) -> bool:
@@ -198,6 +207,9 @@ class State:
             case ReproEnded():
                 self.versions.run += 1
                 self.repro, self.repro_running = event, False
+            case OwnerStarted() | OwnerJudged() | OwnerEnded():
+                self.versions.run += 1
+                self.owner_running = not isinstance(event, OwnerEnded)
             case BenchStarted():
                 self.versions.run += 1
                 self.measurements.waiting, self.measurements.failure = 0, None

@@ -4,8 +4,10 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline
 from idbg.reports.blame import blame_sentence, where_to_ask
+from idbg.reports.owner import script_said
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
@@ -13,6 +15,7 @@ from idbg_tui.widgets.lines import cut
 
 Said = tuple[str, str]
 """A sentence, and its level: info, warning or error."""
+_ACCUSING = ("compiler", "before", "graph")  # verdicts of whose an error is
 _PATH = 56  # cells of a path in a sentence of the footer; the log has it whole
 
 
@@ -27,6 +30,12 @@ def of_event(event: SessionEvent) -> Said | None:
             return _failed(failure), "error"
         case events.ReproEnded():
             return _repro(event)
+        case events.OwnerJudged(owner=owner):
+            return f"{owner.sentence}; a script of it is tried", "error" if owner.kind in _ACCUSING else "info"
+        case events.OwnerEnded(failure=Failure() as failure):
+            return f"{failure.message}; {failure.hint}" if failure.hint else failure.message, "error"
+        case events.OwnerEnded(owner=OwnerVerdict() as owner):
+            return script_said(owner) or owner.sentence, "info"
         case events.KernelLowered(failure=Failure() as failure):
             return f"{failure.message}; {failure.hint}", "error"
         case events.BenchEnded():

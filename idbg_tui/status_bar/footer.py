@@ -57,6 +57,8 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
     run = state.run
     if state.repro_running:
         return [("writing and trying a repro", "$text-primary")]
+    if state.owner_running:
+        return [("whose error it is: the kernel alone", "$text-primary")]
     if state.measuring:
         from idbg_tui.panes.benchmarks.rows import measured_for, measured_now
 

@@ -18,6 +18,7 @@ from idbg.reports import stage_table
 from idbg.reports.because import because
 from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
 from idbg.reports.faults import birth_lines, crash_lines
+from idbg.reports.owner import owner_lines
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -265,6 +266,9 @@ def _kernels(report: DiffReport) -> Iterator[str]:
     else:
         yield f"    {_none_bad(len(launches) - len(unseen), len(unseen), [one for one in launches if one.harmless])}"
     yield from _unseen(unseen)
+    for owner in report.owners:
+        yield ""
+        yield from (f"  {line}" for line in owner_lines(owner))
 
 
 def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:

@@ -11,7 +11,16 @@ from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.blame import StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.graphs import NodeId, Part
-from idbg_tui.messages import ActionAsked, DiffAsked, EditorAsked, Flash, KernelChosen, NodeChosen, SourceAsked
+from idbg_tui.messages import (
+    ActionAsked,
+    DiffAsked,
+    EditorAsked,
+    Flash,
+    KernelChosen,
+    NodeChosen,
+    OwnerAsked,
+    SourceAsked,
+)
 from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.panes.kernel_diff.outcomes import LOOKS
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
@@ -32,7 +41,7 @@ class KernelDiffPane(FindingPane):
     LABEL = "KernelDiff"
     SHORT = "Diff"
     HINTS = (
-        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart")),
+        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart"), ("x", "whose error")),
         *(("p", "the pass's diff"), ("/", "filter"), ("o", "order"), ("f", "failed"), ("e", "edit")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,6 +49,7 @@ class KernelDiffPane(FindingPane):
         Binding("o", "order", show=False),
         Binding("f", "failed", show=False),
         Binding("t", "look('chart')", show=False),
+        Binding("x", "owner", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -70,9 +80,9 @@ class KernelDiffPane(FindingPane):
         if (now := _since(state)) is not None:
             told.insert(0, now)
         self.lines.show_report(told, report, "")
-        if report is not self._landed:
-            self._landed = report
+        if not _same_comparison(report, self._landed):
             self._land()
+        self._landed = report
         self.mark = VERDICT_SIGNS[LOOKS[report.verdict]]
 
     def _land(self) -> None:
@@ -170,6 +180,16 @@ class KernelDiffPane(FindingPane):
     def action_look(self, what: str) -> None:
         self.post_message(DiffAsked(what))
 
+    def action_owner(self) -> None:
+        """Whose the error of the kernel's launch is; elsewhere a repro, as the key does."""
+        item, report = self.lines.chosen, self.lines.report
+        if not isinstance(item, KernelError) or report is None:
+            self.post_message(ActionAsked("repro"))
+        elif item.bisected:
+            self.post_message(Flash("this node was bisected: there is no launch of it that could be called alone"))
+        else:
+            self.post_message(OwnerAsked(next(at for at, one in enumerate(report.kernels) if one is item)))
+
     def action_order(self) -> None:
         order = ORDERS[(ORDERS.index(self._shown.order) + 1) % len(ORDERS)]
         self._again(replace(self._shown, order=order), f"in order: {order}")
@@ -194,6 +214,11 @@ class KernelDiffPane(FindingPane):
         first = (row for row, item in enumerate(self.lines.items) if not isinstance(item, Told | Heads))
         if text:
             self.lines.place_cursor(next(first, 0))
+
+
+def _same_comparison(report: DiffReport, other: DiffReport | None) -> bool:
+    """Whether it is the same one, of which more may be known by now: whose the error of a launch is."""
+    return other is not None and report.kernels is other.kernels and report.outputs is other.outputs
 
 
 def _why_empty(state: State) -> str:

@@ -9,10 +9,12 @@ from typing import Literal
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
+from idbg.reports.owner import script_said
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import launches, outputs
-from idbg_tui.panes.kernel_diff.outcomes import BAD, LOOKS, STYLES
+from idbg_tui.panes.kernel_diff.outcomes import BAD, LOOKS, OWNER_LOOKS, OWNER_STYLES, STYLES
 from idbg_tui.panes.kernel_diff.stages import StageRow, badness, place, stage_rows
 from idbg_tui.widgets.search import pattern
 
@@ -128,7 +130,20 @@ def _kernels(report: DiffReport, shown: Shown) -> Iterator[Item]:
     yield Told(f" {launches.kernels_said(report)}{shown.counted(len(chosen))}", "strong")
     if chosen:
         yield Heads("nodes" if launches.is_bisected(report) else "kernels")
-        yield from chosen
+        places = {id(one): place for place, one in enumerate(report.kernels)}
+        for one in chosen:
+            yield one
+            yield from _owner(report.owner_of(places[id(one)]))
+
+
+def _owner(owner: OwnerVerdict | None) -> Iterator[Told]:
+    """Whose the error of the launch above is, and where its script lies."""
+    if owner is None:
+        return
+    sign, style = VERDICT_SIGNS[OWNER_LOOKS[owner.kind]], OWNER_STYLES[owner.kind]
+    yield Told(f"     {sign} {owner.sentence}", style)
+    if said := script_said(owner):
+        yield Told(f"       {said}", "dim")
 
 
 def _standing(report: DiffReport, tensors: Sequence[TensorDiff]) -> str:

@@ -10,6 +10,7 @@ from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports.faults import crash_lines
+from idbg.reports.owner import owner_lines
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
@@ -96,6 +97,11 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             yield Told(f"writing a repro of {what} {event.rule}".rstrip(), "strong")
         case events.ReproEnded():
             yield from _repro_ended(event)
+        case events.OwnerStarted():
+            name = run.diff.kernels[event.launch].name if run and run.diff else f"launch {event.launch}"
+            yield Told(f"whose error {name} has: it is called alone", "strong")
+        case events.OwnerEnded():
+            yield from _owner_ended(event)
         case events.Noted():
             yield from _noted(event)
         case _:
@@ -176,6 +182,15 @@ def _repro_ended(event: events.ReproEnded) -> Iterator[Told]:
     status = "" if event.status is None else f" (exit status {event.status}, {elapsed(event.seconds)})"
     yield Told(f"{sign} {event.path} {words}{status}", style)
     yield from _block(event.output, "dim")
+
+
+def _owner_ended(event: events.OwnerEnded) -> Iterator[Told]:
+    if event.failure is not None:
+        yield Told(f"{SEVERITY_SIGNS['reject']} whose error it is is not known", "reject")
+        yield from failure(event.failure)
+    if event.owner is not None:
+        yield from (Told(line) for line in owner_lines(event.owner))
+        yield from _block(event.owner.printed, "dim")
 
 
 def _noted(event: events.Noted) -> Iterator[Told]:

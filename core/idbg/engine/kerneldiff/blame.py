@@ -15,7 +15,7 @@ from idbg.engine.compat import comparing, stages
 from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.observe import Rerun, Observation, observing
+from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.asked import Asked
-from idbg.engine.kerneldiff.kernels.observe import Rerun, Observation, observing
+from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.owner.alone import Alone, judged, replayed
 from idbg.engine.kerneldiff.owner.plan import Plan, planned

@@ -1,6 +1,7 @@
 """How is one launch written as a script that stands alone, with the values that it was called with?"""
 
 import ast
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,7 +106,7 @@ def _names(text: str) -> set[str]:
 
 
 def _wrapped(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:] + "."
+    return textwrap.fill(sentence[0].upper() + sentence[1:] + ".", 118, break_long_words=False, break_on_hyphens=False)
 
 
 def _checked(one: Alone, k: float) -> Checked:
