@@ -55,6 +55,9 @@ class FakeSession:
         self.emit(events.RulesEdited(text=text, origin=origin))
         return object()
 
+    def find_owner(self, launch: int) -> None:
+        self.calls.append(f"owner {launch}")
+
     def export_repro(self, node: NodeId | None, rule: str = "") -> None:
         self.calls.append(f"repro {node} {rule}")
         if node is None:
