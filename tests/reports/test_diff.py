@@ -229,6 +229,17 @@ def test_a_node_that_was_bisected_is_not_called_a_kernel() -> None:
     assert "kernel" not in text
 
 
+def test_an_error_is_told_by_itself_and_with_what_came_before() -> None:
+    passed_on = msgspec.structs.replace(KERNELS[1], name="fused_2", bad=False, isolated=1e-7, error=0.75)
+    guilty = msgspec.structs.replace(KERNELS[1], isolated=0.25, isolated_eager=1e-7, node="relu")
+    told = report(kernels=(KERNELS[0], guilty, passed_on), first_bad_kernel=1)
+    text = summary(told)
+    assert "relative error 0.25 by itself, given exact inputs (eager's 1e-07); computes mul, relu" in text
+    assert "with what came before 0.5, of its inputs 1e-07" in text
+    assert "the largest error by itself: 0.25 of fused_1 (relu); with what came before: 0.75 of fused_2" in text
+    assert decoded(told)["kernels"][1]["isolated"] == 0.25
+
+
 def test_what_is_not_sure_of_the_first_bad_kernel_is_told() -> None:
     unsure = msgspec.structs.replace(KERNELS[1], reason="its input buf0 could not be compared")
     assert "its input buf0 could not be compared" in summary(report(kernels=(unsure,), first_bad_kernel=0))

@@ -22,7 +22,7 @@ from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
-from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row, level
+from idbg_tui.panes.kernel_diff.launches import heads, kernel_columns, kernel_row, level
 from idbg_tui.panes.kernel_diff.outputs import badness, spot, tensor_columns, tensor_row
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Item, Shown, Told, items
 from idbg_tui.widgets.charts import Series, log_chart
@@ -90,7 +90,23 @@ def test_nan_is_the_worst_and_what_failed_stands_first() -> None:
     outputs = (TensorDiff(name="fine", elements=1, max_abs=0.0), wrong("a", 5.0), wrong("b", 1e9), NAN)
     found = DiffReport(test="a", reference="eager", verdict="failed", mode="float64", outputs=outputs)
     order = {how: [one.name for one in items(found, Shown(how)) if isinstance(one, TensorDiff)] for how in ORDERS}
-    assert list(order.values()) == [["a", "b", "nan", "fine"], ["nan", "b", "a", "fine"], ["fine", "a", "b", "nan"]]
+    worst = ["nan", "b", "a", "fine"]
+    assert list(order.values()) == [["a", "b", "nan", "fine"], worst, worst, ["fine", "a", "b", "nan"]]
+
+
+def test_kernels_are_sorted_by_what_has_come_together_and_by_what_each_adds() -> None:
+    kernels = tuple(
+        replace(launched(True), name=name, error=error, isolated=isolated)
+        for name, error, isolated in (("a", 1e-7, 1e-7), ("b", 0.5, 0.4), ("c", 0.6, 1e-8), ("d", 0.7, None))
+    )
+    found = DiffReport(test="a", reference="eager", verdict="failed", mode="float64", kernels=kernels)
+    order = {how: [one.name for one in items(found, Shown(how)) if isinstance(one, KernelError)] for how in ORDERS}
+    assert order["the worst first"] == ["d", "c", "b", "a"] and order["the worst alone first"] == ["b", "a", "c", "d"]
+    columns = kernel_columns(items(found), 100)
+    assert heads(columns)[0][0].split()[-4:] == ["so", "far", "eager", "line"]
+    row = "".join(text for text, _ in kernel_row(kernels[1], columns, False)).split()
+    assert row[:4] == ["b", "0.4", "0.5", "-"]
+    assert heads(kernel_columns([launched(True)], 100))[0][0].split()[-4:] == ["error", "inputs", "eager", "line"]
 
 
 def test_figures_that_nan_makes_meaningless_are_not_shown() -> None:

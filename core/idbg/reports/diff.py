@@ -265,6 +265,7 @@ def _kernels(report: DiffReport) -> Iterator[str]:
         yield from _bad(bad, launches)
     else:
         yield f"    {_none_bad(len(launches) - len(unseen), len(unseen), [one for one in launches if one.harmless])}"
+    yield from _largest(launches)
     yield from _unseen(unseen)
     for owner in report.owners:
         yield ""
@@ -276,12 +277,34 @@ def _bad(kernel: KernelError, launches: list[KernelError]) -> Iterator[str]:
     what = "node (bisected)" if kernel.bisected else "kernel"
     name = launch_name(kernel, launches)
     yield f"  {SIGNS['failed']} the first bad {what}: {name}{f' ({where})' if where else ''}"
-    error = NOT_MEASURED if kernel.error is None else figure(kernel.error)
-    given = NOT_MEASURED if kernel.input_error is None else figure(kernel.input_error)
     computes = "" if kernel.bisected else f"; computes {', '.join(kernel.nodes) or 'no known node'}"
-    yield f"      relative error {error}, of its inputs {given}{computes}"
+    given = f"of its inputs {_measured(kernel.input_error)}"
+    if kernel.isolated is None:
+        yield f"      relative error {_measured(kernel.error)}, {given}{computes}"
+    else:
+        exact = f"given exact inputs (eager's {_measured(kernel.isolated_eager)})"
+        yield f"      relative error {_measured(kernel.isolated)} by itself, {exact}{computes}"
+        yield f"      with what came before {_measured(kernel.error)}, {given}"
     if kernel.reason and not kernel.bisected:
         yield f"      {_line(kernel.reason)}"
+
+
+def _measured(error: float | None) -> str:
+    return NOT_MEASURED if error is None else figure(error)
+
+
+def _largest(launches: list[KernelError]) -> Iterator[str]:
+    """The launch that adds the most by itself, and the one at which the most has come together."""
+    alone = max((one for one in launches if one.isolated), key=lambda one: one.isolated or 0.0, default=None)
+    so_far = max((one for one in launches if one.error), key=lambda one: one.error or 0.0, default=None)
+    if alone is not None and so_far is not None:
+        most = f"{figure(alone.isolated)} of {launch_name(alone, launches)}{_of_node(alone)}"
+        together = f"{figure(so_far.error)} of {launch_name(so_far, launches)}{_of_node(so_far)}"
+        yield f"    the largest error by itself: {most}; with what came before: {together}"
+
+
+def _of_node(kernel: KernelError) -> str:
+    return f" ({kernel.node})" if kernel.node and kernel.node != kernel.name else ""
 
 
 def _none_bad(seen: int, unseen: int, harmless: list[KernelError]) -> str:

@@ -17,13 +17,17 @@ _NAMES = 24  # as many the names, before the middle gets any
 
 @dataclass(frozen=True)
 class DiffColumns:
-    """A name, a middle (a shape, a node), those of three figures that `figures` counts, and an end (a place)."""
+    """A name, a middle (a shape, a node), those of three figures that `figures` counts, and an end (a place).
+
+    `alone`: of launches, the first figure is the error that each makes by itself.
+    """
 
     width: int
     name: int
     middle: int
     figures: Sequence[int]
     names: Mapping[str, str]
+    alone: bool = False
 
     @classmethod
     def of(

@@ -1,6 +1,7 @@
 """How does a launch of a kernel read as a row: its error, that of what it read, and how the error has grown?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log10
 
 from idbg.format import file_names
@@ -42,19 +43,23 @@ def kernel_columns(told: Sequence[object], width: int, more: int = 0) -> DiffCol
     """Columns for the kernels in a list; `more`: cells of what is said after their places."""
     kernels = [one for one in told if isinstance(one, KernelError)]
     ends = [" " * (_LEVEL + more + (2 if more else 0)) + _place(one) for one in kernels]
-    return DiffColumns.of(
+    columns = DiffColumns.of(
         [launch_name(one, kernels) for one in kernels], [_nodes(one) for one in kernels], ends, width, figures=(0, 1, 2)
     )
+    return replace(columns, alone=any(one.isolated is not None for one in kernels))
 
 
 def heads(columns: DiffColumns, *, nodes: bool = False) -> StyledRow:
     """The line over the columns; `nodes` where they are single nodes."""
     name, middle = fit("node" if nodes else "kernel", columns.name), fit("node", columns.middle)
-    return [(clip(f"   {name} {middle}{columns.figured(('error', 'inputs', 'eager'))}   line", columns.width), "dim")]
+    figures = columns.figured(("alone", "so far", "eager") if columns.alone else ("error", "inputs", "eager"))
+    return [(clip(f"   {name} {middle}{figures}   line", columns.width), "dim")]
 
 
 def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool, said: str = "") -> StyledRow:
-    """One launch: its error, that of what it read, how the error has grown up to here, and what else is `said`."""
+    """One launch: the error that it makes alone, that with all that came before (where the first is not known: that,
+    and that of what it read), eager's, how the error has grown up to here, and what else is `said`.
+    """
     style = BAD if one.bad else "" if one.observed else UNSEEN
     sign = VERDICT_SIGNS["failed"] if culprit else MARKS["arrow"][0] if one.bad else " "
     start = [
@@ -63,7 +68,8 @@ def kernel_row(one: KernelError, columns: DiffColumns, culprit: bool, said: str 
         (fit(cut(_nodes(one), columns.middle), columns.middle), "dim"),
     ]
     if one.observed:
-        figures = [column_figure(value) for value in (one.error, one.input_error, one.eager_error)]
+        errors = (one.isolated, one.error) if columns.alone else (one.error, one.input_error)
+        figures = [column_figure(value) for value in (*errors, one.eager_error)]
         start += [(columns.figured(figures), style), (f" {level(one.error)} ", style)]
         said = "  ".join(filter(None, (_place(one), said, one.reason)))
     else:

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Literal
 
@@ -18,8 +19,9 @@ from idbg_tui.panes.kernel_diff.outcomes import BAD, LOOKS, OWNER_LOOKS, OWNER_S
 from idbg_tui.panes.kernel_diff.stages import StageRow, badness, place, stage_rows
 from idbg_tui.widgets.search import pattern
 
-SortOrder = Literal["what failed first", "the worst first", "as they come"]
-ORDERS: tuple[SortOrder, ...] = ("what failed first", "the worst first", "as they come")
+SortOrder = Literal["what failed first", "the worst first", "the worst alone first", "as they come"]
+ORDERS: tuple[SortOrder, ...] = ("what failed first", "the worst first", "the worst alone first", "as they come")
+_WORST: frozenset[SortOrder] = frozenset({"the worst first", "the worst alone first"})  # "alone": kernels by their own
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _stages(report: DiffReport, shown: Shown) -> Iterator[Item]:
     if not every:
         return
     chosen = [row for row in every if (row.wrong or not shown.failed_only) and shown.has(row.words)]
-    if shown.order == "the worst first":
+    if shown.order in _WORST:
         chosen.sort(key=badness, reverse=True)
     wrong, unjudged = sum(row.wrong for row in every), len(unknown_stages(report))
     said = (f", {wrong:,} wrong" if wrong else "") + (f", {unjudged:,} not judged" if unjudged else "")
@@ -112,7 +114,7 @@ def _tensors(report: DiffReport, what: str, tensors: Sequence[TensorDiff], shown
         return
     chosen = [one for one in tensors if not (shown.failed_only and one.passed) and shown.has(outputs.words(one))]
     if shown.order != "as they come":
-        worst = shown.order == "the worst first"
+        worst = shown.order in _WORST
         chosen.sort(key=outputs.badness if worst else attrgetter("failed"), reverse=True)
     text = f" {counted(len(tensors), what)}{_standing(report, tensors)}"
     yield Told(text + shown.counted(len(chosen)), "strong")
@@ -125,8 +127,8 @@ def _kernels(report: DiffReport, shown: Shown) -> Iterator[Item]:
     if not report.kernels:
         return
     chosen = [one for one in report.kernels if (one.bad or not shown.failed_only) and shown.has(launches.words(one))]
-    if shown.order == "the worst first":
-        chosen.sort(key=lambda one: -1.0 if one.error is None else one.error, reverse=True)
+    if shown.order in _WORST:
+        chosen.sort(key=partial(_error, alone=shown.order == "the worst alone first"), reverse=True)
     yield Told(f" {launches.kernels_said(report)}{shown.counted(len(chosen))}", "strong")
     if chosen:
         yield Heads("nodes" if launches.is_bisected(report) else "kernels")
@@ -144,6 +146,12 @@ def _owner(owner: OwnerVerdict | None) -> Iterator[Told]:
     yield Told(f"     {sign} {owner.sentence}", style)
     if said := script_said(owner):
         yield Told(f"       {said}", "dim")
+
+
+def _error(one: KernelError, *, alone: bool) -> float:
+    """What a launch is sorted by: the error with all that came before, or its own; that which is not known is last."""
+    error = one.isolated if alone else one.error
+    return -1.0 if error is None else error
 
 
 def _standing(report: DiffReport, tensors: Sequence[TensorDiff]) -> str:

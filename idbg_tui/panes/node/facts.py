@@ -211,7 +211,9 @@ def _dotted(*parts: str) -> str:
 
 
 def _error(one: KernelError) -> str:
-    """How far the kernel's worst output is off, and how far what it read was."""
+    """How far the kernel's worst output is off by itself and with what came before, and how far what it read was."""
     if not one.observed:
         return f"not observed: {one.reason}"
-    return f"{figure(one.error)} of its RMS; its inputs {figure(one.input_error)}, eager {figure(one.eager_error)}"
+    alone = "" if one.isolated is None else f"{figure(one.isolated)} of its RMS alone; so far "
+    error = f"{figure(one.error)}{'' if alone else ' of its RMS'}"
+    return f"{alone}{error}; its inputs {figure(one.input_error)}, eager {figure(one.eager_error)}"
