@@ -103,7 +103,9 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     if (drawn := _drawn_again(right, wrong, other_start)) is not None:
         return drawn
     kinds = (_lost_pairs(right, wrong, start), _foreign_pairs(right, wrong, other_start))
-    pairs = list(dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED)))
+    order = {key: place for place, key in enumerate(right.nodes)}  # what comes last mends all that is above it too
+    found = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
+    pairs = sorted(found, key=lambda pair: order[pair[0]])
     for key, other in pairs:
         if _mends(above, below, inputs, allowed, key, other):
             return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0], proven=True)
@@ -219,7 +221,8 @@ def _is_known(right: Values, wrong: Values, key: Key) -> bool:
 
 def _below(right: Values, wrong: Values, key: Key) -> Iterator[tuple[Key, bool]]:
     """What stands for a node in the stage below, with another value: of its name; what replaced it; the last of those
-    that its op was decomposed to (`True`: it stands for all of them, whatever they are computed from).
+    that its op was decomposed to (`True`: it stands for all of them, whatever they are computed from). Where none is:
+    another op of the same node of Dynamo's; what the same user takes in its place.
     """
     node, made = right.nodes[key], right.prints[key]
 
@@ -227,12 +230,24 @@ def _below(right: Values, wrong: Values, key: Key) -> Iterator[tuple[Key, bool]]
         other = wrong.prints.get(at)
         return other is not None and other.count == made.count and not other.same(made)
 
-    for at, other in wrong.nodes.items():
-        if (at[1] == key[1] or node.name in _replaces(other)) and differs(at):
-            yield at, False
+    named = [at for at, other in wrong.nodes.items() if at[1] == key[1] or node.name in _replaces(other)]
+    found = [(at, False) for at in named if differs(at)]
     group = [at for at in wrong.nodes if wrong.op(at) == right.op(key) is not None and differs(at)]
-    if group:
-        yield group[-1], True
+    found += [(at, True) for at in group[-1:]]
+    if not found and (names := fx.origins(node)):
+        traced = (at for at, other in wrong.nodes.items() if fx.origins(other) & names)
+        found = [(at, False) for at in traced if differs(at)]
+    yield from found or [(at, True) for at in _taken_instead(wrong, key[0], node) if differs(at)]
+
+
+def _taken_instead(wrong: Values, part: Part, node: Node) -> Iterator[Key]:
+    """What the node's users, those that the stage below has too, take there in its place."""
+    for user in node.users:
+        other = wrong.nodes.get((part, user.name))
+        if other is None or other.target != user.target or len(other.all_input_nodes) != len(user.all_input_nodes):
+            continue
+        pairs = zip(user.all_input_nodes, other.all_input_nodes, strict=True)
+        yield from ((part, taken.name) for source, taken in pairs if source is node)
 
 
 def _replaces(node: Node) -> set[str]:
