@@ -123,7 +123,7 @@ def test_extern_calls_are_replayed_and_a_wrong_argument_is_the_compilers():
         owned = Owned(program, inputs)
         owner = owned.owner()
         assert (owner.kind, owner.name) == ("compiler", "extern_kernels.addmm"), owner.sentence
-        others = [owned.owner(name) for name in ("sort", "convolution")]
+        others = [owned.owner(name) for name in ("sort", "extern_kernels.convolution")]
     assert {other.kind for other in others} == {"nobody"}, [each.sentence for each in others]
     assert [other.name for other in others] == ["torch.ops.aten.sort.stable", "extern_kernels.convolution"]
 

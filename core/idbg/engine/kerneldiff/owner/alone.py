@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from idbg.engine.compat import fx
+from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted
 from idbg.engine.kerneldiff.kernels.values import AS_OWN, Both, Unknown, changed_by, changes_more, computed
@@ -216,8 +216,10 @@ def on_cpu(gm: GraphModule) -> GraphModule:
         if "device" in node.kwargs:
             copies[node].kwargs = {**copies[node].kwargs, "device": cpu}
         copies[node].args = tuple(cpu if isinstance(value, torch.device) else value for value in copies[node].args)
-    moved = torch.fx.GraphModule(gm, graph)
-    for name, value in vars(gm).items():
+    moved = GraphModule(gm, graph)
+    for node in graph.nodes:
+        value = comparing.attribute(moved, str(node.target)) if node.op == "get_attr" else None
         if isinstance(value, Tensor):
-            setattr(moved, name, value.cpu())
+            owner, _, name = str(node.target).rpartition(".")
+            setattr(moved.get_submodule(owner), name, value.cpu())
     return moved

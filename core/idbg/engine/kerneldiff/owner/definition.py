@@ -50,9 +50,9 @@ def _parameters(name: str, call: ast.Call) -> Iterator[str]:
         functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     except SyntaxError:
         return
-    for function in functions:
-        if function.name == name:
-            yield from (argument.arg for argument in function.args.args)
+    named = [function for function in functions if function.name == name] or functions[-1:]  # "triton_", of any
+    for function in named:
+        yield from (argument.arg for argument in function.args.args)
 
 
 def only_written(launch: Launch, definition: Definition, changed: Iterable[str]) -> frozenset[str]:
