@@ -93,7 +93,7 @@ def test_a_lowering_is_told_by_its_op() -> None:
 
 
 def test_a_backend_without_kernels_is_named_for_them() -> None:
-    assert blame_sentence(by_a_backend()) == "wrong since tvm: `relu` (plant.py:21); every graph above is right"
+    assert blame_sentence(by_a_backend()) == "wrong since tvm: `relu` (plant.py:21)"
     assert [(row.stage, row.made_by) for row in stage_cells(by_a_backend())] == [("dynamo", ""), ("tvm", "")]
 
 
@@ -150,15 +150,24 @@ def test_the_table_stands_under_the_sentence_and_fits_80_columns() -> None:
     assert lines[1] == f"  {blame_sentence(found)}"
     table = lines[3 : lines.index("", 3)]
     assert table[0] == "    stage       to float64  to before  first bad node"
-    assert table[1].startswith("  · dynamo               -          -  not run: Dynamo's graph could not be")
+    assert table[1].startswith("  · dynamo               -          -  not run: what follows from it is right")
     assert "  ✔ partitioned    1.0e-16    1.0e-16" in table
     assert table[-4:] == [
         "  ✘ post-grad      3.0e-04    3.0e-04  mul_3  plant.py:21",
         "      made by post_grad_custom_post_pass (plant.py:9): without it the outputs",
         "      are right",
-        "  → kernels        3.0e-04    1.0e-07  faithful: it computes what it was given",
+        "  → kernels        3.0e-04    1.0e-07  faithful to what it was given",
     ]
     assert all(len(line) <= 80 for line in table)
+
+
+def test_why_a_stage_was_not_judged_is_told_whole_in_80_columns() -> None:
+    reason = "Dynamo's graph could not be traced to ATen without its decompositions: " + "a long reason " * 6
+    lines = summary(report(unjudged("post_grad", reason), unjudged("kernels", reason))).splitlines()
+    table = lines[3 : lines.index("", 3)]
+    assert all(len(line) <= 80 for line in table)
+    told = " ".join("\n".join(table).split())
+    assert told.count(f"not judged: {reason.strip()}") == 2
 
 
 def test_a_long_name_takes_a_line_of_its_own_and_cuts_no_figure() -> None:

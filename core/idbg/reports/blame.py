@@ -154,7 +154,7 @@ def _above(report: DiffReport) -> Iterator[str]:
     """What is known of the graphs above a guilty kernel."""
     graphs = [stage for stage in report.stages if stage.stage != "kernels"]
     unknown = [stage for stage in unknown_stages(report) if stage.stage != "kernels"]
-    if not graphs:
+    if not graphs or is_foreign(report):
         return
     if not any(stage.judged for stage in graphs):
         yield f"the graphs above were not judged: {graphs[0].reason or NO_REASON}"
@@ -280,8 +280,8 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
     stands = standing(stage, report)
     means = {
         "unjudged": f"not judged: {stage.reason or NO_REASON}",
-        "implied": f"not run: {stage.reason or NO_REASON}",
-        "faithful": "faithful: it computes what it was given",
+        "implied": "not run: what follows from it is right",
+        "faithful": "faithful to what it was given",
         "harmless": "off, and not accused, as the outputs agree",
         "wrong": "adds to what is wrong already",
         "guilty": f"its output {stage.output}" if stage.output else "at no known node",
