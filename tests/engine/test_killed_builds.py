@@ -26,10 +26,8 @@ sleep 60
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, and builds that ask the compiler for one kernel and nothing else."""
+    """A cache of its own."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
-    monkeypatch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
     (tmp_path / "scratch").mkdir()
     return tmp_path
 
@@ -52,6 +50,8 @@ def test_a_run_cancelled_while_the_linker_writes_leaves_plain_python_a_cache_tha
     compiler.write_text(STOPPED.format(go=place / "go", at=place / "at"))
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
+    monkeypatch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
     program.write_text("import torch\nprint(torch.compile(lambda x: x.sin() + 1)(torch.zeros(8)).sum().item())\n")
     target = Target(backend="inductor", rules='name = "none"')
     with Session(Program(path=str(program)), target, output=place / "out") as session:
@@ -70,6 +70,7 @@ def test_a_run_cancelled_while_the_linker_writes_leaves_plain_python_a_cache_tha
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 def test_builds_killed_at_200_random_moments_leave_plain_python_a_cache_that_works(place: Path) -> None:
     done = small("kill", 200, 10, place=place)
     assert done.returncode == 0, done.stderr
@@ -80,6 +81,7 @@ def test_builds_killed_at_200_random_moments_leave_plain_python_a_cache_that_wor
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_torn_library_is_said_removed_and_built_again(place: Path) -> None:
     assert small("build", 7).stdout == "7 7\n"
     library = max(libraries(place), key=lambda file: file.stat().st_mtime_ns)
@@ -94,20 +96,22 @@ def test_a_torn_library_is_said_removed_and_built_again(place: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_torn_library_does_not_make_the_processor_unable(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHINDUCTOR_VEC_ISA_OK")
+def test_a_torn_library_does_not_make_the_processor_unable(place: Path) -> None:
     first = small("isa")
     assert first.returncode == 0, first.stderr
-    for library in libraries(place):
-        library.write_bytes(b"")
-        library.with_name(library.name + ".load_ok").unlink(missing_ok=True)
-    assert small("isa", place=place).stdout == first.stdout
+    torn = libraries(place)[0]  # one of some, each of which takes seconds
+    torn.write_bytes(b"")
+    torn.with_name(torn.name + ".load_ok").unlink(missing_ok=True)
+    again = small("isa", place=place)
+    assert again.stdout == first.stdout and f"built again: {torn}" in again.stderr
 
 
+@pytest.mark.usefixtures("warm")
 def test_builds_in_torch_s_pool_of_processes_write_privately_too(place: Path) -> None:
     assert small("pool", place=place).stdout.split() == ["_Compilers"]
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_compiler_that_is_killed_is_not_waited_for_by_its_children(place: Path) -> None:
     began = time.monotonic()
     done = small("driver", place=place)
@@ -116,6 +120,7 @@ def test_a_compiler_that_is_killed_is_not_waited_for_by_its_children(place: Path
     assert list((place / "scratch").iterdir()) == []
 
 
+@pytest.mark.usefixtures("warm")
 def test_what_a_compiler_prints_and_how_it_fails_comes_as_torch_expects_it(place: Path) -> None:
     assert "CppCompileError" in small("broken", place=place).stderr
 

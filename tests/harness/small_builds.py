@@ -13,6 +13,7 @@ import sys
 import time
 
 import torch._inductor.codecache as codecache
+import torch._inductor.config as config
 import torch._inductor.cpp_builder as cpp_builder
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 
@@ -52,7 +53,7 @@ def _forked(work, moment: float | None) -> None:
 
 
 def isa() -> None:
-    print(bool(cpu_vec_isa.valid_vec_isa_list()), cpu_vec_isa.pick_vec_isa())
+    print(*cpu_vec_isa.valid_vec_isa_list(), cpu_vec_isa.pick_vec_isa())
 
 
 def pool() -> None:
@@ -73,6 +74,9 @@ def driver() -> None:
 
 
 def main() -> None:
+    """Builds ask the compiler for one kernel and nothing else, but where the question is what the processor can."""
+    config.cpp_cache_precompile_headers = False
+    config.cpp.vec_isa_ok = None if sys.argv[1] == "isa" else True
     scratch.begin()
     match sys.argv[1]:
         case "kill":

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import idbg
+from tests.harness.warm import COLD
 
 # torch holds the globals of a function that it compiled for ever: a module lets Python's end be seen
 COMPILES = "import torch\nmodel = torch.nn.Linear(3, 3)\ntorch.compile(model, backend='eager')(torch.ones(3))\n"
@@ -56,13 +57,13 @@ def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tup
     # unbuffered: from a buffer, Python loses what is printed as its last objects go; a run of ours does not
     environ = {**os.environ, "PYTHONPATH": str(Path(idbg.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         command, given = [sys.executable, *arguments], "fed\nby hand"
         return subprocess.run(
-            command, input=given, text=True, capture_output=True, cwd=folder, env=environ, timeout=300
+            command, input=given, text=True, capture_output=True, cwd=folder, env=environ | variables, timeout=300
         )
 
-    plain = run(str(script), *arguments)
+    plain = run(str(script), *arguments, **COLD)
     ours = run("-m", "idbg", "run", str(script), "--backend", "eager", "--json", "--", *arguments)
     assert ours.stdout, ours.stderr
     report = json.loads(ours.stdout)
@@ -74,7 +75,9 @@ def both(folder: Path, text: str, *arguments: str) -> tuple[tuple[int, str], tup
     ("end", "status"),
     [("", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit('no')", 1), ("os._exit(0)", 0), ("os._exit(4)", 4)],
 )
-def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: int):
+def test_a_script_ends_as_with_plain_python(tmp_path: Path, end: str, status: int, request: pytest.FixtureRequest):
+    if end:
+        request.getfixturevalue("warm")
     text = SURROUNDINGS + ENDS + COMPILES + LAST + end
     plain, ours, report = both(tmp_path, text)
     assert ours == plain
