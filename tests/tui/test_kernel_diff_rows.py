@@ -18,6 +18,7 @@ from idbg.schema.diff import (
     TensorDiff,
     Worst,
 )
+from idbg.schema.faults import CrashSite, LaunchArgument, NanBirth
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import chart as diff_chart
@@ -240,3 +241,27 @@ def test_an_infinite_error_stands_at_the_top_of_the_chart() -> None:
 def test_a_chart_without_kernels_names_the_key_that_observes_them() -> None:
     empty = DiffReport(test="aot", reference="eager", verdict="passed", mode="float64")
     assert "D compares every kernel" in diff_chart.entries(empty, 100, 24)[0].draw(100)[0][0]
+
+
+LOG = NanBirth(
+    side="eager", what="nan", phase="forward", op="log", operands="-0.2", dtype="float32", file="/m/train.py", line=40
+)
+
+
+def test_births_are_told_below_the_verdict_and_each_leads_somewhere() -> None:
+    told = [one for one in items(replace(report(), births=(LOG,))) if isinstance(one, Told) and one.birth is not None]
+    assert [one.text.strip() for one in told] == ["NaN is born in eager at train.py:40: log of -0.2 in float32"]
+    assert [row.birth for row in told[0].rows(30)] == [LOG] * len(told[0].rows(30))
+    assert "no NaN and no infinity is born in eager" in words(replace(report(), births=()))
+    assert "born" not in words(report())
+
+
+def test_a_failure_tells_the_launch_that_crashed() -> None:
+    given = LaunchArgument("buf0", "float32", (4, 8), (8, 1), "cpu", 64)
+    site = CrashSite(
+        cause="SIGSEGV", kernel="cpp_fused_sin_0", nodes=("sin",), arguments=(given,), arguments_of="crash"
+    )
+    failure = Failure(kind="worker", message="the worker was killed by SIGSEGV in cpp_fused_sin_0", crash=site)
+    said = "\n".join(text for entry in detail.failure_entries(failure, 100) for text, _ in entry.draw(100))
+    assert "in the launch cpp_fused_sin_0" in said and "it computes sin" in said
+    assert "buf0: f32[4, 8], strides [8, 1], cpu, at a multiple of 64 bytes" in said

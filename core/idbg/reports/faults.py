@@ -1,11 +1,14 @@
 """How is it said where a program crashed, and where NaN and infinities are born?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.schema.diff import DiffReport
 from idbg.schema.faults import MOST_ALIGNED, CrashSite, LaunchArgument, NanBirth
+
+Place = Callable[[str, int], str]
+"""How a file and a line of it are said."""
 
 _NODES_SHOWN = 6
 _GIVEN_SHOWN = 4  # inputs and parameters that come with a NaN: a model that has diverged has them all
@@ -44,24 +47,30 @@ def argument_said(argument: LaunchArgument) -> str:
 
 def birth_lines(report: DiffReport) -> Iterator[str]:
     """A sentence for each birth; what there is none of is said too; nothing where nobody searched."""
+    return (said for said, _ in births_told(report))
+
+
+def births_told(report: DiffReport, place: Place = near_place) -> Iterator[tuple[str, NanBirth | None]]:
+    """The same, each with the birth that it tells."""
     if report.births is None:
         return
     given = [birth for birth in report.births if birth.phase == "given"]
-    yield from map(birth_said, given[:_GIVEN_SHOWN])
+    yield from ((birth_said(birth, place), birth) for birth in given[:_GIVEN_SHOWN])
     if len(given) > _GIVEN_SHOWN:
-        yield f"… and so it is in {len(given) - _GIVEN_SHOWN:,} more inputs and parameters"
-    yield from (birth_said(birth) for birth in report.births if birth.phase != "given")
+        yield f"… and so it is in {len(given) - _GIVEN_SHOWN:,} more inputs and parameters", None
+    yield from ((birth_said(birth, place), birth) for birth in report.births if birth.phase != "given")
     seen = any(kernel.observed for kernel in report.kernels)
     if not report.births:
-        yield f"no NaN and no infinity is born in eager{', and no kernel that was observed makes one' if seen else ''}"
+        kernels = ", and no kernel that was observed makes one" if seen else ""
+        yield f"no NaN and no infinity is born in eager{kernels}", None
     elif seen and not any(birth.side == "compiled" for birth in report.births):
-        yield "the kernels that were observed make none that eager has not"
+        yield "the kernels that were observed make none that eager has not", None
 
 
-def birth_said(birth: NanBirth) -> str:
+def birth_said(birth: NanBirth, place: Place = near_place) -> str:
     """Where a NaN or an infinity first appears, in a sentence."""
     what = "NaN" if birth.what == "nan" else "an infinity"
-    where = near_place(birth.file, birth.line)
+    where = place(birth.file, birth.line) if birth.file else ""
     count = f" ({birth.count:,} of {counted(birth.elements, 'element')})" if birth.elements > 1 else ""
     if birth.phase == "given":
         return f"{what} is in {birth.name} before anything runs: it is not born in the program{count}"
@@ -69,10 +78,10 @@ def birth_said(birth: NanBirth) -> str:
         at = f", {where}" if where else ""
         first = f"first in {birth.handle or birth.kernel} (node {birth.node}{at})"
         return f"{what} appears in the compiled program alone: {first}{count}"
-    place = f" at {where}" if where else ""
+    at = f" at {where}" if where else ""
     during = f" in the backward of {birth.node}" if birth.phase == "backward" and birth.node else ""
     during = during or (" in the backward" if birth.phase == "backward" else "")
-    return f"{what} is born in eager{during}{place}: {born_of(birth)}{count}"
+    return f"{what} is born in eager{during}{at}: {born_of(birth)}{count}"
 
 
 def born_of(birth: NanBirth) -> str:

@@ -164,6 +164,7 @@ class Jobs:
         try:
             with capturing(capture), _launches_noted(), fallbacks.heard(target.backend) as told:
                 status = self.programs.run(request.program, target, capture, self.comparing)
+                gpu.wait()  # a kernel that failed tells of it here, if nobody waited for it
             for text in told:
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""
                 failure = fallbacks.failure(target.backend, text)

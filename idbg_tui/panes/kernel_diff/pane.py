@@ -8,8 +8,9 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
-from idbg.schema.blame import StageError
+from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import NodeId, Part
 from idbg_tui.messages import (
     ActionAsked,
@@ -110,6 +111,8 @@ class KernelDiffPane(FindingPane):
                 self.post_message(DiffAsked("tensor", item.name))
             case Told(failed=str(side)):
                 self.post_message(DiffAsked("failure", side))
+            case Told(birth=NanBirth() as birth):
+                self._open_birth(birth)
             case Told(blames=True) if self.lines.guilty_row is not None:
                 self.lines.go(self.lines.guilty_row)
             case _:
@@ -142,6 +145,23 @@ class KernelDiffPane(FindingPane):
         else:
             self.post_message(DiffAsked("stage", row.name))
 
+    def _open_birth(self, birth: NanBirth) -> None:
+        """Go to the launch, or to a node of the line, where a NaN or an infinity is born."""
+        state = self._state
+        if birth.graph is not None and self._is_shown(birth.frame, birth.part):
+            self.post_message(NodeChosen(NodeId(birth.graph, birth.node)))
+            launch = birth.handle, birth.wrapper_line
+            self.post_message(KernelChosen(birth.frame, birth.part, birth.kernel, *launch))
+            self.post_message(SourceAsked())
+            return
+        provenance = state.provenance if state is not None else None
+        nodes = provenance.nodes_at(birth.file, birth.line) if provenance is not None else []
+        if nodes:
+            self.post_message(NodeChosen(nodes[0], jump=True))
+        else:
+            where = "e opens its line" if birth.file else f"it is in {birth.name}"
+            self.post_message(Flash(f"no node of the run that is shown is there: {where}"))
+
     def _node_of(self, stage: StageError) -> NodeId | None:
         """The first bad node, or the one above it that it stands for, if the run that is shown has it."""
         shown = self._state.shown if self._state is not None else None
@@ -168,10 +188,15 @@ class KernelDiffPane(FindingPane):
 
     def action_edit(self) -> None:
         """Open what made a stage wrong in the user's editor; else the line of the row, or of the selected node."""
-        item = self.lines.chosen
-        maker = item.stage.made_by if isinstance(item, StageRow) else None
-        line = item.stage if isinstance(item, StageRow) else item if isinstance(item, KernelError) else None
-        for place in (maker, line):
+        places: tuple[Maker | StageError | KernelError | NanBirth | None, ...] = ()
+        match self.lines.chosen:
+            case StageRow(stage=stage):
+                places = (stage.made_by, stage)
+            case KernelError() as kernel:
+                places = (kernel,)
+            case Told(birth=birth):
+                places = (birth,)
+        for place in places:
             if place is not None and place.file:
                 self.post_message(EditorAsked(place.file, place.line))
                 return

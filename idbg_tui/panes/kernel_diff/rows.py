@@ -10,8 +10,10 @@ from typing import Literal
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
+from idbg.reports.faults import births_told
 from idbg.reports.owner import script_said
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg.schema.faults import NanBirth
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import launches, outputs
@@ -27,7 +29,7 @@ _WORST: frozenset[SortOrder] = frozenset({"the worst first", "the worst alone fi
 @dataclass(frozen=True)
 class Told:
     """A sentence: the verdict, a note, a heading. `failed` names the side whose failure it tells, "" the program's. One
-    that `blames` leads to the guilty row.
+    that `blames` leads to the guilty row, one of a `birth` to where a NaN or an infinity is born.
     """
 
     text: str
@@ -35,6 +37,7 @@ class Told:
     wraps: bool = True
     failed: str | None = None
     blames: bool = False
+    birth: NanBirth | None = None
 
     def rows(self, width: int) -> list["Told"]:
         """The sentence on as many rows as it takes, the further ones a little further in."""
@@ -180,6 +183,8 @@ def _verdict(report: DiffReport, to_ask: str) -> Iterator[Told]:
     for name, what, failure in failed:
         said = f"{name} was cancelled" if name and failure.kind == "cancelled" else f"{what}: {failure_said(failure)}"
         yield Told(f"   {said}", BAD, wraps=False, failed=name)
+    for text, birth in births_told(report, place):
+        yield Told(f"   {text}", "dim" if birth is None else "fallback", birth=birth)
     if report.float64_missing and report.verdict in ("passed", "failed"):
         yield Told(f"   no float64: {report.float64_missing}", "dim")
     for note in report.notes:

@@ -17,11 +17,12 @@ def keep_busy(seconds: float) -> None:
 
 
 def is_device_error(error: BaseException) -> bool:
-    """Whether the device itself failed: it tells so late, and what it held cannot be had any more."""
+    """Whether the device itself failed. It tells so late, and most such errors end all that it does for a process."""
     if not isinstance(error, RuntimeError):
         return False
     raised = getattr(torch, "AcceleratorError", None)  # none before 2.8
-    return (raised is not None and isinstance(error, raised)) or "CUDA error:" in str(error)
+    words = ("CUDA error:", "Triton Error [CUDA]:")
+    return (raised is not None and isinstance(error, raised)) or any(word in str(error) for word in words)
 
 
 def is_lost() -> bool:

@@ -41,6 +41,7 @@ from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
 from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput
+from idbg.schema.programs import Failure
 
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
 # Further apart than this in relative RMSE, eager and float64 may not have drawn the same numbers: it is looked into.
@@ -71,9 +72,10 @@ class ComparisonRun:
 
     def _run_sides(self) -> DiffReport:
         reference = self._side(self.asked.reference)
-        test = self._side(self.asked.test, self.asked.runs)
+        lost = reference.given is None and gpu.is_lost()
+        test = self._not_run(reference) if lost else self._side(self.asked.test, self.asked.runs)
         self.notes += _notes(reference)
-        if None in (reference.given, test.given) and gpu.is_lost():
+        if lost or (test.given is None and gpu.is_lost()):
             self.float64_missing = "not run: the device failed"
             return self._told(self._compare(reference, test, None))
         truth = None
@@ -176,6 +178,13 @@ class ComparisonRun:
             so_far = replace(so_far, outputs=outputs, gradients=gradients)
         self._told(so_far)
         return side
+
+    def _not_run(self, reference: Side) -> Side:
+        """The test side where the device does nothing more for this process."""
+        why = f"not run: the device failed in {reference.result.name}, and does nothing more for this process"
+        failure = Failure(kind="torch", message=why, hint=f"mend what {reference.result.name} says first")
+        self.sides.append(Side(SideResult(name_of(self.asked.test), failure=failure)))
+        return self.sides[-1]
 
     def _begin(self, side: str) -> None:
         if self.asked.on_side:

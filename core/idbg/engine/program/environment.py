@@ -46,7 +46,7 @@ def state_restored() -> Iterator[None]:
     finally:
         random.setstate(python)
         torch.set_rng_state(torch_state)
-        if cuda is not None:
+        if cuda is not None and not gpu.is_lost():
             torch.cuda.set_rng_state_all(cuda)
         if numpy is not None and numpy_state is not None:
             numpy.random.set_state(numpy_state)
