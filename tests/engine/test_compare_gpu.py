@@ -144,4 +144,4 @@ def test_a_gpu_is_asked_once():
 
 if __name__ == "__main__":
     assert_same_figures("cpu", SHAPES, (torch.float32,))
-    assert_same_figures("cpu", ((3, 70), (70, 33)), DTYPES)
+    assert_same_figures("cpu", ((3, 70), (70, 33)), tuple(dtype for dtype in DTYPES if dtype != torch.float32))

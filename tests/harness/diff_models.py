@@ -39,8 +39,7 @@ class SelectiveStateSpace(nn.Module):
 
 
 def state_space() -> tuple[nn.Module, tuple[Tensor, ...]]:
-    blocks = nn.Sequential(SelectiveStateSpace(), SelectiveStateSpace())
-    return blocks, (torch.randn(2, 8, 32),)
+    return SelectiveStateSpace(), (torch.randn(2, 8, 32),)
 
 
 SHAPE: dict[str, Any] = {
@@ -74,9 +73,12 @@ def vit() -> tuple[nn.Module, dict[str, Tensor]]:
 
 
 def resnet() -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """The first two of its four stages, which differ in their sizes alone; examples/resnet.py is all of it."""
     from torchvision.models import resnet18
 
-    return resnet18(weights=None), (torch.randn(2, 3, 64, 64),)
+    model = resnet18(weights=None)
+    model.layer3, model.layer4, model.fc = nn.Identity(), nn.Identity(), nn.Linear(128, 1000)
+    return model, (torch.randn(2, 3, 32, 32),)
 
 
 MODELS = {"bert": bert, "gpt2": gpt2, "vit": vit, "state_space": state_space, "resnet18": resnet}

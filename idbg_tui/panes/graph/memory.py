@@ -9,6 +9,7 @@ from idbg.format.amounts import and_unsized, column_size, counted, size
 from idbg.format.glyphs import LEVELS, MARKS
 from idbg.schema.graphs import Graph, Node
 from idbg_tui.panes.graph.columns import op_of, shape_of
+from idbg_tui.panes.graph.title import list_title
 from idbg_tui.state import queries, stages
 from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
@@ -22,7 +23,7 @@ _WIDE = 100  # cells, from which a row has a bar, and says what the node is
 
 def title(state: State) -> str:
     """The title of the list, with the stage of the graph that it is about."""
-    return "The peak of memory" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+    return list_title("The peak of memory", state)
 
 
 def entries(state: State, width: int) -> list[Entry]:

@@ -7,6 +7,7 @@ from idbg.constraints import Findings
 from idbg.format.amounts import and_unsized, counted, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.graphs import Graph
+from idbg_tui.panes.graph.title import list_title
 from idbg_tui.panes.violations.costs import NO_CHANGE, partition_words
 from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import RuleCosts
@@ -20,7 +21,7 @@ _SIDE = 6  # cells: "p12345"
 
 def title(state: State) -> str:
     """The title of the list, with the stage of the graph that it is about."""
-    return "Partitions" + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+    return list_title("Partitions", state)
 
 
 def entries(state: State, width: int) -> list[Entry]:

@@ -8,7 +8,7 @@ from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Failure
-from idbg_tui.state import queries
+from idbg_tui.state import queries, stages
 from idbg_tui.state.state import State
 
 
@@ -25,16 +25,21 @@ def titles(state: State, label: str, filtered: str) -> Iterator[Content]:
     yield _title(state, state.graph, label, filtered, between="  ", terse=True)
 
 
+def list_title(words: str, state: State) -> str:
+    """The title of a list about the shown graph, which names its stage."""
+    return words + (f" {MARKS['rule']} {stages.name_of(state.graph.id)}" if state.graph else "")
+
+
 def _title(state: State, graph: Graph, label: str, filtered: str, *, between: str, terse: bool = False) -> Content:
     """A `terse` one names the shown stage only, and its place among the others."""
     gap = (between, "dim")
     pieces: list[tuple[str, str]] = [(label, ""), gap]
-    stages = queries.stages_of_frame(state)
-    for stage in [graph.id] if terse else stages:
-        name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in stages) < 2)
+    all_stages = queries.stages_of_frame(state)
+    for stage in [graph.id] if terse else all_stages:
+        name = _stage_name(stage, alone=sum(one.stage == "post_grad" for one in all_stages) < 2)
         pieces.append((f"[{name}]", "bold $primary") if stage == graph.id else (f" {name} ", "not bold dim"))
-    if terse and len(stages) > 1:
-        pieces.append((f" {stages.index(graph.id) + 1} of {len(stages)}", "not bold dim"))
+    if terse and len(all_stages) > 1:
+        pieces.append((f" {all_stages.index(graph.id) + 1} of {len(all_stages)}", "not bold dim"))
     nodes = filtered or f"{len(graph.nodes):,} nodes"
     run = state.run
     if run is not None and "backward" in (graph.id.stage, graph.id.part) and graph.id.frame in run.backwards_idle:
