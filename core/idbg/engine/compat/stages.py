@@ -201,6 +201,15 @@ def decompositions() -> dict[object, Callable[..., object]]:
     return dict(select_decomp_table())
 
 
+def partitioner() -> tuple[str, tuple[str, int]]:
+    """The name of what cuts the joint graph in two, and where it is defined."""
+    from torch._inductor import compile_fx
+
+    custom = torch._inductor.config.custom_partitioner_fn
+    made_by = custom or vars(compile_fx)["min_cut_rematerialization_partition"]
+    return str(getattr(made_by, "__name__", type(made_by).__name__)), place_of(made_by)
+
+
 def place_of(function: object) -> tuple[str, int]:
     """File and line at which a pass, a decomposition or a lowering is defined; "" and 0 where it has none."""
     while isinstance(function, functools.partial):

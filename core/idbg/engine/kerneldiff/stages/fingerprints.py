@@ -45,12 +45,24 @@ def fingerprint(value: object) -> Fingerprint | None:
     nonfinite = wide.numel() - int(finite.sum())
     if nonfinite:
         wide = torch.where(finite, wide, 0.0)
-    weights = _weights(wide.numel(), wide.device)
-    sums = torch.stack([wide.square().sum(), (wide * weights).sum(), (wide.abs() * weights.flip(0)).sum()]).tolist()
-    return Fingerprint(value.numel(), math.sqrt(sums[0]), tuple(sums[1:]), nonfinite)
+    weights = _weights(wide.numel() + 1, wide.device)
+    sums = [torch.dot(wide, wide), torch.dot(wide, weights[:-1]), torch.dot(wide.abs(), weights[1:])]
+    size, *others = torch.stack(sums).tolist()
+    return Fingerprint(value.numel(), math.sqrt(size), tuple(others), nonfinite)
+
+
+_held: dict[torch.device, Tensor] = {}  # the weights of the largest value so far
 
 
 def _weights(count: int, device: torch.device) -> Tensor:
     """Numbers between -1 and 1 that no sum of elements is in step with, drawn without a generator."""
-    at = torch.arange(count, device=device, dtype=torch.float64)
-    return torch.sin(at * at % _PERIOD + at / 3 + 1)
+    held = _held.get(device)
+    if held is None or len(held) < count:
+        at = torch.arange(count, device=device, dtype=torch.float64)
+        held = _held[device] = torch.sin(at * at % _PERIOD + at / 3 + 1)
+    return held[:count]
+
+
+def forget() -> None:
+    """Give back the memory that fingerprints use."""
+    _held.clear()

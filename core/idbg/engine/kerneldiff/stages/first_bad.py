@@ -6,7 +6,7 @@ what stands for it below is the first bad node. Which of several it is, is tried
 should have, and the results come out right.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -106,9 +106,10 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     order = {key: place for place, key in enumerate(right.nodes)}  # what comes last mends all that is above it too
     found = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
     pairs = sorted(found, key=lambda pair: order[pair[0]])
-    for key, other in pairs:
-        if _mends(above, below, inputs, allowed, key, other):
-            return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0], proven=True)
+    proven = _mending(right, wrong, inputs, allowed, pairs)
+    if proven is not None:
+        key, other = proven
+        return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0], proven=True)
     if pairs:
         key, other = pairs[0]
         return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0])
@@ -255,15 +256,23 @@ def _replaces(node: Node) -> set[str]:
     return {str(source.name) for source in node.meta.get("from_node") or [] if stages.is_replacement(source)}
 
 
-def _mends(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed, key: Key, other: Key) -> bool:
-    """Whether the results are right once this node has the value that it should have."""
+def _mending(
+    right: Values, wrong: Values, inputs: Inputs, allowed: Allowed, pairs: Sequence[tuple[Key, Key]]
+) -> tuple[Key, Key] | None:
+    """The first pair whose node below makes the results right, once it has the value of the node above."""
+    wanted = {key for key, _ in pairs}
     held: dict[Key, object] = {}
 
     def keep(part: Part, node: Node, value: object) -> None:
-        if (part, node.name) == key:
-            held[key] = value
+        if (part, node.name) in wanted:
+            held[part, node.name] = value
 
-    reference = above.run(inputs, seen=keep)
-    before = distance(reference, below.run(inputs), allowed)
-    after = distance(reference, below.run(inputs, instead={other: held[key]}), allowed)
-    return after.excess <= 1 or after.error * _BETTER < before.error
+    if not pairs:
+        return None
+    right.stage.run(inputs, seen=keep)
+    before = distance(right.result, wrong.result, allowed)
+    for key, other in pairs:
+        after = distance(right.result, wrong.stage.run(inputs, instead={other: held[key]}), allowed)
+        if after.excess <= 1 or after.error * _BETTER < before.error:
+            return key, other
+    return None

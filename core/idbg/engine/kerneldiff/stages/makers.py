@@ -1,7 +1,8 @@
 """What made a stage wrong: which pass, which decomposition, the partitioner?"""
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch.fx import GraphModule
@@ -9,6 +10,7 @@ from torch.fx import GraphModule
 from idbg.engine.compat import fx, stages
 from idbg.engine.kerneldiff.stages.captured import FrameStages, Pass
 from idbg.engine.kerneldiff.stages.chain import Allowed, Inputs, Stage, distance
+from idbg.engine.kerneldiff.stages.evaluate import Computed
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad
 from idbg.schema.blame import Maker, StageName
 
@@ -17,62 +19,59 @@ _CONTEXT = 3  # lines around each change
 _NO_PASS = "Inductor, between the passes that it names"
 
 
-def maker_of(
-    frame: FrameStages, stage: StageName, above: Stage, below: Stage, bad: FirstBad, inputs: Inputs, allowed: Allowed
-) -> Maker | None:
-    """What turned the stage above into the one below. Raises what running a graph raises."""
-    if stage in ("pre_grad", "joint_passes", "post_grad"):
-        return _pass(frame, stage, above, inputs, allowed, bad)
-    if stage == "joint":
-        return _decomposition(frame, above, inputs, allowed, bad)
-    if stage == "partitioned":
-        partitioner = torch._inductor.config.custom_partitioner_fn
-        if partitioner is not None:
-            file, line = stages.place_of(partitioner)
-            return Maker(
-                kind="partitioner", name=getattr(partitioner, "__name__", str(partitioner)), file=file, line=line
-            )
-        return Maker(kind="partitioner", name="min_cut_rematerialization_partition")
+@dataclass(frozen=True)
+class Step:
+    """From one stage to the next, which is off: `right` is what the one before computes, `bad` the first bad node."""
+
+    frame: FrameStages
+    to: StageName
+    above: Stage
+    right: Computed
+    bad: FirstBad
+    inputs: Inputs
+    allowed: Allowed
+
+    def is_wrong(self, stage: Stage) -> bool:
+        """Whether another stage computes something else than the one before."""
+        return distance(self.right, stage.run(self.inputs), self.allowed).excess > 1
+
+
+def maker_of(step: Step) -> Maker | None:
+    """What made the step. Raises what running a graph raises."""
+    if step.to in ("pre_grad", "joint_passes", "post_grad"):
+        return _pass(step)
+    if step.to == "joint":
+        return _decomposition(step)
+    if step.to == "partitioned":
+        name, (file, line) = stages.partitioner()
+        return Maker(kind="partitioner", name=name, file=file, line=line)
     return None
 
 
-def _decomposition(frame: FrameStages, above: Stage, inputs: Inputs, allowed: Allowed, bad: FirstBad) -> Maker | None:
-    target = bad.above.target if bad.above is not None else None
-    made_by = frame.decompositions.get(target)
+def _decomposition(step: Step) -> Maker | None:
+    frame, above = step.frame, step.bad.above
+    if above is None:
+        return None
+    made_by = frame.decompositions.get(above.target)
     if made_by is None:
-        return Maker(kind="decomposition", name=fx.op_name(target)) if target is not None else None
+        return Maker(kind="decomposition", name=fx.qualified_target(above))
     file, line = stages.place_of(made_by)
-    name = str(target)
-    without = {op: function for op, function in frame.decompositions.items() if op is not target}
+    without = {op: function for op, function in frame.decompositions.items() if op is not above.target}
     with torch.set_grad_enabled(frame.grad):
         kept = stages.traced(frame.pre_grad or frame.given, frame.inputs, without)
-    result = Stage("joint", {"": kept.gm}).run(inputs)
-    right = distance(above.run(inputs), result, allowed).excess <= 1
-    return Maker(
-        kind="decomposition",
-        name=name,
-        file=file,
-        line=line,
-        proven="without it the results are right" if right else "",
-    )
+    proven = "" if step.is_wrong(Stage("joint", {"": kept.gm})) else "without it the results are right"
+    return Maker(kind="decomposition", name=fx.qualified_target(above), file=file, line=line, proven=proven)
 
 
-def _pass(
-    frame: FrameStages, stage: StageName, above: Stage, inputs: Inputs, allowed: Allowed, bad: FirstBad
-) -> Maker | None:
+def _pass(step: Step) -> Maker:
     """By halves: the first graph, of those that passes left behind, that computes something else."""
-    place = list(above.graphs).index(bad.part) if bad.part in above.graphs else 0
-    passes = [one for one in frame.passes[place + 1 if stage == "post_grad" else 0] if one.phase == stage]
-    graphs = list(_graphs(passes))
-    if not graphs:
-        return Maker(kind="pass", name=_NO_PASS)
-    is_wrong = _judge(frame, stage, above, bad, inputs, allowed)
+    graphs = list(_graphs(_passes(step)))
     low, high = -1, len(graphs) - 1
-    if not is_wrong(graphs[high][1]):
+    if high < 0 or not _is_wrong(step, graphs[high][1]):
         return Maker(kind="pass", name=_NO_PASS)
     while high - low > 1:
         middle = (low + high) // 2
-        if is_wrong(graphs[middle][1]):
+        if _is_wrong(step, graphs[middle][1]):
             high = middle
         else:
             low = middle
@@ -80,14 +79,16 @@ def _pass(
     if made is None:
         return Maker(kind="pass", name=_NO_PASS)
     file, line = stages.place_of(made.made_by)
-    return Maker(
-        kind="pass",
-        name=made.name,
-        file=file,
-        line=line,
-        proven="the graph before it is right, and the one after it is not",
-        diff=graph_diff(made.before, gm),
-    )
+    proven = "the graph before it is right, and the one after it is not"
+    diff = graph_diff(made.before, gm)
+    return Maker(kind="pass", name=made.name, file=file, line=line, proven=proven, diff=diff)
+
+
+def _passes(step: Step) -> list[Pass]:
+    """Those on the way to this stage; after the partitioner, those of the part with the bad node."""
+    place = list(step.above.graphs).index(step.bad.part) if step.bad.part in step.above.graphs else 0
+    passes = step.frame.passes[place + 1 if step.to == "post_grad" else 0]
+    return [one for one in passes if one.phase == step.to]
 
 
 def _graphs(passes: Sequence[Pass]) -> Iterator[tuple[Pass | None, GraphModule]]:
@@ -100,21 +101,14 @@ def _graphs(passes: Sequence[Pass]) -> Iterator[tuple[Pass | None, GraphModule]]
         last = stages.structure(each.after)
 
 
-def _judge(
-    frame: FrameStages, stage: StageName, above: Stage, bad: FirstBad, inputs: Inputs, allowed: Allowed
-) -> Callable[[GraphModule], bool]:
-    """Whether a graph that a pass left behind computes something else than the stage above."""
-    right = above.run(inputs)
-
-    def whole(gm: GraphModule) -> bool:
-        if stage == "pre_grad":
-            with torch.set_grad_enabled(frame.grad):
-                gm = stages.traced(gm, frame.inputs, {}).gm
-        graphs = dict(above.graphs)
-        graphs[bad.part if bad.part in graphs else next(iter(graphs))] = gm
-        return distance(right, Stage(stage, graphs).run(inputs), allowed).excess > 1
-
-    return whole
+def _is_wrong(step: Step, gm: GraphModule) -> bool:
+    """Whether a graph that a pass left behind, in its part's place, computes something else than the stage above."""
+    if step.to == "pre_grad":
+        with torch.set_grad_enabled(step.frame.grad):
+            gm = stages.traced(gm, step.frame.inputs, {}).gm
+    graphs = dict(step.above.graphs)
+    graphs[step.bad.part if step.bad.part in graphs else next(iter(graphs))] = gm
+    return step.is_wrong(Stage(step.to, graphs))
 
 
 def graph_diff(before: GraphModule, after: GraphModule) -> str:

@@ -22,8 +22,9 @@ from idbg.engine.kerneldiff.stages.chain import (
     inputs_of,
 )
 from idbg.engine.kerneldiff.stages.evaluate import Computed
+from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
-from idbg.engine.kerneldiff.stages.makers import maker_of
+from idbg.engine.kerneldiff.stages.makers import Step, maker_of
 from idbg.schema.blame import STAGES, StageError, StageName
 from idbg.schema.errors import said
 from idbg.schema.graphs import GraphId, Part
@@ -178,7 +179,8 @@ class _Frame:
             line=line,
         )
         try:
-            maker = maker_of(self.captured, row.stage, above, below, bad, self.inputs, self.allowed)
+            right = self.results[before]
+            maker = maker_of(Step(self.captured, row.stage, above, right, bad, self.inputs, self.allowed))
         except (*_RAISED, NotInFloat64) as error:
             told = (said(error).strip() or type(error).__name__).splitlines()[0]
             return replace(row, reason=f"what made it is not known: {told}")
@@ -219,6 +221,7 @@ def stage_table(frames: Sequence[FrameStages], *, share: float = 1.0) -> tuple[S
     `share`: of what rounding may do, what is off by more is bad.
     """
     tables = [_Frame(frame, share, _name(frame)).judged() for frame in frames]
+    forget()
     for rows in tables:
         if any(row.bad for row in rows):
             return rows
