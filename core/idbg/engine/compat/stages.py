@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -185,6 +185,13 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
     if not results:
         raise ValueError("AOTAutograd made no graph of it")
     return results[0]
+
+
+def outside_of_modes() -> AbstractContextManager[object]:
+    """What runs in it runs as it is, and not through the dispatch modes that are in force."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    return cast("AbstractContextManager[object]", _disable_current_modes())
 
 
 def output_values(gm: GraphModule) -> list[object]:

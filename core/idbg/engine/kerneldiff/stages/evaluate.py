@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
-from idbg.engine.compat import comparing, fx
+from idbg.engine.compat import comparing, fx, stages
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
 from idbg.engine.program.environment import state_restored
 
@@ -99,7 +99,8 @@ class _Runner(Interpreter):
             value = super().run_node(n)
             self._note_written(n)
         if self.seen is not None and n.op not in ("placeholder", "output"):
-            self.seen(n, value)
+            with stages.outside_of_modes():
+                self.seen(n, value)
         return value
 
     def _copied(self, node: Node, target: Node) -> object:
