@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.file_names import near_place
-from idbg.reports import stage_table
+from idbg.reports import stage_table, steps
 from idbg.reports.because import because
 from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
 from idbg.reports.faults import birth_lines, crash_lines
@@ -63,19 +63,25 @@ class ReadableReport(DiffReport, frozen=True, kw_only=True):
 
 def to_json(report: DiffReport, *, indent: int = 2) -> str:
     """The report as strict JSON, with every key, and with NaN and infinities as text."""
-    plain = _plain(report)
-    assert isinstance(plain, dict)
-    told = {"schema": SCHEMA, "blame": blame_sentence(report), **plain, "kernels": _json_kernels(report)}
+    told: dict[str, JsonValue] = {"schema": SCHEMA, "blame": blame_sentence(report), **_json_object(report)}
+    told["kernels"] = _json_kernels(report)
+    if report.steps is not None:
+        told["steps"] = {"said": steps.sentence(report.steps, report.test), **_json_object(report.steps)}
     return msgspec.json.format(msgspec.json.encode(told), indent=indent).decode()
+
+
+def _json_object(record: msgspec.Struct) -> dict[str, JsonValue]:
+    plain = _plain(record)
+    assert isinstance(plain, dict)
+    return plain
 
 
 def _json_kernels(report: DiffReport) -> list[JsonValue]:
     """The launches, each with the guilty stage whose graph it computes as it should."""
     kernels: list[JsonValue] = []
     for kernel in report.kernels:
-        plain, stage = _plain(kernel), faithful_to(kernel, report)
-        assert isinstance(plain, dict)
-        kernels.append({**plain, "faithful_to": stage.stage if stage else None})
+        stage = faithful_to(kernel, report)
+        kernels.append({**_json_object(kernel), "faithful_to": stage.stage if stage else None})
     return kernels
 
 
@@ -113,6 +119,7 @@ def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     yield from _kernels(report)
     births = list(birth_lines(report))
     yield from ("", *(f"  {line}" for line in births)) if births else ()
+    yield from steps.lines(report.steps, report.test)
     yield from _variance(report.variance)
     for note in report.notes:
         yield from _paragraph("  note: ", note)

@@ -15,6 +15,7 @@ from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
+from idbg.schema.steps import TrainingSteps
 
 Value = bool | int | float | str
 """One element; what JSON has no number for is text: "nan", "inf", "-inf", "(1+2j)"."""
@@ -63,7 +64,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     program has no loss. `runs` above 1 measures how the test side varies. A side that takes longer than `seconds` is
     stopped. `sync`: the device is waited for after each launch, so that its errors are told of at the launch that made
     them. `nan`: where NaN and infinities are born is searched for, also where the numbers agree; the kernels are then
-    observed.
+    observed. `steps`: both sides train for so many, in lockstep with float64.
     """
 
     reference: str = EAGER
@@ -76,6 +77,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float = SIDE_SECONDS
     sync: bool = False
     nan: bool = False
+    steps: int = 0
 
     @property
     def by_tolerance(self) -> bool:
@@ -335,6 +337,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     births: tuple[NanBirth, ...] | None = None  # in the order in which they appear; None where nobody searched
     owners: tuple[OwnerVerdict, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
+    steps: TrainingSteps | None = None  # None where nobody asked for a training
 
     @property
     def culprit(self) -> KernelError | None:

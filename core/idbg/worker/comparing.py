@@ -27,8 +27,10 @@ from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import Part
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Target
+from idbg.schema.steps import Trained, TrainingSteps
 
 _WORST_FIRST: tuple[Outcome, ...] = ("error", "failed", "waiting", "passed", "empty")
+_TRAINED_WORST_FIRST: tuple[Trained, ...] = ("error", "failed", "passed", "unjudged")
 _FIRST_CALLS = "of each function that the program compiles, the first call is compared: later ones may differ"
 
 
@@ -72,6 +74,7 @@ class RunComparison:
             per_kernel=asked.per_kernel,
             sync=asked.sync,
             nan=asked.nan,
+            steps=asked.steps,
             kept=True,
             on_side=self._side_began,
             on_result=self._so_far,
@@ -174,6 +177,12 @@ def _births_in_runs_code(report: DiffReport, kernels: Sequence[KernelError]) -> 
     )
 
 
+def _worst_steps(reports: list[DiffReport]) -> TrainingSteps | None:
+    """Of the functions of a script that train, the first that parts; of several that do not, the first."""
+    steps = [report.steps for report in reports if report.steps is not None]
+    return min(steps, key=lambda one: _TRAINED_WORST_FIRST.index(one.verdict), default=None)
+
+
 def _merged(reports: list[DiffReport]) -> DiffReport:
     """The comparisons of a script's functions as one; the worst verdict is that of all."""
     if len(reports) == 1:
@@ -194,6 +203,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         sides=tuple(chain.from_iterable(report.sides for report in reports)),
         births=_all_births(reports),
         variance=tuple(chain.from_iterable(report.variance for report in reports)),
+        steps=_worst_steps(reports),
         notes=tuple(dict.fromkeys(chain.from_iterable(report.notes for report in reports))),
     )
 

@@ -80,6 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
     )
     how.add_argument(
+        "--steps",
+        metavar="N",
+        type=int,
+        default=0,
+        help="also train for N steps on both sides: at which step, and where, do they part?",
+    )
+    how.add_argument(
         "--timeout",
         metavar="S",
         type=float,
@@ -135,7 +142,7 @@ def status(run: Run) -> int:
 
 def _comparison(args: argparse.Namespace) -> Comparison:
     """The comparison that the command line asks for. Raises BadInput for a number that means nothing."""
-    for name, lowest in (("atol", 0.0), ("rtol", 0.0), ("factor", 1.0), ("runs", 1), ("timeout", 0.001)):
+    for name, lowest in (("atol", 0.0), ("rtol", 0.0), ("factor", 1.0), ("runs", 1), ("steps", 0), ("timeout", 0.001)):
         value = getattr(args, name)
         if value is not None and not lowest <= value < math.inf:
             raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
@@ -144,6 +151,7 @@ def _comparison(args: argparse.Namespace) -> Comparison:
         per_kernel=args.per_kernel or args.owner is not None,
         sync=args.sync,
         nan=args.nan,
+        steps=args.steps,
         backward=args.backward,
         runs=args.runs,
         atol=args.atol,

@@ -35,6 +35,10 @@ class KernelDiff(Asked):
 
     `grad`: the forward runs with gradients recorded, as in training, also where none are compared; else without.
 
+    `steps`: the test, eager and float64 then train for so many steps, in lockstep, and the report's `steps` says at
+    which the test parts from eager, and in which tensor. A step is what the model does itself, where it is a training
+    step that closes over its optimizer; with a `loss`, its backward and plain SGD (learning rate 0.01).
+
     `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`
     the report so far after each. `kept`: a later session may ask for what was compared here.
     """

@@ -44,6 +44,7 @@ class Asked:
     per_kernel: bool = False
     sync: bool = False
     nan: bool = False
+    steps: int = 0
     kept: bool = False  # a later session may ask for what was compared here
     on_side: Callable[[str], None] | None = None
     on_result: Callable[[DiffReport], None] | None = None
@@ -62,6 +63,8 @@ class Asked:
             raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
         if self.runs < 1:
             raise BadInput(f"the test cannot run {self.runs} times", hint="runs is 1 or more")
+        if self.steps < 0:
+            raise BadInput(f"a training cannot have {self.steps} steps", hint="steps is 0 (none) or more")
         self._check_numbers()
         if self.test in FLOAT64:
             raise BadInput("float64 cannot be the test side", hint='give it as the reference: reference="float64"')

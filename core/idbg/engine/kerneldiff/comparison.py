@@ -35,6 +35,7 @@ from idbg.engine.kerneldiff.sides.run import (
 )
 from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.kept import Kept, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
@@ -42,6 +43,7 @@ from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Failure
+from idbg.schema.steps import TrainingSteps
 
 _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: tolerances were asked for"}
 # Further apart than this in relative RMSE, eager and float64 may not have drawn the same numbers: it is looked into.
@@ -68,7 +70,8 @@ class ComparisonRun:
         name an output that there is not; what a side raises is told in the report.
         """
         with launches_waited_for() if self.asked.sync else nullcontext():
-            return self._run_sides()
+            report = self._run_sides()
+            return self._told(with_steps(report, self._trained)) if self.asked.steps else report
 
     def _run_sides(self) -> DiffReport:
         reference = self._side(self.asked.reference)
@@ -100,6 +103,10 @@ class ComparisonRun:
             return report
         self._begin(SEARCHED)
         return replace(report, births=eager_births(self.subject, backward=self.backward))
+
+    def _trained(self) -> TrainingSteps:
+        test = Compiler(name_of(self.asked.test), self._compiler(self.asked.test), self.asked.options)
+        return trained(self.subject, test, self.asked.steps, self.backward, self.asked.k, self._begin)
 
     def _error_of(self, reference: Side, truth: Side | None, backend: str) -> float | None:
         """The largest relative RMSE by which this backend's outputs fail; None where it passes, or gives nothing."""

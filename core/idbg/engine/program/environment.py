@@ -5,7 +5,7 @@ import linecache
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,23 +35,33 @@ def as_main(program: Program) -> Iterator[None]:
 @contextmanager
 def state_restored() -> Iterator[None]:
     """Random generators, default dtype and device, grad mode and matmul precision as they were."""
-    python, torch_state = random.getstate(), torch.get_rng_state()
-    cuda = torch.cuda.get_rng_state_all() if gpu.in_use() else None
+    generators = random_states()
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     grad, precision = torch.is_grad_enabled(), torch.get_float32_matmul_precision()
-    numpy = sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy else None
     try:
         yield
     finally:
+        generators()
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)
+        torch.set_grad_enabled(grad)
+        torch.set_float32_matmul_precision(precision)
+
+
+def random_states() -> Callable[[], None]:
+    """What puts Python's, numpy's and torch's random generators back to where they stand now."""
+    python, torch_state = random.getstate(), torch.get_rng_state()
+    cuda = torch.cuda.get_rng_state_all() if gpu.in_use() else None
+    numpy = sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy else None
+
+    def put_back() -> None:
         random.setstate(python)
         torch.set_rng_state(torch_state)
         if cuda is not None and not gpu.is_lost():
             torch.cuda.set_rng_state_all(cuda)
         if numpy is not None and numpy_state is not None:
             numpy.random.set_state(numpy_state)
-        torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
-            torch.set_default_device(None if device.type == "cpu" else device)
-        torch.set_grad_enabled(grad)
-        torch.set_float32_matmul_precision(precision)
+
+    return put_back

@@ -11,6 +11,9 @@ from torch._ops import OpOverload
 
 from idbg.engine.compat import comparing, fx
 
+UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"
+_FLOAT32_MAX = torch.finfo(torch.float32).max
+
 
 def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """The op of float64 arguments. Raises what it raises where there is no other way to compute it."""
@@ -51,4 +54,32 @@ def _filled(product: Tensor, shape: tuple[int, ...]) -> Tensor:
     return result
 
 
-_INSTEAD: dict[str, Callable[..., object]] = {"_grouped_mm": _grouped_mm}
+def _unscaled(gradients: list[Tensor], found_inf: Tensor, inverse: Tensor) -> None:
+    """What a GradScaler does to gradients: found_inf is 1 where one is not finite."""
+    for gradient in gradients:
+        if not bool(gradient.isfinite().all()):
+            found_inf.fill_(1.0)
+        gradient.mul_(inverse)
+
+
+def _scale_updated(
+    scale: Tensor, grown: Tensor, found_inf: Tensor, growth: float, backoff: float, every: int
+) -> Tensor:
+    """How a GradScaler goes on: down where an infinity was found, up where none was `every` times."""
+    if bool(found_inf):
+        scale.mul_(backoff)
+        grown.zero_()
+        return scale
+    grown.add_(1)
+    if int(grown) == every:
+        larger = scale * growth
+        scale.copy_(larger if bool(larger <= _FLOAT32_MAX) else scale)
+        grown.zero_()
+    return scale
+
+
+_INSTEAD: dict[str, Callable[..., object]] = {
+    "_grouped_mm": _grouped_mm,
+    UNSCALES: _unscaled,
+    "_amp_update_scale_": _scale_updated,
+}

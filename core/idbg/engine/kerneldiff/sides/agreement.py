@@ -82,9 +82,9 @@ def _leaf(name: str, reference: object, test: object, float64: object, how: How)
         return _unlike(name, reference, test, "missing" if test is MISSING else "extra", f"it is {_told(there)}")
     if type(reference) is not type(test) and not (isinstance(reference, Tensor) and isinstance(test, Tensor)):
         return _unlike(name, reference, test, "type", f"reference is {_told(reference)}, test is {_told(test)}")
-    ours, theirs = _as_tensor(reference), _as_tensor(test)
+    ours, theirs = as_tensor(reference), as_tensor(test)
     if ours is not None and theirs is not None:
-        return _tensors(name, ours, theirs, _as_tensor(float64), how)
+        return _tensors(name, ours, theirs, as_tensor(float64), how)
     if reference == test or (is_opaque(reference) and is_opaque(test)):
         return None
     return _unlike(name, reference, test, "type", f"reference is {_told(reference)}, test is {_told(test)}")
@@ -99,7 +99,7 @@ def _tensors(name: str, reference: Tensor, test: Tensor, float64: Tensor | None,
     return compare_tensors(reference, test, atol=how.atol, rtol=how.rtol, name=name)
 
 
-def _as_tensor(value: object) -> Tensor | None:
+def as_tensor(value: object) -> Tensor | None:
     """Floating numbers are compared as the float32 that they came from; numpy's arrays as what they are."""
     if isinstance(value, Tensor):
         return value

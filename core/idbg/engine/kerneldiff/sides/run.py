@@ -163,7 +163,10 @@ def run_side(
     return Side(SideResult(name, time.perf_counter() - began), given, variance=spread.told(runs) if spread else ())
 
 
-def _run(subject: Subject, call: Call, backward: bool) -> Given:
+def called(subject: Subject, call: Call, backward: bool) -> tuple[dict[str, object], Forms]:
+    """Make the call, its loss and its backward: the leaves of what it gave, and their forms; gradients are left where
+    torch leaves them.
+    """
     # one thread: torch 2.11 crashed on an Inductor backward in a second one, and what is in force here holds there
     with torch.set_grad_enabled(backward or subject.grad), torch.autograd.set_multithreading_enabled(False):
         output = call(*subject.args, **subject.kwargs)
@@ -173,6 +176,11 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
             given_leaves["loss"] = subject.loss(output)
         if backward:
             _differentiate(given_leaves)
+    return given_leaves, given_as
+
+
+def _run(subject: Subject, call: Call, backward: bool) -> Given:
+    given_leaves, given_as = called(subject, call, backward)
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     wanted = subject.wanting_gradients() if backward else {}
     gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}

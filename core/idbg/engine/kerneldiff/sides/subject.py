@@ -1,14 +1,12 @@
 """What state do a model, its inputs and its loss carry from one run to the next, and how is it put back?"""
 
-import inspect
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from operator import is_not
-from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
 
 import torch
@@ -17,14 +15,13 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.sides.held import CONTAINERS, COUNTING, Container, Counting, Place, held, joined, places
 from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
 from idbg.engine.program.environment import state_restored
 from idbg.engine.program.load import Model, Workload
 
 T = TypeVar("T")
-Container = dict[Any, Any] | list[Any] | deque[Any] | set[Any]
-_CONTAINERS = (dict, OrderedDict, defaultdict, list, deque, set)
 
 
 class Subject:
@@ -51,13 +48,13 @@ class Subject:
     def parameters(self) -> dict[str, Tensor]:
         """Those of every module, the tensors that the model and the loss close over, and what optimizers change."""
         named = [
-            (_joined(prefix, name), parameter)
+            (joined(prefix, name), parameter)
             for prefix, module in self._modules.items()
             for name, parameter in module.named_parameters()
         ]
         optimized = {
-            _joined(prefix, f"params[{at}]"): parameter
-            for prefix, optimizer in self._optimizers.items()
+            joined(prefix, f"params[{at}]"): parameter
+            for prefix, optimizer in self.optimizers.items()
             for at, parameter in enumerate(chain.from_iterable(group["params"] for group in optimizer.param_groups))
         }
         return _distinct(dict(named) | _tensors(self._held) | _tensors(optimized))
@@ -65,18 +62,22 @@ class Subject:
     @cached_property
     def tensors(self) -> dict[str, Tensor]:
         """All that a run may write to: parameters, buffers, tensors that modules have as attributes, inputs."""
+        return self.tensors_now()
+
+    def tensors_now(self) -> dict[str, Tensor]:
+        """The same, of a run in hand: a buffer that was assigned anew is another tensor now."""
         tensors = dict(self.parameters)
         for prefix, module in self._modules.items():
-            tensors |= {_joined(prefix, name): buffer for name, buffer in module.named_buffers()}
+            tensors |= {joined(prefix, name): buffer for name, buffer in module.named_buffers()}
             for path, inner in module.named_modules():
-                at = _joined(prefix, path)
-                tensors |= {_joined(at, name): value for name, value in _tensors(vars(inner)).items()}
+                at = joined(prefix, path)
+                tensors |= {joined(at, name): value for name, value in _tensors(vars(inner)).items()}
         return _distinct(tensors | self.inputs)
 
     def lent(self) -> list[Tensor]:
         """All that the run in hand computes with: also gradients that it found, and the state of optimizers."""
         gradients = [tensor.grad for tensor in self.tensors.values() if tensor.is_leaf and tensor.grad is not None]
-        states = [state for optimizer in self._optimizers.values() for state in optimizer.state.values()]
+        states = [state for optimizer in self.optimizers.values() for state in optimizer.state.values()]
         moments = [value for state in states for value in state.values() if isinstance(value, Tensor)]
         return [*self.tensors.values(), *gradients, *moments]
 
@@ -91,8 +92,10 @@ class Subject:
         to use; after it all is as it was.
         """
         flags = [(tensor, tensor.requires_grad, tensor.grad) for tensor in self.tensors.values() if tensor.is_leaf]
-        containers = [(each, copy(each)) for each in self._containers()]
-        optimizers = [(each, deepcopy(each.state_dict())) for each in self._optimizers.values()]
+        containers = [(each, copy(each)) for each in self.containers()]
+        optimizers = [(each, deepcopy(each.state_dict())) for each in self.optimizers.values()]
+        counting = [(each, self.counted(each)) for each in self.counting.values()]
+        numbers = [(place, place.value) for place in self.places]
         uses = bool(optimizers) and self.loss is None and not self.input_gradients
         self._keep()
         try:
@@ -106,9 +109,14 @@ class Subject:
         finally:
             self._put_back()
             for container, before in containers:
-                _put_back(container, before)
+                put_back(container, before)
             for optimizer, state in optimizers:
                 optimizer.load_state_dict(state)
+            for each, counted in counting:
+                vars(each).clear()
+                vars(each).update(counted)
+            for place, number in numbers:
+                place.put(number)
             for tensor, required, gradient in flags:
                 tensor.grad = gradient
                 tensor.requires_grad_(required)
@@ -127,7 +135,7 @@ class Subject:
 
     def _keep(self) -> None:
         for tensor in self.tensors.values():
-            if id(tensor) not in self._before and _can_be_written(tensor):
+            if id(tensor) not in self._before and can_be_written(tensor):
                 self._before[id(tensor)] = tensor.detach().clone()
 
     def _is_changed(self, tensor: Tensor) -> bool:
@@ -151,23 +159,45 @@ class Subject:
 
     @cached_property
     def _held(self) -> dict[str, object]:
-        return _closed_over(self.model) | (_closed_over(self.loss) if self.loss else {})
+        return held(self.model) | (held(self.loss) if self.loss else {})
 
     @cached_property
     def _modules(self) -> dict[str, Module]:
         return {name: value for name, value in self._held.items() if isinstance(value, Module)}
 
     @cached_property
-    def _optimizers(self) -> dict[str, Optimizer]:
+    def optimizers(self) -> dict[str, Optimizer]:
+        """The optimizers that the program steps by itself, by name."""
         return {name: value for name, value in self._held.items() if isinstance(value, Optimizer)}
 
-    def _containers(self) -> Iterator[Container]:
+    @cached_property
+    def counting(self) -> dict[str, Counting]:
+        """Scalers of gradients and schedules of learning rates, by name."""
+        return {name: value for name, value in self._held.items() if isinstance(value, COUNTING)}
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Where the program counts with plain numbers."""
+        return places(self.model) + (places(self.loss) if self.loss else [])
+
+    def counted(self, counting: Counting) -> dict[str, Any]:
+        """A copy of what it counts; optimizers and parameters in it are the program's own."""
+        own: list[object] = [
+            *self.optimizers.values(),
+            *self.counting.values(),
+            *self._modules.values(),
+            *self.tensors.values(),
+        ]
+        own.append(vars(counting).get("optimizer"))
+        return deepcopy(vars(counting), {id(each): each for each in own})
+
+    def containers(self) -> Iterator[Container]:
         """Where modules keep flags, counters, parameters and buffers, and what functions and modules append to."""
         inner = chain.from_iterable(module.modules() for module in self._modules.values())
         modules = {id(each): each for each in inner}.values()
         yield from (vars(module) for module in modules)
         values = chain(self._held.values(), *(vars(module).values() for module in modules))
-        yield from {id(each): each for each in values if type(each) in _CONTAINERS}.values()
+        yield from {id(each): each for each in values if type(each) in CONTAINERS}.values()
 
 
 def _as_leaf(tensor: Tensor) -> Tensor:
@@ -185,18 +215,14 @@ def _distinct(named: Mapping[str, T]) -> dict[str, T]:
     return {name: value for name, value in named.items() if first[id(value)] == name}
 
 
-def _joined(*names: str) -> str:
-    return ".".join(name for name in names if name).replace(".[", "[")
-
-
-def _can_be_written(tensor: Tensor) -> bool:
+def can_be_written(tensor: Tensor) -> bool:
     """Not where several elements are one place in memory: torch refuses to write there."""
     if tensor.layout != torch.strided or tensor.is_meta:
         return False
     return all(stride or size < 2 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
-def _put_back(container: Container, before: Container) -> None:
+def put_back(container: Container, before: Container) -> None:
     """Only where it was changed: Dynamo's guards look at these."""
     now, then = _members(container), _members(before)
     if len(now) == len(then) and not any(map(is_not, now, then)):
@@ -210,46 +236,3 @@ def _put_back(container: Container, before: Container) -> None:
 
 def _members(container: Container) -> list[object]:
     return [*container, *container.values()] if isinstance(container, dict) else list(container)
-
-
-# What a function holds
-
-_TOLD = (Module, Tensor, Optimizer)
-
-
-def _closed_over(function: object) -> dict[str, object]:
-    """What a callable is, is bound to or closes over that a run may change, by name; "" for itself: modules, tensors,
-    optimizers, containers.
-    """
-    held_by_name: dict[str, object] = {}
-    seen: set[int] = set()
-    waiting: list[tuple[str, object]] = [("", function)]
-    while waiting:
-        name, value = waiting.pop()
-        value = comparing.uncompiled(value)
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, (*_TOLD, *_CONTAINERS)):
-            held_by_name[name] = value
-        if not isinstance(value, (Module, Tensor)):
-            waiting += [(_joined(name, step), held) for step, held in _holds(value, function)]
-    return held_by_name
-
-
-def _holds(value: object, root: object) -> Iterable[tuple[str, object]]:
-    if isinstance(value, partial):
-        return [("", value.func), *((f"[{at}]", each) for at, each in enumerate(value.args)), *value.keywords.items()]
-    if isinstance(value, MethodType):
-        return [("", value.__self__), ("", value.__func__)]
-    if isinstance(value, FunctionType):
-        if (value.__module__ or "").partition(".")[0] == "torch":
-            return []
-        names = inspect.getclosurevars(value)
-        return [*names.nonlocals.items(), *names.globals.items()]
-    if isinstance(value, (list, tuple)):
-        return [(f"[{at}]", each) for at, each in enumerate(value) if isinstance(each, _TOLD)]
-    if isinstance(value, dict):
-        return [(f"[{key!r}]", each) for key, each in value.items() if isinstance(each, _TOLD)]
-    own = getattr(value, "__dict__", {}) if value is getattr(root, "__self__", root) else {}
-    return [("__dict__", own), *own.items()]

@@ -1,0 +1,1 @@
+"""At which step of a training do two sides part, and where?"""

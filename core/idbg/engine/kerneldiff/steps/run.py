@@ -1,0 +1,179 @@
+"""Do the test's and the reference's training stay together over N steps, as far as float64 can tell?"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from idbg.engine.failures.describe import failure_of
+from idbg.engine.kerneldiff.float64.mode import why_not
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES
+from idbg.engine.kerneldiff.sides.run import Call
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.steps.training import RATE, Rows, Side, StepFailed, Training
+from idbg.engine.kerneldiff.steps.verdict import Judge, amplification, first, kept, unjudged_from
+from idbg.schema.diff import DiffReport, Outcome
+from idbg.schema.programs import Program
+from idbg.schema.steps import StepDistance, Trained, TrainingSteps
+
+_NOTHING = "a step changes nothing: give the program a loss, or let it return its own training step (see the README)"
+
+_WORSE: Final[dict[Trained, Outcome | None]] = {
+    "passed": None,
+    "failed": "failed",
+    "error": "error",
+    "unjudged": "waiting",
+}
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The test side: its name, how it compiles, and Inductor's options for it."""
+
+    name: str
+    compile: Callable[[Call], Call]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def trained(
+    subject: Subject, test: Compiler, count: int, backward: bool, k: float, begin: Callable[[str], None]
+) -> TrainingSteps:
+    """Take `count` steps on every side, and judge; `begin` is told of each. What a side raises is told in the
+    result.
+    """
+    return _Run(subject, test, count, backward, k, begin).run()
+
+
+def with_steps(report: DiffReport, train: Callable[[], TrainingSteps]) -> DiffReport:
+    """The report of one call with what a training gave; where that is worse, its verdict is the report's."""
+    if report.verdict == "error":
+        return report
+    steps = train()
+    verdict = _WORSE[steps.verdict] if report.verdict in ("passed", "empty") else report.verdict
+    return replace(report, steps=steps, verdict=verdict or report.verdict)
+
+
+@dataclass
+class _Run:
+    subject: Subject
+    test: Compiler
+    count: int
+    backward: bool
+    k: float
+    begin: Callable[[str], None]
+    _rows: list[Rows] = field(default_factory=list)
+
+    def run(self) -> TrainingSteps:
+        """In float64's eyes; where float64 cannot be had, in eager's."""
+        try:
+            return self._run(in_float64=True)
+        except StepFailed as failed:
+            if failed.side not in ("float64", "moved"):
+                return self._failed(failed)
+            missing = why_not(failed.__cause__ or failed)
+        try:
+            return replace(self._run(in_float64=False), reason=f"held against eager: {missing}")
+        except StepFailed as failed:
+            return self._failed(failed)
+
+    def _run(self, *, in_float64: bool) -> TrainingSteps:
+        self._rows = []
+        self.begin(f"step 1 of {self.count}")
+        with self.subject.restored():
+            training = Training(self.subject, backward=self.backward)
+            truth = training.float64() if in_float64 else training.eager()
+            reference = training.eager() if in_float64 else training.rounded(0)
+            sensitivity = training.float64(training.moved) if in_float64 else training.rounded(1)
+            test = training.compiled(self.test.name, self.test.compile, self.test.options)
+            self._take(training, truth, [reference, sensitivity, test])
+        judge = Judge(test.name, reference.name, sensitivity.name, self.k)
+        if not any(self._is_moved(rows, reference.name) for rows in self._rows):
+            return TrainingSteps(asked=self.count, verdict="unjudged", by_us=training.by_us, reason=_NOTHING)
+        amplified = [amplification(rows, "moved", training.moved) if in_float64 else None for rows in self._rows]
+        steps = _judged(judge, self._rows, amplified)
+        if any(each.failed for step in steps for each in step):
+            samples = (*self._sampled(in_float64), *self._noise_of_optimizer())
+            again = dataclasses.replace(judge, samples=samples, few=bool(self.subject.optimizers))
+            steps = _judged(again, self._rows, amplified)
+        return self._told(steps, training, truth, amplified[-1])
+
+    def _take(self, training: Training, truth: Side, others: list[Side]) -> None:
+        for step, rows in enumerate(training.steps(self.count, truth, others), 1):
+            self._rows.append(rows)
+            if step < self.count:
+                self.begin(f"step {step + 1} of {self.count}")
+
+    def _sampled(self, in_float64: bool) -> tuple[str, ...]:
+        """The same steps by eager that rounds otherwise; how far it is joins what is known of the others."""
+        self.begin("eager, rounded otherwise")
+        with self.subject.restored():
+            training = Training(self.subject, backward=self.backward)
+            truth = training.float64() if in_float64 else training.eager()
+            others = [training.rounded(seed + 2) for seed in range(SAMPLES)]
+            return self._joined(training, truth, others)
+
+    def _noise_of_optimizer(self) -> tuple[str, ...]:
+        """How far rounding moves what Dynamo traced. An optimizer computes with Python's numbers in eager, and traced
+        with float32 tensors: of Adam's 1 - beta2**step half the digits are rounding then. It is held against itself, so
+        that a wrong trace explains nothing.
+        """
+        if not self.subject.optimizers:
+            return ()
+        self.begin("traced, rounded otherwise")
+        with self.subject.restored():
+            training = Training(self.subject, backward=self.backward)
+            truth, *others = training.traced(SAMPLES)
+            return self._joined(training, truth, others)
+
+    def _joined(self, training: Training, truth: Side, others: list[Side]) -> tuple[str, ...]:
+        """The steps of these sides, as far as they can be taken; how far they are joins what is known."""
+        try:
+            for rows, more in zip(self._rows, training.steps(self.count, truth, others), strict=False):
+                for name, row in more.items():
+                    if name in rows:
+                        rows[name].far |= row.far
+        except StepFailed:  # they are a second look alone: without them it is judged by the first
+            return ()
+        return tuple(side.name for side in others)
+
+    def _is_moved(self, rows: Rows, side: str) -> bool:
+        return any(side not in row.unmoved for row in rows.values() if row.kind in ("parameter", "buffer"))
+
+    def _told(
+        self, steps: list[list[StepDistance]], training: Training, truth: Side, amplified: float | None
+    ) -> TrainingSteps:
+        parted, where, others = next((told for step in steps if (told := first(step))[0]), (None, "", 0))
+        unjudged = unjudged_from(steps)
+        verdict: Trained = "failed" if parted else "unjudged" if unjudged == 1 else "passed"
+        return TrainingSteps(
+            asked=self.count,
+            verdict=verdict,
+            taken=len(steps),
+            by_us=training.by_us,
+            rate=RATE if training.by_us else 0.0,
+            truth=truth.name,
+            parted=parted,
+            where=where,
+            others=others,
+            tensors=len(steps[0]) if steps else 0,
+            amplified=amplified,
+            unjudged_from=unjudged,
+            distances=kept(steps, parted),
+        )
+
+    def _failed(self, failed: StepFailed) -> TrainingSteps:
+        cause = failed.__cause__ or failed
+        backend = self.test.name if failed.side == self.test.name else ""
+        return TrainingSteps(
+            asked=self.count,
+            verdict="error",
+            taken=failed.step - 1,
+            failed_side=failed.side,
+            failure=failure_of(cause, Program(""), backend),
+        )
+
+
+def _judged(judge: Judge, rows: list[Rows], amplified: list[float | None]) -> list[list[StepDistance]]:
+    return [judge.judged(step, one, much) for step, (one, much) in enumerate(zip(rows, amplified, strict=True), 1)]

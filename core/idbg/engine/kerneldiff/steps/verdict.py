@@ -1,0 +1,145 @@
+"""At which step is the test beyond what the reference's and float64's own distance allow, and in which tensor?
+
+The rule is the one of an output (`tensors/allowance.py`): of each tensor the RMSE that the test may have is `k` times
+the worst of the others', and what rounding leaves. The others are eager, float64 begun from weights that were moved by
+a rounding, and, where the test is beyond these two, eager whose ops round otherwise, SAMPLES times. So a training that
+is unstable by itself accuses nobody: float64 that began elsewhere is as far.
+
+- Where float64 that was moved is AMPLIFIED times as far as it began, the distance is one direction's, whatever the size
+  of a tensor: the ratio of two such distances scatters as that of two scalars, and so many are allowed.
+- Where the reference itself is further from float64 than FAR of its RMS, or infinite where it is not, nothing is said;
+  nor where float64's own values are above LARGE, whose squares no float32 holds.
+- A tensor that the test leaves as it was, to the bit, though the reference moves it by more than both are wrong, is
+  lost.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Final
+
+import torch
+from msgspec.structs import replace
+
+from idbg.engine.kerneldiff.steps.training import Row, Rows
+from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance
+from idbg.engine.kerneldiff.tensors.compare import Apart
+from idbg.schema.steps import KINDS, Kind, StepDistance, Where
+
+AMPLIFIED: Final = 10.0
+LARGE: Final = sqrt(torch.finfo(torch.float32).max)
+_FLOAT16_LARGE = 4096.0  # 16 of them are infinite
+_TOLD_BY: Final[tuple[Kind, ...]] = ("output", "parameter")
+_SHOWN = 24  # tensors, whose distances are kept
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The sides by their names. The test is held to the three others, of which `samples` are those that only a second
+    look asks for. `few`: an error is that of a few numbers that all elements share (an optimizer's factors).
+    """
+
+    test: str
+    reference: str
+    sensitivity: str
+    k: float
+    samples: tuple[str, ...] = ()
+    few: bool = False
+
+    def judged(self, step: int, rows: Rows, amplified: float | None) -> list[StepDistance]:
+        """Every tensor after this step."""
+        few = self.few or (amplified or 0.0) > AMPLIFIED
+        return [self._judged(step, name, row, few) for name, row in rows.items()]
+
+    def _judged(self, step: int, name: str, row: Row, few: bool) -> StepDistance:
+        test, reference, sensitivity = (row.far.get(side) for side in (self.test, self.reference, self.sensitivity))
+        distance = StepDistance(
+            step=step,
+            tensor=name,
+            kind=row.kind,
+            test=test.relative if test else inf,
+            reference=reference.relative if reference else None,
+            sensitivity=sensitivity.relative if sensitivity else None,
+        )
+        others = [row.far[side] for side in (self.reference, self.sensitivity, *self.samples) if side in row.far]
+        if reference is None or _says_nothing(others, row.dtype):
+            return distance
+        size = max(each.size for each in others)
+        worst = max(each.rmse for each in others)
+        wrong = test.rmse if test else size
+        allowance = _allowance(row, self.k, len(others))
+        rule = allowance.rmse(wrong, worst, size, 1 if few else max(1, row.count))
+        unmoved = self.test in row.unmoved and self.reference not in row.unmoved and wrong > self.k * worst
+        failed = rule.exceeded or unmoved or test is None or test.differing != 0
+        allowed = rule.allowed / size if size else 0.0
+        return replace(distance, allowed=allowed, failed=failed, unmoved=unmoved)
+
+
+def _says_nothing(others: Sequence[Apart], dtype: torch.dtype) -> bool:
+    """Whether these are no measure of what is right."""
+    large = _FLOAT16_LARGE if dtype == torch.float16 else LARGE
+    return any(each.differing or each.rmse > FAR * each.size or each.size > large for each in others)
+
+
+def _allowance(row: Row, k: float, samples: int) -> Allowance:
+    exact = not (row.dtype.is_floating_point or row.dtype.is_complex)
+    info = torch.finfo(torch.float64 if exact else row.dtype)
+    return Allowance(k, info.eps, info.tiny, row.kind in ("gradient", "moment"), samples)
+
+
+def amplification(rows: Rows, side: str, moved: float) -> float | None:
+    """How many times as far from float64 as it began the moved one is, over all parameters; None where it is not."""
+    trained = [(row.count, row.far[side]) for row in rows.values() if row.kind == "parameter" and side in row.far]
+    errors = sum(count * far.rmse**2 for count, far in trained)
+    sizes = sum(count * far.size**2 for count, far in trained)
+    return sqrt(errors / sizes) / moved if sizes else None
+
+
+def first(distances: Iterable[StepDistance]) -> tuple[StepDistance | None, Where, int]:
+    """Of one step's distances the one that failed first, by what made it; the part of the step; how many failed beside.
+
+    The backward goes from the last layer to the first, so of gradients it is the last that failed.
+    """
+    distances = list(distances)
+    failed = [each for each in distances if each.failed]
+    if not failed:
+        return None, "", 0
+    kind = min((each.kind for each in failed), key=KINDS.index)
+    of_kind = [each for each in failed if each.kind == kind]
+    worst = of_kind[-1] if kind == "gradient" else max(of_kind, key=_share)
+    return worst, _where(kind, distances), len(failed) - 1
+
+
+def _where(kind: Kind, distances: Sequence[StepDistance]) -> Where:
+    if kind in ("output", "buffer"):
+        return "forward"
+    if kind == "gradient":
+        return "backward"
+    looked_at = any(each.kind == "gradient" and each.allowed is not None for each in distances)
+    return "optimizer" if looked_at else ""
+
+
+def _share(distance: StepDistance) -> float:
+    """What was measured over what is allowed; 0 where nothing is said of it."""
+    if distance.allowed is None or distance.test == 0:
+        return 0.0
+    return distance.test / distance.allowed if distance.allowed else inf
+
+
+def unjudged_from(steps: Sequence[Sequence[StepDistance]]) -> int | None:
+    """The step from which nothing is said any more of what is trained and given; None where there is none."""
+    place = len(steps)
+    while place and not any(each.allowed is not None for each in steps[place - 1] if each.kind in _TOLD_BY):
+        place -= 1
+    return place + 1 if place < len(steps) else None
+
+
+def kept(steps: Sequence[Sequence[StepDistance]], parted: StepDistance | None) -> tuple[StepDistance, ...]:
+    """Of the tensors that came nearest to what is allowed each step's distances, and of the first output."""
+    shares: dict[str, float] = {}
+    for each in (each for step in steps for each in step):
+        shares[each.tensor] = max(shares.get(each.tensor, 0.0), _share(each), 1e-9 * min(each.test, 1.0))
+    moved = [name for name, share in sorted(shares.items(), key=lambda one: -one[1]) if share > 0]
+    output = [each.tensor for each in steps[0] if each.kind == "output"][:1] if steps else []
+    names = {*([parted.tensor] if parted else []), *output, *moved[:_SHOWN]}
+    return tuple(each for step in steps for each in step if each.tensor in names)
