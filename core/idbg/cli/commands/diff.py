@@ -48,6 +48,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the side it is held against: eager, fp64, a backend's name, or the folder of a session of `idbg diff` "
         "(eager)",
     )
+    _add_searches(how)
+    how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
+    how.add_argument(
+        "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
+    )
+    how.add_argument(
+        "--atol",
+        metavar="A",
+        type=float,
+        help="judge by tolerance instead: |d| <= A + R * |reference| (torch.testing's A for the dtype)",
+    )
+    how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
+    how.add_argument(
+        "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
+    )
+    how.add_argument(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=SIDE_SECONDS,
+        help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",
+    )
+    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
+
+
+def _add_searches(how: argparse._ArgumentGroup) -> None:
+    """What is looked for beside whether outputs agree."""
     how.add_argument(
         "--per-kernel", action="store_true", help="also where it goes wrong: the stage, node and pass, or the kernel"
     )
@@ -65,20 +92,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose error a kernel has: it is called alone, on what it was really called with, and a script of that is "
         "written (KERNEL: its name or handle; the first bad one); with --per-kernel",
     )
-    how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
-    how.add_argument(
-        "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
-    )
-    how.add_argument(
-        "--atol",
-        metavar="A",
-        type=float,
-        help="judge by tolerance instead: |d| <= A + R * |reference| (torch.testing's A for the dtype)",
-    )
-    how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
-    how.add_argument(
-        "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
-    )
     how.add_argument(
         "--steps",
         metavar="N",
@@ -86,14 +99,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="also train for N steps on both sides: at which step, and where, do they part?",
     )
-    how.add_argument(
-        "--timeout",
-        metavar="S",
-        type=float,
-        default=SIDE_SECONDS,
-        help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",
-    )
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
