@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, usual_dtype, why_not, widened
+from idbg.engine.kerneldiff.float64.lending import widened
+from idbg.engine.kerneldiff.float64.mode import Float64, NotInFloat64, usual_dtype, why_not
 from idbg.engine.kerneldiff.sides.run import Side, run_compiled, run_eager, run_float64
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload

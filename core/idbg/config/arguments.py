@@ -103,6 +103,7 @@ def settle(
         accelerator=chosen.accelerator or settings.default_accelerator(chosen.backend),
         options=given if whose != options.INDUCTOR else {**chosen.options, **given},
         options_for=whose,
+        float64=chosen.float64,
     )
     return Asked(parse_program(args.program, module=args.module, argv=argv, cwd=cwd), target, chosen)
 

@@ -9,13 +9,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from idbg import plugins
 from idbg.config import places
 from idbg.schema.errors import SettingsError
-from idbg.schema.programs import OUR_BACKENDS
+from idbg.schema.programs import OUR_BACKENDS, Float64On
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
@@ -24,7 +25,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's.
 
     `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
-    `accelerator` "" that of the backend (`default_accelerator`).
+    `accelerator` "" that of the backend (`default_accelerator`). `float64` "cpu": comparisons compute in float64 on the
+    CPU, as they do on devices that have none.
     """
 
     backend: str = "aot"
@@ -32,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     strict: bool | None = None
     dynamic: bool | None = None
     device: str = ""
+    float64: Float64On = "auto"
     output: str = "debug_artifacts"
     theme: str = ""
     editor: str = ""
@@ -46,6 +49,7 @@ VARIABLES = {
     "IDBG_STRICT": "strict",
     "IDBG_DYNAMIC": "dynamic",
     "IDBG_DEVICE": "device",
+    "IDBG_FLOAT64": "float64",
     "IDBG_OUTPUT": "output",
     "IDBG_THEME": "theme",
     "IDBG_EDITOR": "editor",
@@ -78,6 +82,10 @@ def load(environ: Mapping[str, str], chosen: Mapping[str, object] | None = None)
         text = environ.get(variable)
         if text:
             values[name] = _boolean(variable, text) if name in BOOLEANS else text
+            if name == "float64" and text not in get_args(Float64On):
+                raise SettingsError(
+                    f"{variable} is {text!r}", hint=f"it must be one of {', '.join(get_args(Float64On))}"
+                )
     values |= chosen or {}
     return msgspec.convert(values, Settings)
 

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.file_names import near_place
-from idbg.reports import stage_table, steps
+from idbg.reports import elsewhere, stage_table, steps
 from idbg.reports.because import because
 from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
 from idbg.reports.faults import birth_lines, crash_lines
@@ -112,6 +112,8 @@ def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     if blamed := blame_sentence(report) or (where_to_ask(report, to_ask) if to_ask else ""):
         yield f"  {blamed}"
     yield from stage_table.lines(report)
+    for sentence in elsewhere.sentences(report.float64_elsewhere):
+        yield from _paragraph("  ", sentence)
     yield from _failures(report)
     yield from _nothing(report)
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):

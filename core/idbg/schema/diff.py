@@ -12,6 +12,7 @@ import msgspec
 
 from idbg.schema.blame import StageError
 from idbg.schema.faults import NanBirth
+from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.graphs import GraphId, Part, TensorMeta
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
@@ -317,8 +318,9 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
     numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled.
-    `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it had compared by
-    then stands.
+    `float64_elsewhere`: where it was not computed on the program's device, why, and what the way there costs; None
+    where it was. `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it
+    had compared by then stands.
     """
 
     test: str
@@ -338,6 +340,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     births: tuple[NanBirth, ...] | None = None  # in the order in which they appear; None where nobody searched
     owners: tuple[OwnerVerdict, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
     steps: TrainingSteps | None = None  # None where nobody asked for a training
+    float64_elsewhere: Float64Elsewhere | None = None
 
     @property
     def culprit(self) -> KernelError | None:

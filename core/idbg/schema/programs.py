@@ -11,6 +11,8 @@ Verdict = Literal["clean", "violations", "empty", "wrong", "failed", "waiting"]
 
 Plain = bool | int | float | str | None
 OptionValue = Plain | list[Plain] | dict[str, Plain]
+Float64On = Literal["auto", "cpu"]
+"""Where a comparison's float64 is computed: on the program's device where that can, or on the CPU."""
 
 
 class Program(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,7 +37,7 @@ OUR_BACKENDS = ("aot", "mock", "inductor", "eager")
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
     `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend
-    `options_for` takes (`idbg.config.options.family`)."""
+    `options_for` takes (`idbg.config.options.family`). `float64` says where comparisons compute in it."""
 
     backend: str = "aot"
     device: str = ""
@@ -45,6 +47,7 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: str = ""
     options: dict[str, OptionValue] = {}
     options_for: str = "inductor"
+    float64: Float64On = "auto"
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -75,6 +75,7 @@ class RunComparison:
             sync=asked.sync,
             nan=asked.nan,
             steps=asked.steps,
+            float64=self.target.float64,
             kept=True,
             on_side=self._side_began,
             on_result=self._so_far,

@@ -4,6 +4,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
+from typing import get_args
 
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
@@ -17,7 +18,7 @@ from idbg.reports import diff as diff_report
 from idbg.reports.owner import launch_named
 from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
-from idbg.schema.programs import Target
+from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
@@ -69,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=SIDE_SECONDS,
         help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",
+    )
+    how.add_argument(
+        "--float64",
+        choices=get_args(Float64On),
+        help="where float64 is computed: on the program's device where it can be (auto), or on the CPU",
     )
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 

@@ -6,7 +6,7 @@ Run on torch 2.11 (CPU; CUDA with triton 3.6) and 2.15 (CPU).
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -194,6 +194,16 @@ def attribute(gm: GraphModule, target: str) -> object:
 def graphs_compiled() -> int:
     """How many graphs Dynamo has handed to a backend in this process."""
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+def takes_data_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether `tensor.data = other` is allowed: not across the borders of some devices (XLA, those of packages)."""
+    return bool(torch._has_compatible_shallow_copy_type(tensor, other))
+
+
+def tensors_as_they_are() -> AbstractContextManager[object]:
+    """While it lasts, no mode over torch's functions answers for tensors."""
+    return cast("AbstractContextManager[object]", torch._C.DisableTorchFunction())
 
 
 @contextmanager

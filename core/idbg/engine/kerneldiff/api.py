@@ -40,7 +40,8 @@ class KernelDiff(Asked):
     step that closes over its optimizer; with a `loss`, its backward and plain SGD (learning rate 0.01).
 
     `runs`: so often runs the test, and the report says what differs. `on_side` is told which side begins, `on_result`
-    the report so far after each. `kept`: a later session may ask for what was compared here.
+    the report so far after each. `float64` "cpu" computes in float64 on the CPU, "auto" only what is on a device that
+    has none. `kept`: a later session may ask for what was compared here.
     """
 
     def compare(self) -> ReadableReport:

@@ -13,6 +13,7 @@ from idbg.engine.kerneldiff.tensors.kept import Kept
 from idbg.engine.program.load import Loss, Model
 from idbg.schema.diff import DiffReport, K, Mode
 from idbg.schema.errors import BadInput
+from idbg.schema.programs import Float64On
 
 Backend = str | Callable[..., Any]
 """A side: "eager", "float64", a backend that idbg or torch knows by name, or what torch.compile takes for one."""
@@ -45,6 +46,7 @@ class Asked:
     sync: bool = False
     nan: bool = False
     steps: int = 0
+    float64: Float64On = "auto"
     kept: bool = False  # a later session may ask for what was compared here
     on_side: Callable[[str], None] | None = None
     on_result: Callable[[DiffReport], None] | None = None
@@ -61,6 +63,9 @@ class Asked:
         """Raises BadInput for settings that make no sense."""
         if self.mode is not None and self.mode not in get_args(Mode):
             raise BadInput(f"there is no mode {self.mode!r}", hint=f"use one of {', '.join(get_args(Mode))}")
+        if self.float64 not in get_args(Float64On):
+            hint = f"use one of {', '.join(get_args(Float64On))}"
+            raise BadInput(f"float64 cannot be computed on {self.float64!r}", hint=hint)
         if self.runs < 1:
             raise BadInput(f"the test cannot run {self.runs} times", hint="runs is 1 or more")
         if self.steps < 0:

@@ -15,7 +15,8 @@ from idbg.engine.compat import comparing, gpu
 from idbg.engine.instrument.waiting import launches_waited_for, ops_waited_for
 from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.blame import Search
-from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, wide
+from idbg.engine.kerneldiff.float64 import floor
+from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, widely
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.owner.find import Found, OwnerSearch
@@ -37,11 +38,13 @@ from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
+from idbg.engine.kerneldiff.tensors.home import float64_on
 from idbg.engine.kerneldiff.tensors.kept import Kept, digest
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Again, Leaves
 from idbg.engine.program.training_step import failed_to_differentiate
 from idbg.schema.diff import DiffReport, Mode, Outcome, SideResult, TensorDiff
 from idbg.schema.errors import BadInput
+from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.programs import Failure
 from idbg.schema.steps import TrainingSteps
 
@@ -64,12 +67,14 @@ class ComparisonRun:
         self._owners: OwnerSearch | None = None
         self.digest = digest(subject.tensors.values()) if asked.kept or isinstance(asked.reference, Kept) else ""
         self.float64_missing = _WITHOUT[asked.chosen_mode] if asked.reference not in FLOAT64 else ""
+        self.elsewhere: Float64Elsewhere | None = None
 
     def run(self) -> DiffReport:
         """The report, once every side has run; `on_result` has heard of it by then. Raises BadInput where tolerances
         name an output that there is not; what a side raises is told in the report.
         """
-        with launches_waited_for() if self.asked.sync else nullcontext():
+        with float64_on(self.asked.float64), launches_waited_for() if self.asked.sync else nullcontext():
+            self.elsewhere = floor.measured(self.subject.tensors.values())
             report = self._run_sides()
             return self._told(with_steps(report, self._trained)) if self.asked.steps else report
 
@@ -162,6 +167,7 @@ class ComparisonRun:
             float64_missing=self.float64_missing,
             sides=tuple(side.result for side in self.sides),
             notes=tuple(self.notes),
+            float64_elsewhere=self.elsewhere,
         )
 
     def _told(self, report: DiffReport) -> DiffReport:
@@ -235,7 +241,7 @@ class ComparisonRun:
         self._begin("float64")
         side = run_float64(self.subject, backward=self.backward)
         if side.error is not None:
-            self.float64_missing = why_not(side.error)
+            self.float64_missing = why_not(side.error) + (" (it ran on the CPU)" if self.elsewhere else "")
             return None
         far = side.draws and _far_apart(reference.outputs or {}, side.outputs or {})
         if far and side.draws != eagers_draws(self.subject, backward=self.backward):
@@ -257,7 +263,7 @@ class ComparisonRun:
         theirs |= self._left_alone(written, theirs)
         if true is not None:
             left = self._left_alone(written, true)
-            true |= {name: value.to(wide(value.dtype)) for name, value in left.items()}
+            true |= {name: widely(value) for name, value in left.items()}
         return with_forms(self._compared(ours, theirs, true), reference.forms, test.forms, reference.result.name)
 
     @property

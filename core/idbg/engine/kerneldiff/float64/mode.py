@@ -1,13 +1,14 @@
 """What does the program compute, op by op, when all its floating arithmetic is done in float64?
 
-`Float64` keeps what is computed in it in float64, whatever lower floating dtype the program asks for; `widened` lends
+`Float64` keeps what is computed in it in float64, whatever lower floating dtype the program asks for; lending.py gives
 parameters, buffers and inputs float64 copies of their values. Random numbers are drawn in the dtype that the program
-draws them in, so that they are the same ones.
+draws them in, so that they are the same ones. Of a device that has no float64 all is done on the CPU, but for the
+drawing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TypeGuard, cast
 
 import torch
@@ -19,7 +20,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine.compat import comparing, fx
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.kerneldiff.float64.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
+from idbg.engine.kerneldiff.float64.standing import AsIfThere, Standing
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
+from idbg.engine.kerneldiff.tensors.home import brought, is_away
 from idbg.schema.errors import said
 
 _WAS = "_idbg_was"  # on a tensor of ours: the dtype that the program's own would have, where it is not `like`
@@ -47,50 +50,36 @@ def is_narrow(value: object) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor) and wide(value.dtype) != value.dtype
 
 
+def widely(tensor: Tensor) -> Tensor:
+    """Its values in float64 (complex128; integers as they are), on the CPU where its device has none."""
+    return brought(tensor).to(wide(tensor.dtype))
+
+
+def is_held_otherwise(value: object) -> TypeGuard[Tensor]:
+    """Whether the program's tensor is not held as it is: in float64, or elsewhere, or both."""
+    return isinstance(value, Tensor) and (is_narrow(value) or is_away(value))
+
+
 def usual_dtype(tensors: Iterable[Tensor]) -> torch.dtype:
     """The narrow dtype that most of the tensors have; torch's default where none is narrow."""
     counts = Counter(tensor.dtype for tensor in tensors if is_narrow(tensor) and not tensor.dtype.is_complex)
     return counts.most_common(1)[0][0] if counts else torch.get_default_dtype()
 
 
-@contextmanager
-def widened(tensors: Iterable[Tensor]) -> Iterator[None]:
-    """While it lasts, these tensors (leaves of autograd) hold float64 copies; what is written to them is lost after."""
-    kept = [(tensor, tensor.data) for tensor in {id(each): each for each in tensors}.values() if _can_be_lent(tensor)]
-    by_memory = Counter((fx.storage_of(data)[0], data.dtype) for _, data in kept)
-    bases: dict[int, Tensor] = {}
-    try:
-        for tensor, data in kept:
-            memory = fx.storage_of(data)[0]
-            if by_memory[memory, data.dtype] == 1:
-                tensor.data = data.to(wide(data.dtype))
-                continue
-            if memory not in bases:  # views of one memory stay views of one
-                flat = torch.empty(0, dtype=data.dtype, device=data.device).set_(data.untyped_storage())
-                bases[memory] = flat.to(wide(data.dtype))
-            tensor.data = bases[memory].as_strided(data.shape, data.stride(), data.storage_offset())
-        yield
-    finally:
-        for tensor, data in kept:
-            tensor.data = data
-
-
-def _can_be_lent(tensor: Tensor) -> bool:
-    return is_narrow(tensor) and tensor.is_leaf and tensor.layout == torch.strided and not tensor.is_inference()
-
-
 class Float64(TorchDispatchMode):
     """While it is in force, every floating tensor that an op takes or makes is float64 (complex128).
 
     `like` is the dtype that the program mostly computes in: what tensors are taken to have been where nothing else is
-    known. `draws` says what random numbers were drawn.
+    known. `tensors` are the program's, as they are before copies are lent to them. `draws`: which random numbers were
+    drawn.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, like: torch.dtype = torch.float32) -> None:
+    def __init__(self, like: torch.dtype = torch.float32, tensors: Iterable[Tensor] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.like = like
+        self.standing = Standing(tensors)
         self.draws: list[str] = []
         self._default = torch.get_default_dtype()
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
@@ -102,6 +91,8 @@ class Float64(TorchDispatchMode):
         torch.set_default_dtype(torch.float64)  # what int / int and torch.ones(2) give
         for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
             self._around.enter_context(torch.autocast(device, enabled=False))
+        if self.standing.is_elsewhere:
+            self._around.enter_context(AsIfThere(self.standing))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -114,6 +105,12 @@ class Float64(TorchDispatchMode):
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         given = dict(kwargs or {})
+        if not self.standing.is_elsewhere:
+            return self._in_float64(func, args, given)
+        with comparing.tensors_as_they_are():  # they tell where they are, and not what they stand for
+            return self._in_float64(func, args, given)
+
+    def _in_float64(self, func: Op, args: _Args, given: dict[str, object]) -> object:
         name = fx.op_name(func)
         if isinstance(func, HigherOrderOperator):
             return self._nested(func, args, given)
@@ -123,18 +120,23 @@ class Float64(TorchDispatchMode):
             return self._drawn(func, name, args, given)
         if DRAWS_INSIDE.fullmatch(name) and (cast("float | None", _argument(func, "dropout_p", args, given)) or 0) > 0:
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
-        was = self._result_was(args, given)
+        was, at = self._result_was(name, args, given)
         args, given = tree_map(self._wide, (args, given))
-        return self._marked(in_float64(func, args, given), was)
+        return self._marked(in_float64(func, args, given), was, at)
 
     def _wide(self, value: object) -> object:
-        """A tensor in float64: its twin, so that what is written to it is found again. A dtype: what stands for it."""
+        """A tensor in float64: its twin, so that what is written to it is found again. A dtype or a device: what stands
+        for it.
+        """
         if isinstance(value, torch.dtype):
             return wide(value)
-        if not is_narrow(value):
+        if isinstance(value, torch.device):
+            return self.standing.moved(value)
+        if not is_held_otherwise(value):
             return value
         if id(value) not in self._twins:
-            self._twins[id(value)] = (value, value.to(wide(value.dtype)))
+            self.standing.moved(value.device)
+            self._twins[id(value)] = (value, widely(value))
         return self._twins[id(value)][1]
 
     def held(self, value: object) -> object:
@@ -144,11 +146,18 @@ class Float64(TorchDispatchMode):
     def _was(self, tensor: Tensor) -> torch.dtype:
         return tensor.dtype if is_narrow(tensor) else cast("torch.dtype", getattr(tensor, _WAS, self.like))
 
-    def _result_was(self, args: _Args, kwargs: _Kwargs) -> torch.dtype:
-        """The dtype that the program's own result would have: the one that is asked for, or the widest argument's."""
+    def _result_was(self, name: str, args: _Args, kwargs: _Kwargs) -> tuple[torch.dtype, torch.device]:
+        """The dtype that the program's own result would have: the one that is asked for, or the widest argument's; and
+        its device.
+        """
         flat = tree_leaves((args, kwargs))
+        return self._dtype_was(name, flat), self.standing.of_result(flat)
+
+    def _dtype_was(self, name: str, flat: list[object]) -> torch.dtype:
         asked = [leaf for leaf in flat if isinstance(leaf, torch.dtype)]
-        if asked:
+        # to another device: torch fills in the dtype that the tensor has here
+        filled_in = name == "_to_copy" and isinstance(flat[0], Tensor) and asked == [flat[0].dtype]
+        if asked and not filled_in:
             return asked[0]
         dtypes = {self._was(leaf) for leaf in flat if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point}
         if not dtypes:
@@ -158,16 +167,18 @@ class Float64(TorchDispatchMode):
             widest = torch.promote_types(widest, dtype)
         return widest
 
-    def _marked(self, result: object, was: torch.dtype) -> object:
-        """The result in float64, with a note of what it would have been if that is not the usual."""
+    def _marked(self, result: object, was: torch.dtype, at: torch.device) -> object:
+        """The result in float64, with a note of what and where it would have been if that is not the usual."""
 
         def marked(value: object) -> object:
-            value = value.to(wide(value.dtype)) if is_narrow(value) else value
+            value = widely(value) if is_held_otherwise(value) else value
             if was != self.like and isinstance(value, Tensor) and value.dtype == torch.float64:
                 setattr(value, _WAS, was)
             return value
 
-        return tree_map(marked, result)
+        held = tree_map(marked, result)
+        self.standing.mark(held, at)
+        return held
 
     def _nested(self, op: HigherOrderOperator, args: _Args, kwargs: _Kwargs) -> object:
         """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
@@ -187,26 +198,31 @@ class Float64(TorchDispatchMode):
         place = place_of(cast("torch.Generator | None", kwargs.get("generator")))
         if name in _TAKES_DEFAULT_DTYPE and not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
             kwargs["dtype"] = kwargs.get("dtype") or self._default
-        was = self._result_was(args, kwargs)
+        was, at = self._result_was(name, args, kwargs)
+        as_asked = torch.dtype, torch.device
         twins: tuple[_Args, _Kwargs] = tree_map(
-            lambda leaf: leaf if isinstance(leaf, torch.dtype) else self._wide(leaf), (args, kwargs)
+            lambda leaf: leaf if isinstance(leaf, as_asked) else self._wide(leaf), (args, kwargs)
         )
         narrow_args, narrow_kwargs = tree_map(self._narrow, twins)
         result = func(*narrow_args, **narrow_kwargs)
         self.draws.append(draw_of(name, result, place))
         if name == "native_dropout":
-            return self._dropped_out(twins[0], result[1])
+            return self._dropped_out(twins[0], brought(result[1]))
         written = fx.written(func)
         if not written:
-            return self._marked(result, was)
-        for at in written:
-            argument = func._schema.arguments[at].name
+            return self._marked(result, was, at)
+        for place_written in written:
+            argument = func._schema.arguments[place_written].name
             wide_one = cast("Tensor", _argument(func, argument, *twins))
-            wide_one.copy_(cast("Tensor", _argument(func, argument, narrow_args, narrow_kwargs)))
+            wide_one.copy_(widely(cast("Tensor", _argument(func, argument, narrow_args, narrow_kwargs))))
         return wide_one
 
     def _narrow(self, value: object) -> object:
-        return value.to(self._was(value)) if isinstance(value, Tensor) and value.dtype == torch.float64 else value
+        """A tensor as the program has it: its dtype, on its device."""
+        if not isinstance(value, Tensor):
+            return value
+        narrow = value.to(self._was(value)) if value.dtype == torch.float64 else value
+        return narrow.to(self.standing.of(value))
 
     def _dropped_out(self, args: _Args, mask: Tensor) -> tuple[Tensor, Tensor]:
         value, chance = cast("tuple[Tensor, float]", args[:2])

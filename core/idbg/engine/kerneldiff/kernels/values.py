@@ -16,6 +16,7 @@ from torch.fx.node import map_aggregate, map_arg
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.kernels.philox import drawn
+from idbg.engine.kerneldiff.tensors.home import brought, home
 from idbg.schema.errors import said
 
 AS_OWN: Final = object()
@@ -90,7 +91,7 @@ def _exact(node: Node, known: Known) -> Any:
     if name.rpartition("::")[2] in _BY_BITS or not isinstance(node.target, torch._ops.OpOverload):
         return _in_own_dtypes(function, args, kwargs, node, known)
     try:
-        wide_args, wide_kwargs = _map((args, kwargs), _wide_dtype)
+        wide_args, wide_kwargs = _map((args, kwargs), _instead)
         return _map(_returned(node, wide_args, function(*wide_args, **wide_kwargs)), widened)
     except (RuntimeError, NotImplementedError):  # no such kernel for float64
         return _in_own_dtypes(function, args, kwargs, node, known)
@@ -161,17 +162,23 @@ def _as_copied(args: tuple[Any, ...]) -> Tensor:
 
 
 def widened(leaf: Any, *, copy: bool = False) -> Any:
-    """A tensor in float64 (complex128), integers as they are; anything else as it is."""
-    if isinstance(leaf, Tensor):
-        return leaf.to(_wide(leaf.dtype), copy=copy)
-    return leaf
+    """A tensor in float64 (complex128), integers as they are, on the CPU where its device has no float64; anything else
+    as it is.
+    """
+    if not isinstance(leaf, Tensor):
+        return leaf
+    held = brought(leaf)
+    return held.to(_wide(leaf.dtype), copy=copy and held is leaf)
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype.is_floating_point else _WIDE.get(dtype, dtype)
 
 
-def _wide_dtype(leaf: Any) -> Any:
+def _instead(leaf: Any) -> Any:
+    """A dtype as the wider one, a device as the one that has float64."""
+    if isinstance(leaf, torch.device):
+        return home(leaf)
     return _wide(leaf) if isinstance(leaf, torch.dtype) else leaf
 
 
@@ -179,21 +186,22 @@ def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node
     """The op in the program's own dtypes, of exact inputs rounded to them; what it changes is carried back."""
     own = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
     leaves: list[tuple[Tensor, Tensor]] = []
-    dtypes: list[torch.dtype] = []
-    _map(own, lambda leaf: dtypes.append(leaf.dtype) if isinstance(leaf, Tensor) else None)
-    remaining = iter(dtypes)
+    kinds: list[tuple[torch.device, torch.dtype]] = []
+    _map(own, lambda leaf: kinds.append((leaf.device, leaf.dtype)) if isinstance(leaf, Tensor) else None)
+    remaining = iter(kinds)
 
     def narrowed(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        leaves.append((leaf, narrow := leaf.to(next(remaining))))
+        device, dtype = next(remaining)
+        leaves.append((leaf, narrow := leaf.to(dtype).to(device)))
         return narrow
 
     narrow_args, narrow_kwargs = _map((args, kwargs), narrowed)
     result = function(*narrow_args, **narrow_kwargs)
     if comparing.changes_arguments(node.target):
         for leaf, narrow in leaves:
-            leaf.copy_(narrow)
+            leaf.copy_(brought(narrow))
     return _map(_returned(node, args, result), widened)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.values import Both
 from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K, KERNEL_K, KernelAllowance, Size, epsilon
+from idbg.engine.kerneldiff.tensors.home import brought, is_away
 
 _MAX_EXCUSED = 1e-4  # of the elements
 _FLOAT32 = torch.finfo(torch.float32).eps
@@ -44,6 +45,7 @@ def judge_given(
     What is too far off is looked at again: `others` tell what rounding may do to it. `steps` says that there were
     comparisons or roundings on the way, which turn the smallest error of a few elements into a large one.
     """
+    value, reference = _where_float64_is(value, reference)
     exact, dtype = reference.exact, reference.own.dtype
     if not (exact.dtype.is_floating_point or exact.dtype.is_complex):
         return _judge_whole(value, exact, reference.own, others)
@@ -62,7 +64,7 @@ def _judged_again(
     """The excess over what eager gives where its ops round otherwise."""
     exact, value = sides.exact, sides.value.to(sides.exact.dtype)
     spread = torch.zeros_like(exact.abs())
-    for other in others:
+    for other in map(brought, others):
         spread = torch.maximum(spread, (other.to(exact.dtype) - exact).abs().nan_to_num(0, 0, 0))
     if steps:  # an element that falls on either side of a step is right on both
         value = torch.where((value - exact).abs() <= k * spread, exact, value)
@@ -77,7 +79,7 @@ def _judged_again(
 def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, others: Others) -> BufferVerdict:
     """Integers and booleans: each is float64's or eager's, but for those that rounding may turn over."""
     wrong = (value != exact) & (value != own) & (own == exact)
-    for other in others(_NEAR) if bool(wrong.any()) else ():
+    for other in map(brought, others(_NEAR) if bool(wrong.any()) else ()):
         wrong &= other == exact
     return BufferVerdict(measured(exact, value), measured(exact, own), math.inf if bool(wrong.any()) else 0.0)
 
@@ -101,6 +103,7 @@ def judge_buffer(
     value: Tensor, reference: Both, inputs: Iterable[Size], *, k: float = KERNEL_K, steps: bool = False
 ) -> BufferVerdict:
     """`inputs` are the errors of what the value was computed from; `steps` as above."""
+    value, reference = _where_float64_is(value, reference)
     exact, dtype = reference.exact, reference.own.dtype
     scale = rms(exact) or rms(reference.own)  # what is exactly zero has the size of its rounding errors
     sides = _held_against(exact, reference.own, value, scale)
@@ -118,9 +121,17 @@ def judge_buffer(
 
 def errors_of(value: Tensor, reference: Both) -> tuple[Size, Size]:
     """The value's error and eager's."""
+    value, reference = _where_float64_is(value, reference)
     exact = reference.exact
     sides = _held_against(exact, reference.own, value, rms(exact) or rms(reference.own))
     return sides.error, sides.eager
+
+
+def _where_float64_is(value: Tensor, reference: Both) -> tuple[Tensor, Both]:
+    """Both where float64 can be computed with, which their device may not be able to."""
+    if not is_away(value):
+        return value, reference
+    return brought(value), Both(reference.exact, brought(reference.own))
 
 
 @dataclass(frozen=True)

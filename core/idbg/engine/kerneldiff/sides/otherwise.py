@@ -17,6 +17,7 @@ from torch import Tensor
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
+from idbg.engine.kerneldiff.tensors.home import brought
 from idbg.engine.kerneldiff.tensors.tree import Leaves
 from idbg.schema.diff import TensorDiff
 
@@ -45,7 +46,8 @@ def looked_at_again(
 ) -> TensorDiff:
     """Passes what rounding explains; `sides` are eager, test and float64, `before` what a state's value was."""
     leaves = [side.get(diff.name) for side in (*sides, *samples)]
-    tensors = [each for each in leaves if isinstance(each, Tensor)]
+    tensors = [brought(each) for each in leaves if isinstance(each, Tensor)]
+    before = before if before is None else brought(before)
     if len(tensors) < 4 or len(tensors) < len(leaves) or len({each.shape for each in tensors}) > 1:
         return diff
     eager, test, float64, *others = tensors

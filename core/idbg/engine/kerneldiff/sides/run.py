@@ -13,7 +13,8 @@ from idbg.engine.compat import comparing, gpu
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.float64.draws import Draws, recorded_draws
-from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widened
+from idbg.engine.kerneldiff.float64.lending import widened
+from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widely
 from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
 from idbg.engine.kerneldiff.sides.form import Forms, forms
 from idbg.engine.kerneldiff.sides.subject import Subject
@@ -112,7 +113,7 @@ def run_compiled(
 def run_float64(subject: Subject, *, backward: bool = False) -> Side:
     """The model run op by op, with floating arithmetic in float64."""
     tensors = list(subject.tensors.values())
-    mode = Float64(usual_dtype(tensors))
+    mode = Float64(usual_dtype(tensors), subject.lent())
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.nothing_compiled())
@@ -238,7 +239,7 @@ class _Spread:
             unlike = (first != again) & ~((first != first) & (again != again))  # NaN twice is no difference
             self.differing[name] = unlike | self.differing.get(name, torch.zeros_like(unlike))
             if unlike.any():
-                apart = first[unlike].to(torch.float64) - again[unlike].to(torch.float64)
+                apart = widely(first[unlike]) - widely(again[unlike])
                 self.max_abs[name] = max(self.max_abs[name], float(apart.abs().max()))
 
     def told(self, runs: int) -> tuple[Variance, ...]:

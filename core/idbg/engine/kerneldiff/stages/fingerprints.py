@@ -11,6 +11,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from idbg.engine.kerneldiff.tensors.home import brought
+
 SAME: Final = 1e-9
 """Of a value's size: two float64 computations of the same thing were seen to be 1e-12 apart, and any plant above."""
 _PERIOD = 1009  # of the weights: a prime, so that no layout's stride is in step with it
@@ -38,7 +40,7 @@ def fingerprint(value: object) -> Fingerprint | None:
     """None for what is no tensor of numbers."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return None
-    flat = value.detach().reshape(-1)
+    flat = brought(value.detach()).reshape(-1)
     flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
     wide = flat.to(torch.float64)
     finite = wide.isfinite()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.tensors.figures import Grid, grid_of
+from idbg.engine.kerneldiff.tensors.home import brought
 from idbg.engine.kerneldiff.tensors.wrapped import address, no_memory, unwrapped
 from idbg.schema.diff import FailedBy, TensorDiff
 from idbg.schema.graphs import TensorMeta
@@ -55,9 +56,9 @@ def pair(reference: Tensor, test: Tensor) -> Pair:
     if reference.shape != test.shape:
         return Pair(reference, test, test.dtype, ("shape",), metas, readable=False)
     differ = reference.dtype != test.dtype
-    reference, test = dense(reference), dense(test)
+    reference, test = brought(dense(reference)), brought(dense(test))
     dtype = _promoted(reference.dtype, test.dtype) if differ else test.dtype
-    note = "" if metas[0].device == metas[1].device else f"compared on {metas[1].device}"
+    note = "" if metas[0].device == metas[1].device else f"compared on {test.device}"
     return Pair(reference, test, dtype, ("dtype",) if differ else (), metas, note)
 
 

@@ -1,0 +1,1 @@
+"""A device without float64, made of the CPU: device.cpp, and programs on it, in a process of their own."""
