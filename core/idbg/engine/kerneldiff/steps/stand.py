@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from idbg.engine.kerneldiff.float64.mode import is_narrow, wide, widened
+from idbg.engine.kerneldiff.float64.lending import widened
+from idbg.engine.kerneldiff.float64.mode import is_narrow, wide
 from idbg.engine.kerneldiff.sides.held import Container
 from idbg.engine.kerneldiff.sides.subject import Subject, can_be_written, put_back
 from idbg.engine.program.environment import random_states
