@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 
 
@@ -100,3 +103,26 @@ def test_values_that_are_no_tensors_are_passed_over_and_inputs_left_alone():
     name = next(node.name for node in gm.graph.nodes if node.target == "cumsum")
     assert first_bad_node(gm, [x], wrong_at("cumsum")).node == name
     assert torch.equal(x, before) and torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_wrong_backward_of_a_backend_that_is_given_aten_graphs_is_named() -> None:
+    def backward(gm: GraphModule, _: object) -> Callable[..., object]:
+        for node in gm.graph.nodes:
+            if node.target is torch.ops.aten.cos.default:  # the derivative of sin
+                node.target = torch.ops.aten.tanh.default
+        gm.recompile()
+        return make_boxed_func(gm.forward)
+
+    compiled = aot_autograd(fw_compiler=lambda gm, _: make_boxed_func(gm.forward), bw_compiler=backward)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return y.sin().exp()  # guilty
+
+    report = KernelDiff(model, torch.randn(8, 8), backward=True, test=compiled, per_kernel=True).compare()
+    (launch,) = report.kernels
+    assert report.verdict == "failed" and launch.graph is not None and launch.bisected
+    assert (launch.graph.stage, launch.node) == ("backward", "cos")
+    guilty = report.guilty_stage
+    assert guilty is not None and guilty.made_by is not None
+    assert (guilty.stage, guilty.node, guilty.made_by.kind) == ("kernels", "cos", "backend")

@@ -269,8 +269,8 @@ class KernelError(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bisected(self) -> bool:
-        """Whether it is a node, which was bisected: that search looks at Dynamo's graphs, which have no kernels."""
-        return self.graph is not None and self.graph.stage == "dynamo"
+        """Whether it is a node, which was bisected: that search looks at graphs above the kernels, or of no kernels."""
+        return self.graph is not None and self.graph.stage != "post_grad"
 
 
 def launch_name(one: KernelError, among: Iterable[KernelError]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
+from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
 from idbg.engine.kerneldiff.stages.table import LITTLE, called, stage_table
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError
@@ -88,6 +90,7 @@ class Search:
         try:
             with uncaptured(), self.subject.restored():
                 nodes = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
+                nodes = nodes or self._in_aten()
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
             told = _first_line(said(error)) or type(error).__name__
             self.notes.append(f"the search failed: {name} cannot compile a part of the graph: {told}")
@@ -95,6 +98,20 @@ class Search:
         if not nodes:
             self.notes.append(_NOT_BISECTED)
         return nodes
+
+    def _in_aten(self) -> tuple[KernelError, ...]:
+        """The first node that is wrong in the ATen graphs that the backend is given, in the order of their calls."""
+        torch._dynamo.reset()
+        parts: list[ForeignPart] = []
+
+        def around(stack: ExitStack) -> Call:
+            nonlocal parts
+            parts = stack.enter_context(foreign_parts())
+            return torch.compile(self.subject.model, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
+
+        run_side("nodes", self.subject, around, self.backward)
+        wrong = (part.wrong() for part in sorted(parts, key=lambda part: part.called))
+        return tuple(islice(filter(None, wrong), 1))
 
     def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""

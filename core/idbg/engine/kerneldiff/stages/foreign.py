@@ -1,0 +1,113 @@
+"""Which ATen graph does a backend that is not Inductor compute wrong, and from which of its nodes on?"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from torch import Tensor
+from torch.fx import GraphModule
+
+from idbg.engine.capture.fx import user_line
+from idbg.engine.compat import comparing, tracing
+from idbg.engine.compat.aot_parts import aot_parts, called
+from idbg.engine.compat.lowering import Compiled, Compiler
+from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
+from idbg.engine.kerneldiff.kernels.inputs import copied
+from idbg.engine.kerneldiff.kernels.values import Both
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, judge_buffer
+from idbg.engine.kerneldiff.stages.evaluate import computed
+from idbg.schema.diff import KernelError
+from idbg.schema.graphs import GraphId, Part
+from idbg.schema.graphs import Stage as GraphStage
+
+
+@dataclass
+class ForeignPart:
+    """One graph that the backend was given, and what its code was first called with and gave."""
+
+    frame: str
+    part: Part
+    gm: GraphModule
+    compiler: Compiler
+    arguments: list[object] | None = None
+    results: list[object] | None = None
+    called: int = 0  # 1 for the first that was called, and so on; 0 before
+
+    def wrong(self) -> KernelError | None:
+        """The first bad node, bisected, as a launch; None where its results are right, or cannot be judged."""
+        if self.arguments is None or self.results is None:
+            return None
+        if any(comparing.is_random(node) for node in self.gm.graph.nodes):
+            return None  # whose numbers are another compiler's
+        worst = self._worst()
+        if worst is None or worst.excess <= 1:
+            return None
+        return self._named(first_bad_node(self.gm, self.arguments, self._backend()), worst)
+
+    def _worst(self) -> BufferVerdict | None:
+        assert self.arguments is not None and self.results is not None
+        exact, own = (computed(self.gm, self.arguments, exact=way).outputs for way in (True, False))
+        verdicts = [
+            judge_buffer(given, Both(right, rounded), [], steps=True)
+            for given, right, rounded in zip(self.results, exact, own, strict=False)
+            if isinstance(given, Tensor) and isinstance(right, Tensor) and isinstance(rounded, Tensor)
+            if given.shape == right.shape
+        ]
+        return max(verdicts, key=lambda verdict: verdict.excess, default=None)
+
+    def _backend(self) -> Callable[..., Callable[..., object]]:
+        def backend(gm: GraphModule, inputs: list[object]) -> Callable[..., object]:
+            compiled = self.compiler(gm, inputs)
+            return lambda *arguments: called(compiled, list(arguments))
+
+        return backend
+
+    def _named(self, result: BisectResult, worst: BufferVerdict) -> KernelError:
+        """Where the search names no node, what the graph returns is still wrong."""
+        nodes = {node.name: node for node in self.gm.graph.nodes}
+        returned = next(reversed(self.gm.graph.nodes)).all_input_nodes
+        node = result.node or next((source.name for source in returned), "")
+        file, line, _ = user_line(nodes[node].meta.get("stack_trace") or "" if node in nodes else "")
+        return KernelError(
+            frame=self.frame,
+            part="",
+            name=node,
+            graph=GraphId(self.frame, cast("GraphStage", self.part)),
+            nodes=(node,),
+            file=result.file or file,
+            line=result.line or line,
+            observed=True,
+            reason=f"bisected, compiling {result.compiles} parts of the {self.part} graph",
+            error=worst.error.rmse if result.error is None else result.error,
+            input_error=result.input_error or 0.0,
+            eager_error=worst.eager.rmse if result.eager_error is None else result.eager_error,
+            bad=True,
+            node=node,
+        )
+
+
+@contextmanager
+def foreign_parts() -> Iterator[list[ForeignPart]]:
+    """While it lasts, every graph that AOTAutograd hands to a backend is kept, with its first call."""
+    parts: list[ForeignPart] = []
+
+    def watched(
+        part: Part, gm: GraphModule, compiler: Compiler, _: Compiled
+    ) -> Callable[[list[object], Callable[[], object]], object]:
+        mine = ForeignPart(tracing.current_frame(), part, gm, compiler)
+        parts.append(mine)
+
+        def around(arguments: list[object], call: Callable[[], object]) -> object:
+            if mine.arguments is not None:
+                return call()
+            mine.arguments, mine.called = copied(arguments), 1 + sum(each.called > 0 for each in parts)
+            results = call()
+            listed = list(results) if isinstance(results, (list, tuple)) else [results]
+            mine.results = copied(listed)
+            return results
+
+        return around
+
+    with aot_parts(watched):
+        yield parts
