@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from idbg.engine.compat.lowering import boxed
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.kernels.bisect import first_bad_node
 
@@ -111,9 +111,9 @@ def test_a_wrong_backward_of_a_backend_that_is_given_aten_graphs_is_named() -> N
             if node.target is torch.ops.aten.cos.default:  # the derivative of sin
                 node.target = torch.ops.aten.tanh.default
         gm.recompile()
-        return make_boxed_func(gm.forward)
+        return boxed(gm.forward)
 
-    compiled = aot_autograd(fw_compiler=lambda gm, _: make_boxed_func(gm.forward), bw_compiler=backward)
+    compiled = aot_autograd(fw_compiler=lambda gm, _: boxed(gm.forward), bw_compiler=backward)
 
     def model(x: torch.Tensor) -> torch.Tensor:
         y = x * 2
