@@ -10,10 +10,12 @@ from textual.pilot import Pilot
 
 from idbg.format.amounts import column_figure
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
+from idbg.schema.graphs import NodeId
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.kernel_diff.lines import DiffLines
 from idbg_tui.panes.kernel_diff.rows import Shown, Told, items
 from idbg_tui.panes.kernel_diff.stages import StageColumns, StageRow, stage_row, stage_rows
+from idbg_tui.panes.node import facts
 from idbg_tui.status_bar import flashes
 from idbg_tui.widgets.listing import Listing
 from tests.harness.blamed import (
@@ -80,6 +82,20 @@ async def test_enter_on_the_guilty_stage_goes_to_its_node(tmp_path: Path) -> Non
         await pilot.press("backspace")
         await settle(pilot)
         assert app.state.selected.name != "mul_1" or app.state.selected.graph != RECORDED.graph
+
+
+async def test_the_node_says_that_it_is_the_first_bad_one_and_what_made_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, recorded_by_a_pass()) as (app, _, _):
+        assert RECORDED.graph is not None and RECORDED.above_graph is not None
+        app.state.choose(NodeId(RECORDED.graph, "mul_1"))
+        told = {fact.label: fact for fact in facts.facts(app.state)}
+        assert told["wrong"].text == "since post-grad, by 0.0003 of its RMS"
+        made = next(fact for fact in facts.facts(app.state) if fact.text.startswith("made by"))
+        assert (made.file, made.line) == ("tests/plant.py", 9)
+        app.state.choose(NodeId(RECORDED.above_graph, "mul_1"))
+        told = {fact.label: fact for fact in facts.facts(app.state)}
+        assert told["wrong"].text == "in post-grad: mul_1 stands for it"
+        assert told["wrong"].node == NodeId(RECORDED.graph, "mul_1")
 
 
 async def test_a_node_that_is_in_no_shown_graph_leads_to_the_one_above(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from idbg.constraints import Constraint, Finding, Findings
 from idbg.format import file_names
 from idbg.format.amounts import counted, figure, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.reports.blame import made_by, stage_name
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Graph, Node, NodeId, Sym, TensorMeta
@@ -45,6 +46,7 @@ def facts(state: State) -> list[Fact]:
         return []
     return [
         *_what(graph, node),
+        *_blame(state, graph, node),
         *_violations(state.checks.findings(graph).broken_by(node.name)),
         *_padding(state.checks.findings(graph), node),
         *_side(state, graph, node),
@@ -159,6 +161,27 @@ def _where(state: State, node: Node) -> Iterator[Fact]:
         yield Fact("from", f"{place}  {node.code.strip()}".rstrip(), file=node.file, line=node.line)
     if node.module or node.module_class:
         yield Fact("module", f"{node.module}  {node.module_class}".strip())
+
+
+def _blame(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
+    """That the numbers are wrong from here on, or from what stands for it in the next stage on, and what made that."""
+    compared = queries.compared_run(state)
+    report = compared.diff if compared is not None and compared is state.shown else None
+    if report is None or report.verdict != "failed":
+        return
+    for stage in report.stages:
+        maker, name = stage.made_by, stage_name(stage, report, whole=True)
+        if stage.bad and (stage.graph, stage.node) == (graph.id, node.name):
+            said = f"since {name}, by {figure(stage.added)} of its RMS"
+            yield Fact("wrong", said, "reject")
+            if maker is not None:
+                yield Fact("", made_by(maker, _place), file=maker.file, line=maker.line)
+        elif stage.bad and stage.graph is not None and (stage.above_graph, stage.above) == (graph.id, node.name):
+            yield Fact("wrong", f"in {name}: {stage.node} stands for it", node=NodeId(stage.graph, stage.node))
+
+
+def _place(file: str, line: int) -> str:
+    return file_names.place(file, line) if file else ""
 
 
 def _neighbours(graph: Graph, label: str, names: tuple[str, ...]) -> Iterator[Fact]:
