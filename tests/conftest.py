@@ -19,13 +19,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     warm_processes.server.environ = dict(os.environ)
+    gc.set_threshold(20_000, 20, 50)  # garbage of what is imported, or of a test's end, can wait: see below
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Look for garbage less often, and not in what was imported: it took 28 % of the time of the screen's tests."""
+    """Look for garbage not in what was imported, and not often: it took 28 to 48 % of the screen's tests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ROOT = Path(__file__).parents[2]
 WRONG_PASS = ROOT / "tests" / "recordings" / "wrong_pass.py"
 BACKEND = """

@@ -9,7 +9,7 @@ import pytest
 
 from idbg import cli
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 WRONG = """
 import torch

@@ -148,11 +148,13 @@ def give_streams(unbuffered: bool) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()
     for name in PRELOADED:
         importlib.import_module(name)
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
     pick_vec_isa()  # which asks the compiler: once, whatever cache a child has
     gc.freeze()  # no child looks through all of it, nor copies it
+    gc.enable()
     gc.set_threshold(20_000, 20, 50)
     serve(sys.argv[1])()
