@@ -68,7 +68,7 @@ class ReproAsked(Message):
 
 class DiffAsked(Message):
     """The user wants to look into the comparison: one output ("tensor", with its name) or stage ("stage"), why a side
-    failed ("failure"), or the "chart"."""
+    failed ("failure"), or the "chart"; or "steps": to train."""
 
     def __init__(self, what: str, name: str = "") -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from idbg_tui.state import queries
 from idbg_tui.widgets.listing import Entry, Listing, Reading, sentences
 
 CHART_KEY = "t"  # of the KernelDiff pane
+STEPS = 10  # of a training that is asked for on the screen
 
 
 class Comparing:
@@ -33,9 +34,11 @@ class Comparing:
             "pass_diff": self.show_pass,
         }
 
-    def compare(self, *, per_kernel: bool = False) -> None:
-        """Run the program again, and hold it against eager and float64: its outputs, or each kernel's too."""
-        comparison = Comparison(per_kernel=per_kernel)
+    def compare(self, *, per_kernel: bool = False, steps: int = 0) -> None:
+        """Run the program again, and hold it against eager and float64: its outputs, or each kernel's too; or a
+        training of so many steps.
+        """
+        comparison = Comparison(per_kernel=per_kernel, steps=steps)
         if self._context.attempt(lambda: self._session.run(comparison=comparison)):
             self._context.body.go("kernel_diff")
             self._context.show()
@@ -52,7 +55,11 @@ class Comparing:
         """Open what the pane asks for over the screen."""
         match asked.what:
             case "chart":
-                self._listings.open(Listing("The error from kernel to kernel", CHART_KEY, self.chart))
+                self._listings.open(
+                    Listing("The error from kernel to kernel, and from step to step", CHART_KEY, self.chart)
+                )
+            case "steps":
+                self.compare(steps=STEPS)
             case "failure":
                 failed = f"{asked.name or 'The program'} failed"
                 self._listings.open(Reading(failed, "", partial(self._failure, asked.name)))
@@ -106,13 +113,18 @@ class Comparing:
 
     def chart(self, width: int) -> Sequence[Entry]:
         """The last comparison's errors from kernel to kernel, as rows that lead to the kernels' nodes."""
-        from idbg_tui.panes.kernel_diff import chart
+        from idbg_tui.panes.kernel_diff import chart, step_chart
 
         run = queries.compared_run(self._state)
         report = run and run.diff
         if run is None or not report:
             return list(sentences("nothing was compared yet: D compares every kernel", width, "dim"))
-        entries = chart.entries(report, width, self._context.app.size.height)
+        height = self._context.app.size.height
+        if report.steps is not None and not report.kernels:
+            return step_chart.entries(report.steps, report.test, width, height)
+        entries = chart.entries(report, width, height)
+        if report.steps is not None:
+            entries += step_chart.entries(report.steps, report.test, width, height)
         first = report.kernels[0] if report.kernels else None
         if first is None or queries.has_code_of(self._state, run, first.frame, first.part):
             return entries

@@ -119,6 +119,16 @@ def without_decay(gm: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
     return lowered(gm, inputs)
 
 
+def without_foreach_decay(gm: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+    """Inductor, but for AdamW's decay of weights, which is lost where all are decayed by one call too."""
+    for node in list(gm.graph.nodes):
+        decays = node.op == "call_function" and "foreach_mul_" in str(node.target)
+        if decays and isinstance(node.args[1], float) and 0.99 < node.args[1] < 1:
+            gm.graph.erase_node(node)
+            break  # the first: what follows is the optimizer's own
+    return without_decay(gm, inputs)
+
+
 def without_mean(gm: GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
     """Inductor, but for the running mean of a batch norm, which goes into a copy."""
     for node in list(gm.graph.nodes):

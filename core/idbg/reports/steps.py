@@ -14,7 +14,7 @@ LOOKS: dict[Trained, Verdict] = {"passed": "clean", "failed": "wrong", "error": 
 """Which verdict's sign and colours a training has."""
 AMPLIFIED = 10.0  # times as far: below that nobody would call a training unstable
 _ROWS = 12  # of the curve, in a terminal
-_HEADS = ("step", "test", "eager", "sensitivity", "allowed")
+HEADS = ("step", "test", "eager", "sensitivity", "allowed")
 _WRONG: dict[Where, str] = {
     "forward": "the forward is wrong",
     "backward": "the backward is wrong: what the forward gives is right",
@@ -116,7 +116,7 @@ def lines(steps: TrainingSteps | None, test: str) -> Iterator[str]:
     if not rows:
         return
     yield f"    {rows[0].tensor}, relative RMSE to {steps.truth}:"
-    yield "    " + "".join(f"{head:>12}" for head in _HEADS)
+    yield "    " + "".join(f"{head:>12}" for head in HEADS)
     for row in _some(rows, steps.parted):
         figures = (row.test, row.reference, row.sensitivity, row.allowed)
         mark = f"  {VERDICT_SIGNS['wrong']}" if row.failed else ""

@@ -42,7 +42,7 @@ class KernelDiffPane(FindingPane):
     LABEL = "KernelDiff"
     SHORT = "Diff"
     HINTS = (
-        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart"), ("x", "whose error")),
+        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart"), ("S", "train"), ("x", "whose error")),
         *(("p", "the pass's diff"), ("/", "filter"), ("o", "order"), ("f", "failed"), ("e", "edit")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,6 +50,7 @@ class KernelDiffPane(FindingPane):
         Binding("o", "order", show=False),
         Binding("f", "failed", show=False),
         Binding("t", "look('chart')", show=False),
+        Binding("S", "look('steps')", show=False),
         Binding("x", "owner", show=False),
     ]
 

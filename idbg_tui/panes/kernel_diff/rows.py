@@ -9,6 +9,7 @@ from typing import Literal
 
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.reports import steps as told_steps
 from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
 from idbg.reports.faults import births_told
 from idbg.reports.owner import script_said
@@ -85,7 +86,18 @@ def items(report: DiffReport, shown: Shown = Shown(), to_ask: str = "") -> list[
         *_tensors(report, "output", report.outputs, shown),
         *_tensors(report, "gradient", report.gradients, shown),
         *_kernels(report, shown),
+        *_trained(report),
     ]
+
+
+def _trained(report: DiffReport) -> Iterator[Told]:
+    """What came of N steps of training, where they were asked for."""
+    if report.steps is None:
+        return
+    look = told_steps.LOOKS[report.steps.verdict]
+    yield Told(f" {counted(report.steps.taken, 'step')} of training", "strong")
+    style = BAD if look == "wrong" else "" if look == "clean" else "fallback"
+    yield Told(f"   {VERDICT_SIGNS[look]} {told_steps.sentence(report.steps, report.test)}", style)
 
 
 def _stages(report: DiffReport, shown: Shown) -> Iterator[Item]:
