@@ -94,6 +94,10 @@ def test_a_lowering_is_told_by_its_op() -> None:
 
 def test_a_backend_without_kernels_is_named_for_them() -> None:
     assert blame_sentence(by_a_backend()) == "wrong since tvm: `relu` (plant.py:21)"
+    backward = replace(by_a_backend().kernels[0], part="backward")
+    assert blame_sentence(replace(by_a_backend(), kernels=(backward,))) == (
+        "wrong since tvm backward: `relu` (plant.py:21)"
+    )
     assert [(row.stage, row.made_by) for row in stage_cells(by_a_backend())] == [("dynamo", ""), ("tvm", "")]
 
 

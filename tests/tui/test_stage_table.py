@@ -89,7 +89,7 @@ async def test_the_node_says_that_it_is_the_first_bad_one_and_what_made_it(tmp_p
         assert RECORDED.graph is not None and RECORDED.above_graph is not None
         app.state.choose(NodeId(RECORDED.graph, "mul_1"))
         told = {fact.label: fact for fact in facts.facts(app.state)}
-        assert told["wrong"].text == "since post-grad, by 0.0003 of its RMS"
+        assert told["wrong"].text == "since post-grad; the graph's worst output is off by 0.0003"
         made = next(fact for fact in facts.facts(app.state) if fact.text.startswith("made by"))
         assert (made.file, made.line) == ("tests/plant.py", 9)
         app.state.choose(NodeId(RECORDED.above_graph, "mul_1"))

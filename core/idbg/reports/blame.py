@@ -115,7 +115,7 @@ def _since_kernel(kernel: KernelError, guilty: Sequence[StageError], report: Dif
     made = guilty[0].made_by if guilty else None
     lowered = f", {_made(made)} {maker_name(made)}" if made is not None and made.kind == "lowering" else ""
     if kernel.bisected:
-        return f"wrong since {report.test}: `{name}`{where}"
+        return f"wrong since {report.test}{' backward' if kernel.part == 'backward' else ''}: `{name}`{where}"
     if not any(stage.judged for stage in report.stages):
         return f"the first bad kernel is `{name}`{where}"
     return f"wrong since kernels{_in_frame(kernel.frame, report)}: `{name}`{where}{lowered}"

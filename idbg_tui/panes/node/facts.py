@@ -172,8 +172,7 @@ def _blame(state: State, graph: Graph, node: Node) -> Iterator[Fact]:
     for stage in report.stages:
         maker, name = stage.made_by, stage_name(stage, report, whole=True)
         if stage.bad and (stage.graph, stage.node) == (graph.id, node.name):
-            said = f"since {name}, by {figure(stage.added)} of its RMS"
-            yield Fact("wrong", said, "reject")
+            yield Fact("wrong", f"since {name}; the graph's worst output is off by {figure(stage.added)}", "reject")
             if maker is not None:
                 yield Fact("", made_by(maker, _place), file=maker.file, line=maker.line)
         elif stage.bad and stage.graph is not None and (stage.above_graph, stage.above) == (graph.id, node.name):
