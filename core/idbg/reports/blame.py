@@ -259,6 +259,8 @@ def maker_name(maker: Maker) -> str:
             return f"the lowering of {maker.name}"
         case "kernel":
             return f"kernel {maker.name}"
+        case "wrapper":
+            return "the code that launches the kernels"
         case "partitioner":
             return maker.name or "the partitioner"
         case "dynamo":

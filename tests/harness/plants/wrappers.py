@@ -82,6 +82,10 @@ def product(x: Tensor, w: Tensor) -> Tensor:
     return h.cos()
 
 
+def in_one(x: Tensor, w: Tensor) -> Tensor:
+    return (x.sin() @ w).cos()  # guilty
+
+
 def biased(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     h = x.sin()
     h = torch.addmm(b, h, w)  # guilty
@@ -140,7 +144,7 @@ REUSE = (
         SQUARE,
         early_reuse(),
         stage="kernels",
-        maker="kernel",
+        maker="wrapper",
         made_by="",
         no_kernel=True,
     ),
@@ -186,12 +190,12 @@ STRIDES = (
 SWAPPED = (
     Plant(
         "swapped", "returned", two, SQUARE, edited(replaced(r"return \((\w+), (\w+), \)", r"return (\2, \1, )")),
-        stage="kernels", maker="kernel", made_by="", no_kernel=True,
+        stage="kernels", maker="wrapper", made_by="", no_kernel=True,
     ),
     Plant(
-        "swapped", "gradients", product, SQUARE,
+        "swapped", "gradients", in_one, SQUARE,
         edited(replaced(r"return \((\w+), (\w+), \)", r"return (\2, \1, )"), backward=True),
-        stage="kernels", maker="kernel", made_by="", no_kernel=True, backward=True,
+        stage="kernels", maker="wrapper", made_by="", no_kernel=True, backward=True,
     ),
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from idbg.schema.code import KernelCall, OutputCode
 
 ENTER, AFTER = "__idbg_enter__", "__idbg_after__"  # what the instrumented code calls
 BEFORE, LEAVE = "__idbg_before__", "__idbg_leave__"  # and where it is asked for more, before launches and the return
+RETURNED = "__idbg_returned__"  # with all that `call` is about to return
 AROUND = "__idbg_around__"  # what `routed` code calls
 
 NO_CALL = "the output code has no Python function `call`"
@@ -76,8 +77,9 @@ def read_wrapper(
     code: OutputCode, tensors: Collection[str], changed: Mapping[str, Collection[str]], *, around: bool = False
 ) -> Wrapper:
     """The wrapper's launches and points. `tensors` are the names of the graph's inputs and buffers; `changed` names for
-    each that is written in place the nodes that do it. With `around` the instrumented code calls BEFORE each launch
-    too, with its number and what its names hold, and LEAVE before a return, with what the returned buffers hold.
+    each that is written in place the nodes that do it. The instrumented code calls RETURNED before a return. With
+    `around` it calls BEFORE each launch instead, with its number and what its names hold, and LEAVE before a return,
+    with what the returned buffers hold.
 
     Raises ValueError where the code has no function `call`, as C++ wrappers do not.
     """
@@ -225,6 +227,8 @@ class _Reader:
             after = list(self.hooks(statement))
             if self.around:
                 yield from self.before(statement, launches)
+            elif isinstance(statement, ast.Return) and statement.value is not None:
+                yield _hook(RETURNED, [statement.value], statement)
             yield statement
             yield from after
 

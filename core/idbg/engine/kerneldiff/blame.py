@@ -11,6 +11,7 @@ import torch
 from msgspec.structs import replace
 from torch.fx import GraphModule
 
+from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, stages
 from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
@@ -182,8 +183,20 @@ class Observed:
         rows = stage_table(self.frames)
         below = self._kernels_row(kernels)
         if failed and not below.bad and not any(row.bad for row in rows):
-            rows = stage_table(self.frames, share=LITTLE)
+            below = self._lost(below)
+            rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
         return (*rows, below)
+
+    def _lost(self, row: StageError) -> StageError:
+        """The kernels' row where all launches are right, and what they made is not what the program gets."""
+        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
+            for lost in watch.lost():
+                file, line, _ = user_line(lost.node.meta.get("stack_trace") or "")
+                made_by = _foreign_lowering(lost.node.target) or Maker(kind="wrapper", name="call", proven=lost.how)
+                graph = GraphId(watch.frame, "post_grad", watch.graph.part)
+                where = replace(row, frame=watch.frame, part=watch.graph.part, graph=graph, node=lost.node.name)
+                return replace(where, judged=True, reason="", bad=True, file=file, line=line, made_by=made_by)
+        return row
 
     def _kernels_row(self, kernels: Sequence[KernelError]) -> StageError:
         bad = next((one for one in kernels if one.bad), None)
@@ -206,11 +219,17 @@ class Observed:
             if (watch.frame, watch.graph.part) != (kernel.frame, kernel.part):
                 continue
             for name in (kernel.node, *kernel.nodes):
-                target = watch.nodes[name].target if name in watch.nodes else None
-                file, line = stages.place_of(stages.lowering_of(target))
-                if file and not stages.is_torchs(file):
-                    return Maker(kind="lowering", name=str(target), file=file, line=line)
+                if name in watch.nodes and (found := _foreign_lowering(watch.nodes[name].target)):
+                    return found
         return None
+
+
+def _foreign_lowering(target: object) -> Maker | None:
+    """What lowers the op, where it is not torch's own."""
+    file, line = stages.place_of(stages.lowering_of(target))
+    return (
+        Maker(kind="lowering", name=str(target), file=file, line=line) if file and not stages.is_torchs(file) else None
+    )
 
 
 def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False) -> Observed:

@@ -17,8 +17,8 @@ from idbg.engine.kerneldiff.kernels.values import changed_by
 
 def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozenset[str]:
     """The names of the inputs that the wrapper, its kernels or an op of the graph writes to, also by another name."""
-    names = {_root(name, wrapper) for name in wrapper.writes}
-    names |= {_root(name, wrapper) for buffer in graph.buffers for name in buffer.writes}
+    names = {root(name, wrapper) for name in wrapper.writes}
+    names |= {root(name, wrapper) for buffer in graph.buffers for name in buffer.writes}
     nodes = graph.gm.graph.nodes
     named = dict(zip((node for node in nodes if node.op == "placeholder"), graph.inputs, strict=False))
     for node in nodes:
@@ -27,7 +27,8 @@ def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozense
     return frozenset(names.intersection(graph.inputs))
 
 
-def _root(name: str, wrapper: Wrapper) -> str:
+def root(name: str, wrapper: Wrapper) -> str:
+    """The input or buffer whose memory the name has."""
     while name in wrapper.bases:
         name = wrapper.bases[name]
     return name

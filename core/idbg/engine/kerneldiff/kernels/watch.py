@@ -18,11 +18,12 @@ from torch.fx import Node
 from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import comparing, fx
 from idbg.engine.instrument.wrapper_code import Instrumented, output_code
-from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, Launch, Wrapper, read_wrapper
+from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch, Wrapper, read_wrapper
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
 from idbg.engine.kerneldiff.kernels.given import Given, Wanted
-from idbg.engine.kerneldiff.kernels.inputs import Untouched, held, written_inputs
+from idbg.engine.kerneldiff.kernels.inputs import Untouched, held, root, written_inputs
+from idbg.engine.kerneldiff.kernels.left import Left, Lost
 from idbg.engine.kerneldiff.kernels.nonfinite import appeared
 from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.seen import Output, Seen
@@ -55,7 +56,7 @@ class Watch:
         changes = changes_of(graph)
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, changes)
         self.written = written_inputs(graph, self.wrapper)
-        self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER)
+        self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER, RETURNED)
         self.held = held_at(graph, self.wrapper, changes)
         self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
         self.seen = [Seen() for _ in self.wrapper.launches]
@@ -64,12 +65,13 @@ class Watch:
         self.references: References | None = None
         self.isolated: Given | None = None
         self.untouched = Untouched({})
+        self.left = Left(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
         self.problem = ""
         self.given: tuple[object, ...] | None = None  # what its first call was given, as it was then
 
     def start(self) -> None:
         """Have the wrapper call `enter` and `after`."""
-        self.instrumented.start({ENTER: self.enter, AFTER: self.after})
+        self.instrumented.start({ENTER: self.enter, AFTER: self.after, RETURNED: self.returned})
 
     def stop(self) -> None:
         """Give the wrapper its own code back, and the reference values their memory."""
@@ -123,6 +125,17 @@ class Watch:
                 self.isolated.done(point.launch)
         self._pass_on(point.names, seen)
 
+    def returned(self, values: object) -> None:
+        """Called with what the wrapper is about to return."""
+        if self.references is not None:
+            with torch.no_grad():
+                self.left.returned(values)
+
+    def lost(self) -> Iterator[Lost]:
+        """What the launches made, or should have, and the graph's caller does not get."""
+        if self.called and not self.problem:
+            yield from self.left.lost()
+
     def _inputs(self, launch: Launch, seen: Seen) -> None:
         seen.ran = True
         sizes = [(name, self._size(name)) for name in launch.takes]
@@ -154,6 +167,7 @@ class Watch:
             whole = [cast("Tensor", at[each.name]) for each in buffers if not each.whole]
             left += [(wanted, _as_node(value, like)) for value in whole[:1]]
         for wanted, value in left:
+            self.left.made(wanted.node.name, value)
             self.isolated.leave(wanted, value)
 
     def _take(self, each: Held, wanted: Wanted, value: Tensor, seen: Seen) -> None:
