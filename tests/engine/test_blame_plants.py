@@ -7,13 +7,8 @@ from tests.harness.plants.plant import Plant, misnamed
 
 pytestmark = pytest.mark.slow
 
-UNSEEN = "the launches are right, and what the compiled code returns or leaves behind is not looked at"
 FOREIGN = "the ATen graphs that AOTAutograd gives to a backend of others are not looked at"
 OPEN = {
-    "mutation-lowering-forward-float32": UNSEEN,
-    "reuse-returned-forward-float32": UNSEEN,
-    "swapped-returned-forward-float32": UNSEEN,
-    "swapped-gradients-backward-float32": UNSEEN,
     "backend-aten-forward-bfloat16": FOREIGN,
     "backend-backward-backward-float32": FOREIGN,
 }

@@ -122,6 +122,6 @@ PLANTS = (
     ),
     Plant(
         "mutation", "lowering", Counting, ((16, 32),), lowered(aten.copy_.default, nothing_written),
-        stage="kernels", maker="lowering", made_by="copy_", node="",
+        stage="kernels", maker="lowering", made_by="copy_", node="copy_", no_kernel=True,
     ),
 )  # fmt: skip
