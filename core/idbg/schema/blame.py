@@ -26,8 +26,8 @@ MakerKind = Literal["dynamo", "decomposition", "pass", "partitioner", "lowering"
 
 
 class Maker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What made a stage wrong. `name`: the op that is decomposed or lowered, the pass, the kernel, the backend, the function
-    of the wrapper (the code that launches kernels).
+    """What made a stage wrong. `name`: the op that is decomposed or lowered, the pass, the kernel, the backend, the
+    function of the wrapper (the code that launches kernels).
 
     `file` and `line` are where it is defined (1-based; "" and 0 where that is not known). `proven` says how it was
     proven, as "without it the outputs are right"; "" where it only stands nearest. `diff`: of a pass, the graph before
