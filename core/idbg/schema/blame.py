@@ -45,10 +45,11 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One stage, held against float64 and against the stage before it: its worst output's error.
 
-    Stages run on the same inputs, in float64; kernels in their own dtypes. Where it was not `judged`, `reason` says
-    why. A `bad` one is off against the stage before. `node` is then its first bad node, in `graph`, `above` the node of
-    the stage before that it stands for, in `above_graph`; `file` and `line` are the user's. Only the first bad stage
-    has a maker: what comes below it computes what it was given.
+    Stages run on the same inputs, in float64; kernels in their own dtypes, each held against its post-grad graph in
+    float64: their row's errors are of the worst launch. Where it was not `judged`, `reason` says why. A `bad` one is
+    off against the stage before. `node` is then its first bad node, in `graph`, `above` the node of the stage before
+    that it stands for, in `above_graph`; `file` and `line` are the user's. Only the first bad stage has a maker: what
+    comes below it computes what it was given.
     """
 
     stage: StageName
