@@ -1,5 +1,6 @@
 """Stages of a compiled frame, held against each other in float64: real passes and decompositions made wrong."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch._functorch.config
 import torch._inductor.decomposition as inductor_decompositions
 from torch import Tensor, nn
 from torch.fx import Graph, Node
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 from idbg.engine.compat import stages
@@ -228,3 +230,23 @@ def _tupled(model: Callable[..., Tensor]) -> nn.Module:
             return (model(x, counts),)
 
     return Tupled()
+
+
+def test_a_stage_holds_no_second_copy_of_the_weights() -> None:
+    """Each copy in float64 is gone once its op is done: at most a few layers' are alive at once."""
+
+    def model(x: Tensor, *weights: Tensor) -> Tensor:
+        for weight in weights:
+            x = (x @ weight).tanh()
+        return x
+
+    weights = [torch.randn(64, 64) for _ in range(20)]
+    gm = make_fx(lambda *inputs: (model(*inputs),))(torch.randn(2, 64), *weights)
+    alive: list[int] = []
+
+    def count(*_: object) -> None:
+        copies = [one for one in gc.get_objects() if type(one) is Tensor and one.shape == (64, 64)]
+        alive.append(sum(one.dtype == torch.float64 for one in copies))
+
+    Stage("dynamo", {"": gm}).run(Inputs((torch.randn(2, 64), *weights), outputs=1), seen=count)
+    assert max(alive) <= 2

@@ -70,15 +70,19 @@ class Float64(TorchDispatchMode):
     """While it is in force, every floating tensor that an op takes or makes is float64 (complex128).
 
     `like` is the dtype that the program mostly computes in: what tensors are taken to have been where nothing else is
-    known. `tensors` are the program's, as they are before copies are lent to them. `draws`: which random numbers were
+    known. `tensors` are the program's, as they are before copies are lent to them; those among them that nothing writes
+    to are `unwritten`: their copies are made for each op anew, and none is held. `draws`: which random numbers were
     drawn.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, like: torch.dtype = torch.float32, tensors: Iterable[Tensor] = ()) -> None:
+    def __init__(
+        self, like: torch.dtype = torch.float32, tensors: Iterable[Tensor] = (), unwritten: Iterable[Tensor] = ()
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.like = like
+        self._unwritten = {id(tensor): tensor for tensor in unwritten}
         self.standing = Standing(tensors)
         self.draws: list[str] = []
         self._default = torch.get_default_dtype()
@@ -134,6 +138,9 @@ class Float64(TorchDispatchMode):
             return self.standing.moved(value)
         if not is_held_otherwise(value):
             return value
+        if id(value) in self._unwritten:
+            self.standing.moved(value.device)
+            return widely(value)
         if id(value) not in self._twins:
             self.standing.moved(value.device)
             self._twins[id(value)] = (value, widely(value))

@@ -42,11 +42,11 @@ def computed(
 
     Raises what an op raises, and NotInFloat64.
     """
-    given = [
-        value.clone() if isinstance(value, Tensor) and _is_written(node) else value
-        for node, value in _arguments(gm, inputs)
-    ]
-    mode = Float64(usual_dtype(value for value in given if isinstance(value, Tensor)))
+    arguments = _arguments(gm, inputs)
+    given = [value.clone() if isinstance(value, Tensor) and _is_written(node) else value for node, value in arguments]
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    unwritten = [value for node, value in arguments if isinstance(value, Tensor) and not _is_written(node)]
+    mode = Float64(usual_dtype(tensors), tensors, unwritten)
     runner = _Runner(gm, mode if exact else None, seen, dict(instead or {}))
     with ExitStack() as stack:
         stack.enter_context(state_restored())
