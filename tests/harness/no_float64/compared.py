@@ -19,6 +19,9 @@ from torch.utils.backend_registration import (
 )
 
 from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.sides.run import eagers_draws, run_float64
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.program.load import Workload
 
 DEVICE = "npu"  # as torch knows it once it is there
 
@@ -116,6 +119,13 @@ def _compared(device: str, model: nn.Module, **asked: Any) -> Any:
     return {**told, "summary": report.summary(), "state": sorted(state)}
 
 
+def _draws(model: nn.Module) -> Any:
+    x = torch.ones(4, 24).to(DEVICE)
+    subject = Subject(Workload(model.to(DEVICE), (x,), {}), input_gradients=True)
+    drawn = run_float64(subject, backward=True).draws, eagers_draws(subject, backward=True)
+    return [list(each or ()) for each in drawn]
+
+
 def _layers(**how: Any) -> nn.Module:
     torch.manual_seed(0)
     return Layers(**how)
@@ -133,6 +143,7 @@ def main(folder: Path) -> None:
         "true": _compared(DEVICE, _layers(), test="eager", reference="float64", atol=1e-4),
         "twice": _compared(DEVICE, _layers(), test="eager", runs=2),
     }
+    reports["draws"] = _draws(_layers(chance=0.3, far=True))
     os.environ["IDBG_TEST_FLUSHES"] = "1"
     reports["flushed"] = _compared(DEVICE, _layers(), test="eager")
     print(json.dumps(reports))

@@ -201,6 +201,25 @@ def takes_data_of(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(torch._has_compatible_shallow_copy_type(tensor, other))
 
 
+Dropout = Callable[[torch.Tensor, float, bool | None], torch.Tensor | None]
+
+
+@contextmanager
+def dropped_out_by(instead: Dropout) -> Iterator[None]:
+    """While it lasts, `instead` is asked first what dropout gives of a tensor on the CPU; None: what it always does."""
+
+    def dropout(value: torch.Tensor, p: float, train: bool | None) -> torch.Tensor:
+        given = instead(value, p, train)
+        return (
+            cast("torch.Tensor", torch.ops.aten.dropout.default.decompose(value, p, train)) if given is None else given
+        )
+
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        for key in ("AutogradCPU", "CPU"):
+            library.impl("dropout", dropout, key)
+        yield
+
+
 def tensors_as_they_are() -> AbstractContextManager[object]:
     """While it lasts, no mode over torch's functions answers for tensors."""
     return cast("AbstractContextManager[object]", torch._C.DisableTorchFunction())

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from idbg.engine.kerneldiff.tensors.home import CPU, home
 
+_PLAIN_DROPOUT = ("cpu", "mps", "meta")
 _STANDS_FOR = "_idbg_stands_for"  # on a tensor of ours: its device in the program, where that is not the usual
 
 
@@ -67,6 +68,14 @@ class Standing:
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor) and leaf.device == CPU:
                 setattr(leaf, _STANDS_FOR, device)
+
+    def dropped_out(self, value: Tensor, p: float, train: bool | None) -> Tensor | None:
+        """Dropout by the op that torch takes on the tensor's device, if it has one of its own there: other numbers are
+        drawn by it.
+        """
+        if train and 0 < p < 1 and value.numel() and self.of(value).type not in _PLAIN_DROPOUT:
+            return torch.native_dropout(value, p, train)[0]
+        return None
 
 
 class AsIfThere(TorchFunctionMode):
