@@ -107,6 +107,14 @@ def test_one_of_the_backward_is_told_with_the_line_of_its_forward(model: Model, 
     assert first.node in ("sqrt", "pow") and f"in the backward of {first.node} at" in birth_said(first)
 
 
+def test_a_nan_is_out_of_an_infinity_only_where_its_own_operands_are() -> None:
+    """Where the root is -1 it is NaN already: that is no operand of the zero's."""
+    x = torch.linspace(-1, 1, 9)
+    report = searched(lambda x: torch.where(x > 0, x.sqrt(), 0.0).sum(), x, backward=True)
+    said = [birth_said(birth) for birth in report.births or () if birth.phase == "backward"]
+    assert any("in the backward of sqrt" in each and "0 / 0 in float32 (1 of 9 elements)" in each for each in said)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("dtype", "number"), [(torch.float16, 20.0), (torch.bfloat16, 96.0), (torch.float32, 95.3)])
 def test_an_overflow_is_told_with_what_overflowed(dtype: torch.dtype, number: float, device: str) -> None:

@@ -97,14 +97,13 @@ class _Births(TorchDispatchMode):
                 continue
             node, stack = differentiated or ("", [])
             file, line = _users_line(stack) if differentiated else _line_in_hand()
-            tensors = [leaf for leaf in leaves if cease.can_hold(leaf)]
             self.births[phase, what] = _birth(
                 found,
                 value,
                 phase=phase,
                 op=fx.op_name(func),
                 operands=_operands(func, value, args, found),
-                from_infinity=what == "nan" and not all(map(cease.is_finite, tensors)),
+                from_infinity=what == "nan" and _of_infinities(func, value, leaves, found),
                 file=file,
                 line=line,
                 name="",
@@ -134,6 +133,16 @@ def _born(func: OpOverload, value: Tensor, leaves: Sequence[object], what: What)
         elif any(bool(each.any()) for each in held):
             return None
     return cease.found(where, what)
+
+
+def _of_infinities(func: OpOverload, value: Tensor, leaves: Sequence[object], found: Found) -> bool:
+    for operand in filter(cease.can_hold, leaves):
+        held = cease.mask(operand, "inf")
+        if _by_element(func, value, operand):
+            held = held.broadcast_to(value.shape)[found.index]
+        if bool(held.any()):
+            return True
+    return False
 
 
 def _by_element(func: OpOverload, value: Tensor, operand: Tensor) -> bool:
