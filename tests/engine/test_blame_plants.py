@@ -5,8 +5,6 @@ import pytest
 from tests.harness.plants import PLANTS
 from tests.harness.plants.plant import Plant, misnamed
 
-pytestmark = pytest.mark.slow
-
 FOREIGN = "the ATen graphs that AOTAutograd gives to a backend of others are not looked at"
 OPEN = {
     "backend-aten-forward-bfloat16": FOREIGN,
@@ -14,9 +12,15 @@ OPEN = {
 }
 
 
+def is_quick(plant: Plant) -> bool:
+    """The first of its kind; templates take seconds to compile."""
+    return plant.kind != "template" and plant is next(each for each in PLANTS if each.kind == plant.kind)
+
+
 def as_parameter(plant: Plant) -> object:
+    marks = [] if is_quick(plant) else [pytest.mark.slow]
     known = [pytest.mark.xfail(reason=OPEN[plant.id], strict=True)] if plant.id in OPEN else []
-    return pytest.param(plant, id=plant.id, marks=known)
+    return pytest.param(plant, id=plant.id, marks=[*marks, *known])
 
 
 @pytest.mark.parametrize("plant", [as_parameter(plant) for plant in PLANTS if "cpu" in plant.devices])

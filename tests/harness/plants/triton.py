@@ -14,6 +14,7 @@ AUTOTUNED = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
 
 CUT = replaced(r"xmask = xindex < xnumel", "xmask = xindex < xnumel - 96")
 K_LOOP = replaced(r"range\(0, tl\.cdiv\(K, BLOCK_K\)\)", "range(0, tl.cdiv(K, BLOCK_K) - 1)")
+K_BATCHED = replaced(r"range\(K, 0, -BLOCK_K\)", "range(K - BLOCK_K, 0, -BLOCK_K)")
 HALVES = replaced(r"tl\.store\((\w+) \+ \((x0)\)", r"tl.store(\1 + (\2 // 2)")  # two elements go to one place
 NOT_ATOMIC = replaced(
     r"tl\.atomic_add\((\w+ \+ \(.*?\)), (\w+), (\w+), sem='relaxed'\)", r"tl.store(\1, tl.load(\1, \3) + \2, \3)"
@@ -55,7 +56,9 @@ def at_kernels(kind: str, name: str, program, shapes, planting, **more) -> Plant
 
 PLANTS = (
     at_kernels("template", "triton_mm", product, SQUARE, edited(K_LOOP), settings=AUTOTUNED),
-    at_kernels("template", "triton_bmm", batched, ((2, 64, 64),) * 2, edited(K_LOOP), settings=AUTOTUNED, dtype=BF16),
+    at_kernels(
+        "template", "triton_bmm", batched, ((2, 64, 64),) * 2, edited(K_BATCHED), settings=AUTOTUNED, dtype=BF16
+    ),
     at_kernels(
         "template", "triton_mm", turned, SQUARE, edited(K_LOOP, backward=True), settings=AUTOTUNED, backward=True
     ),
