@@ -1,13 +1,17 @@
 """Whose is the error of a launch? Planted in the wrapper or its kernels, and asked of the launch that shows it."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx import Graph
 from torch.nn import functional as F
 
-from idbg.schema.blame import StageError
+from idbg.engine.kerneldiff.owner.script import owner_script
 from tests.harness.owned import Owned, edited
 
 pytestmark = pytest.mark.slow
@@ -105,13 +109,53 @@ def test_what_eager_loses_too_is_the_precisions():
 
 
 def test_a_kernel_that_computes_a_wrong_graph_is_the_graphs():
-    owned = Owned(lambda x: (x * 1.0396).sin(), (torch.randn(64, 64),))
-    from msgspec.structs import replace
+    def wrong(graph: Graph) -> None:
+        for node in graph.nodes:
+            node.args = tuple(1.0996 if each == 1.0396 else each for each in node.args)
 
-    stage = StageError(stage="post_grad", bad=True, error=0.1, added=0.1, node="mul", frame="0/0")
-    owned.report = replace(owned.report, verdict="failed", stages=(stage,))
-    owner = owned.owner(0)
+    with torch._inductor.config.patch(post_grad_custom_post_pass=wrong):
+        owned = Owned(lambda x: (x * 1.0396).sin(), (torch.randn(64, 64),))
+        owner = owned.owner(0)
+    assert owned.report.verdict == "failed" and owned.report.guilty_stage is not None
     assert owner.kind == "graph" and "wrong since post-grad" in owner.sentence, owner.sentence
+
+
+def test_what_is_not_the_same_each_time_is_said():
+    def edit(text: str) -> str:
+        return re.sub(
+            r"(auto tmp\d+ = )static_cast<float>\(1\.0388\);", r"\1static_cast<float>(std::rand() % 7);", text
+        )
+
+    with edited(edit) as changed:
+        owner = Owned(lambda x: (x * 1.0388).sin() + 3, (torch.randn(64, 64),)).owner(0)
+    assert changed and owner.kind == "compiler", owner.sentence
+    assert "the same call gives something else each time" in owner.sentence
+
+
+def test_parts_of_a_concatenation_are_called_alone_and_so_are_their_scripts(tmp_path: Path):
+    def program(x: Tensor) -> Tensor:
+        joined = torch.cat([x.sin(), (x @ x).cos() * 1.0387], 1)
+        return joined @ joined.t()
+
+    with edited(lambda text: text.replace("1.0387", "1.1387")):
+        owned = Owned(program, (torch.randn(16, 16),))
+        owner = owned.owner()
+        assert owner.kind == "compiler" and owner.name.startswith("cpp_fused"), owner.sentence
+        script = owner_script(owned.comparison.owner(owned.report, owner.launch), tmp_path)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "WRONG: " in done.stdout, done.stdout + done.stderr
+    first = owned.owner(owned.place("cpp_fused"))
+    assert first.kind in ("nobody", "compiler") and first.calls == 4, first.sentence
+
+
+def test_a_sum_in_parts_says_which_other_launch_it_may_be():
+    def edit(text: str) -> str:
+        return text.replace("1.0386", "1.2386")
+
+    with edited(edit) as changed:
+        owned = Owned(lambda x: (x * 1.0386).sum(), (torch.rand(700, 900),))
+        told = [owned.owner(at) for at in range(len(owned.report.kernels))]
+    assert changed and any(owner.kind == "compiler" for owner in told), [owner.sentence for owner in told]
 
 
 def test_extern_calls_are_replayed_and_a_wrong_argument_is_the_compilers():

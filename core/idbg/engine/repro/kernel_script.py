@@ -150,6 +150,12 @@ def nodes({{ script.parameters | map("first") | join(", ") }}{% if script.parame
     return ({% for one in script.returned %}{{ one }}, {% endfor %})
 
 
+{% if "laid_out" in script.returned | join %}
+def laid_out(value, shape, stride):
+    """The value as the buffer lies in memory of which the kernel writes a part."""
+    return torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device).copy_(value)
+
+{% endif %}
 def values(saved):
     """What the nodes are computed from."""
     return ({% for _, text in script.parameters %}{{ text }}, {% endfor %})

@@ -132,7 +132,8 @@ class _Judge:
         self.inputs = [as_node(node, taken.sources.get(node.name)) for node in placeholders(plan.nodes)]
         own = self._given(self.inputs, plan.nodes, exact=_on_cpu(self.inputs))
         exact = own if _on_cpu(self.inputs) else self._given(_moved(self.inputs), on_cpu(plan.nodes))
-        self.reference = fitted(Both(exact.exact, own.own.cpu()), self.left, None)
+        self.place, self.whole = taken.places[held.name], taken.places.get(held.whole)
+        self.reference = self._fitted(Both(exact.exact, own.own.cpu()))
         self.steps = any(makes_steps(node) for node in plan.nodes.graph.nodes if node.op == "call_function")
 
     def _given(self, inputs: list[object], nodes: GraphModule, *, exact: bool = True) -> Both:
@@ -160,7 +161,10 @@ class _Judge:
         for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
             with OtherRoundings(seed, times):
                 other = self._given(self.inputs, self.plan.nodes, exact=False).own.cpu()
-            yield fitted(Both(other, other), self.left, None).own
+            yield self._fitted(Both(other, other)).own
+
+    def _fitted(self, value: Both) -> Both:
+        return fitted(value, self.place.form, self.whole.form if self.whole is not None else None)
 
 
 def evaluated(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> dict[str, Both]:

@@ -37,6 +37,13 @@ class Place:
             return first, first
         return first, first + size * (1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True)))
 
+    @property
+    def form(self) -> Tensor:
+        """A tensor of this form, with no memory."""
+        first, end = self.span
+        whole = torch.empty(self.offset + (end - first) // self.dtype.itemsize, dtype=self.dtype, device="meta")
+        return whole.as_strided(self.shape, self.stride, self.offset)
+
     def within(self, storage: torch.UntypedStorage) -> Tensor:
         """The tensor at the same place of another storage, or of the same one."""
         empty = torch.empty(0, dtype=self.dtype, device=storage.device)
@@ -69,14 +76,15 @@ def overlap(one: Place, others: Iterable[object]) -> bool:
     return False
 
 
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
 def same(one: Tensor, other: Tensor) -> bool:
-    """Whether both hold the same, element by element; NaN is the same as NaN."""
-    if one.dtype.itemsize == 1:
-        one, other = one.view(torch.uint8), other.view(torch.uint8)
-    equal = one == other
-    if one.dtype.is_floating_point or one.dtype.is_complex:
-        equal |= (one != one) & (other != other)
-    return bool(equal.all())
+    """Whether both hold the same bits, element by element."""
+    word = _WORDS.get(one.dtype.itemsize)
+    if word is None:
+        one, other, word = torch.view_as_real(one), torch.view_as_real(other), torch.int64
+    return torch.equal(one.view(word), other.view(word))
 
 
 class Clones:

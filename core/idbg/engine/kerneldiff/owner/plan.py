@@ -43,6 +43,17 @@ class Plan:
         return self.wrapper.launches[self.number]
 
     @cached_property
+    def steps(self) -> dict[str, int]:
+        """What it reads that is a step inside of a node, and no node's value, by the launch that wrote it."""
+        tensors = {node.name for node in self.nodes.graph.nodes if isinstance(node.meta.get("val"), Tensor)}
+        if all(source.takes for node, source in self.sources.items() if node in tensors):
+            return {}
+        known = {source.name for source in self.sources.values()}
+        written = {name: self.writer(name, self.number) for name in self.launch.takes if name not in known}
+        held = {one.name for these in self.watch.held.values() for one in these}
+        return {name: by for name, by in written.items() if by >= 0 and name not in held}
+
+    @cached_property
     def constants(self) -> dict[str, Tensor]:
         """The tensors of the wrapper's module that its call names, by those names."""
         names = [node.id for node in ast.walk(ast.parse(self.launch.text)) if isinstance(node, ast.Name)]
@@ -69,11 +80,7 @@ def planned(watch: Watch, number: int) -> Plan:
     tensors = {*watch.graph.inputs, *(buffer.name for buffer in watch.graph.buffers)}
     wrapper = read_wrapper(watch.code, tensors, changes_of(watch.graph), around=True)
     writes = tuple(
-        held
-        for point, these in watch.held.items()
-        if wrapper.points[point].launch == number
-        for held in these
-        if not held.whole
+        held for point, these in watch.held.items() if wrapper.points[point].launch == number for held in these
     )
     cut = _Cut(watch, wrapper, number)
     roots = dict.fromkeys(cut.by_name[name] for held in writes for name in (held.node, *held.changes))

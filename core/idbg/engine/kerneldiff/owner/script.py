@@ -67,11 +67,21 @@ def _script(found: Found, plan: Plan, kept: "_Kept") -> KernelScript:
         plain=plain,
         parameters=parameters,
         nodes=nodes.lines,
-        returned=[name_of(one.held.node) for one in found.alone],
+        returned=[_returned(one, kept.taken) for one in found.alone],
         checked=[_checked(one, plan.watch.k) for one in found.alone],
         devices=sorted({device for device in kept.devices.values() if not device.startswith("cpu")}),
         imports=sorted(nodes.imports),
     )
+
+
+def _returned(one: Alone, taken: Taken) -> str:
+    """A node's value as the buffer has it, which may be a part of that which holds the node."""
+    name = name_of(one.held.node)
+    if not one.held.whole:
+        return name
+    part, whole = taken.places[one.held.name], taken.places[one.held.whole]
+    inner = part.shape, part.stride, part.offset - whole.offset
+    return f"laid_out({name}, {whole.shape}, {whole.stride}).as_strided{inner}"
 
 
 def _plain(plan: Plan, taken: Taken) -> Iterator[tuple[str, str]]:

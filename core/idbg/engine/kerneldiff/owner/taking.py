@@ -210,6 +210,9 @@ class Taking:
                 continue
             self.taken.left[held.name] = value.clone()
             self.taken.places[held.name] = Place.of(value)
+            whole = named.get(held.whole)
+            if isinstance(whole, Tensor):
+                self.taken.places[held.whole] = Place.of(whole)
             readers = plan.readers(held.name)
             if held.name in plan.wrapper.returned:
                 readers = (*readers, RETURN)

@@ -101,7 +101,7 @@ def _decided(evidence: Evidence, worst: Alone | None) -> Decided:
         why = next(iter(evidence.reasons), error.reason or "none of its buffers holds a node's value")
         return "unjudged", _unknown(name, why), None
     if worst.bad:
-        return "compiler", _compilers(name, worst), None
+        return "compiler", _compilers(name, worst) + _of_a_step(evidence), None
     alone = f"alone, on what it was called with, {name} is right ({_figures(worst)})"
     for before in (_changed(evidence), _run_differs(evidence, worst), _earlier(evidence)):
         if before is not None:
@@ -111,6 +111,9 @@ def _decided(evidence: Evidence, worst: Alone | None) -> Decided:
         return "graph", f"the graph's: {alone}; {blame_sentence(evidence.report)}", None
     if (said := _imprecise(error, worst)) is not None:
         return "precision", f"the precision's: {alone}, and {said}", None
+    if error.bad:
+        again = f"{alone}, and it was right as the program ran again: what the comparison saw has not come again"
+        return "unjudged", _unknown(name, again), None
     return "nobody", f"nobody's: {alone}, and right in the run", None
 
 
@@ -133,6 +136,15 @@ def _compilers(name: str, worst: Alone) -> str:
         often = f"; {right} of {len(worst.calls)} calls were right" if right else ""
         return f"the compiler's: {wrong}; the same call gives something else each time, as a race does{often}"
     return f"the compiler's: {wrong}"
+
+
+def _of_a_step(evidence: Evidence) -> str:
+    """Where another launch may have done it: one that wrote what cannot be judged by itself."""
+    for name, by in evidence.plan.steps.items():
+        return (
+            f"; or that of {_launch(evidence, by)}: it wrote {name}, a step inside of a node, and the two are one here"
+        )
+    return ""
 
 
 def _changed(evidence: Evidence) -> tuple[str, int | None] | None:
