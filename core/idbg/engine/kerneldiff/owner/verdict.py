@@ -11,7 +11,7 @@ from idbg.engine.kerneldiff.owner.taking import RETURN, Overwritten
 from idbg.engine.kerneldiff.tensors.allowance import epsilon
 from idbg.format.amounts import figure
 from idbg.reports.blame import blame_sentence
-from idbg.schema.diff import DiffReport, KernelError, launch_name
+from idbg.schema.diff import LARGEST, DiffReport, KernelError, launch_name
 from idbg.schema.owner import OwnerKind, OwnerVerdict
 
 _FAR = 64  # ulps: an error that a user may ask about; rounding of one op or a few is below
@@ -74,9 +74,9 @@ def judge_owner(evidence: Evidence, seconds: float | None = None) -> OwnerVerdic
         seconds=seconds,
         buffer=worst.held.name,
         node=worst.held.node,
-        error=worst.worst.error.rmse,
-        eager_error=worst.worst.eager.rmse,
-        run_error=worst.run.error.rmse,
+        error=min(worst.worst.error.rmse, LARGEST),  # JSON has no infinity
+        eager_error=min(worst.worst.eager.rmse, LARGEST),
+        run_error=min(worst.run.error.rmse, LARGEST),
     )
 
 
