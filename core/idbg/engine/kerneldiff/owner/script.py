@@ -151,6 +151,11 @@ class _Kept:
         """What the call names."""
         plan, values = self.plan, self.taken.values
         places = {name: value for name, value in values.items() if isinstance(value, Place)}
+        memory = {place.start for place in places.values()}
+        for held in plan.writes:  # also the whole of which it was given parts
+            place = self.taken.places.get(held.name)
+            if place is not None and place.start in memory:
+                places.setdefault(held.name, place)
         module = plan.watch.code.text
         blank = only_written(plan.launch, definition_of(module, plan.launch), changes_of(plan.watch.graph))
         blank -= set(self.taken.read.values())
