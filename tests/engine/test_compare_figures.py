@@ -162,3 +162,11 @@ def test_the_same_figures_from_both_ways():
     for block, twin in zip(one.blocks, other.blocks, strict=True):
         assert (block.rows, block.columns) == (twin.rows, twin.columns)
         assert block.ratio == pytest.approx(twin.ratio, rel=1e-5)
+
+
+def test_where_no_element_is_finite_nothing_was_measured(way: str):
+    x = torch.ones(4, 5)
+    diff = compare_tensors(x, x / 0)
+    assert not diff.passed and (diff.rmse, diff.mean_abs, diff.mean_rel) == (None, None, None)
+    sides = compare_sides(x, x / 0, x.double())
+    assert not sides.passed and sides.baseline is None

@@ -196,6 +196,7 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         verdict=worst,
         mode="float64" if all(report.mode == "float64" for report in reports) else "tolerance",
         float64_missing=next((report.float64_missing for report in reports if report.float64_missing), ""),
+        float64_elsewhere=next((each for report in reports if (each := report.float64_elsewhere)), None),
         outputs=tuple(chain.from_iterable(report.outputs for report in reports)),
         gradients=tuple(chain.from_iterable(report.gradients for report in reports)),
         kernels=kernels,

@@ -9,6 +9,7 @@ from typing import Literal
 
 from idbg.format.amounts import counted, elapsed, figure
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.reports import elsewhere
 from idbg.reports import steps as told_steps
 from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
 from idbg.reports.faults import births_told
@@ -189,6 +190,8 @@ def _verdict(report: DiffReport, to_ask: str) -> Iterator[Told]:
     took = [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]
     yield Told(f" {sign} {said}   " + f" {MARKS['separator']} ".join(took), style, wraps=False)
     yield from _blame(report, to_ask)
+    for said in elsewhere.sentences(report.float64_elsewhere):
+        yield Told(f"   {said}", "dim")
     failed = [(side.name, f"{side.name} failed", side.failure) for side in report.sides if side.failure is not None]
     if report.failure is not None and not failed and report.verdict != "waiting":
         failed.append(("", "the program did not come to its end", report.failure))

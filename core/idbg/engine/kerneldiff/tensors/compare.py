@@ -317,7 +317,7 @@ def _described(
         blocks=blocks,
         atol=rule.atol,
         rtol=rule.rtol,
-        baseline=None if judged is None else judged.baseline,
+        baseline=judged.baseline if judged is not None and odd.finite_float64 else None,
         criteria=criteria,
         note=two.note,
     )
@@ -326,7 +326,7 @@ def _described(
         diff = replace(
             diff,
             max_abs=_unless(odd, header[at.MAX_ABS]),
-            rmse=sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error,
+            rmse=sqrt(header[at.SUM_SQUARES] / count) / figures.scales.error if odd.finite else None,
             mismatches=mismatches,
             mismatch_percent=100 * mismatches / elements,
             worst=_worst(two, done),
@@ -335,9 +335,9 @@ def _described(
         return diff
     return replace(
         diff,
-        mean_abs=header[at.SUM_ABS] / count,
+        mean_abs=header[at.SUM_ABS] / count if odd.finite else None,
         max_rel=_unless(odd, header[at.MAX_REL]),
-        mean_rel=header[at.SUM_REL] / count,
+        mean_rel=header[at.SUM_REL] / count if odd.finite else None,
         max_scaled=_unless(odd, header[at.MAX_SCALED]),
         cosine=_cosine(header),
         max_ulp=int(header[at.MAX_ULP]) if two.is_floating else None,
