@@ -142,6 +142,48 @@ def test_a_cast_that_overflows_is_told_with_the_number() -> None:
     assert "a cast of 7e+04 in float16" in birth_said(birth)
 
 
+def in_a_branch(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: (x - 5).log(), lambda x: x.cos(), (x,))  # born
+
+
+class Divides(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return gradients[0] / (x - x)
+
+
+def divides(x: Tensor) -> Tensor:
+    return Divides.apply(x).sum()  # born
+
+
+def in_place(x: Tensor) -> Tensor:
+    return x.clone().sub_(2).log_().mul_(2)  # born
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [(in_a_branch, "log of -4"), (in_place, "log_ of -1"), (divides, "in the backward of divides at")],
+)
+def test_branches_ops_in_place_and_gradients_of_the_programs_own_are_looked_at(model: Model, said: str) -> None:
+    report = searched(model, torch.ones(4), backward=model is divides)
+    assert any(said in birth_said(birth) for birth in report.births or ()), (report.births, report.notes)
+    assert (report.births or ())[0].line == line_of(model, "# born")
+    assert not any("ended early" in note for note in report.notes)
+
+
+def test_a_search_that_ends_early_is_said() -> None:
+    def model(x: Tensor) -> Tensor:
+        raise ValueError("nothing doing")
+
+    assert any("ended early: nothing doing" in note for note in searched(model, torch.ones(4)).notes)
+
+
 @pytest.mark.parametrize("number", [torch.nan, torch.inf])
 def test_what_is_given_is_not_born(number: float) -> None:
     x = torch.ones(4, 8)

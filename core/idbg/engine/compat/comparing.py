@@ -31,7 +31,13 @@ def dense_kernel(op: object) -> Compiled | None:
     """What runs a higher-order op (cond, flex_attention) on plain tensors; None where torch has nothing."""
     if not isinstance(op, torch._ops.HigherOrderOperator):
         return None
+    if op_name(op) == "cond":  # its own compiles both branches
+        return _branch_taken
     return op.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+
+
+def _branch_taken(chosen: torch.Tensor, then: Compiled, otherwise: Compiled, operands: Sequence[object]) -> object:
+    return then(*operands) if chosen else otherwise(*operands)
 
 
 def decomposition(op: object) -> Compiled | None:

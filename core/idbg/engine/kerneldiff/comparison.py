@@ -107,7 +107,10 @@ class ComparisonRun:
         if not self.asked.nan and by.isdisjoint(("nan", "inf")):
             return report
         self._begin(SEARCHED)
-        return replace(report, births=eager_births(self.subject, backward=self.backward))
+        births, failure = eager_births(self.subject, backward=self.backward)
+        if failure is not None:
+            self.notes.append(f"the search for NaN in eager ended early: {failure.message.partition(chr(10))[0]}")
+        return replace(report, births=births)
 
     def _trained(self) -> TrainingSteps:
         test = Compiler(name_of(self.asked.test), self._compiler(self.asked.test), self.asked.options)

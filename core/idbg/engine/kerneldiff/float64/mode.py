@@ -18,7 +18,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx
-from idbg.engine.compat.lowering import Compiled
 from idbg.engine.kerneldiff.float64.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
 from idbg.engine.kerneldiff.float64.standing import AsIfThere, Standing
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
@@ -191,7 +190,7 @@ class Float64(TorchDispatchMode):
     def _nested(self, op: HigherOrderOperator, args: _Args, kwargs: _Kwargs) -> object:
         """An op that calls graphs: torch's own kernel for plain tensors, with the mode in force below it."""
         name = fx.op_name(op)
-        kernel: Compiled | None = _branch_taken if name == "cond" else comparing.dense_kernel(op)
+        kernel = comparing.dense_kernel(op)
         if kernel is None:
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
         args, given = tree_map(self._wide, (args, dict(kwargs)))
@@ -236,10 +235,6 @@ class Float64(TorchDispatchMode):
         value, chance = cast("tuple[Tensor, float]", args[:2])
         kept = value * mask
         return (kept / (1 - chance) if chance < 1 else kept), mask
-
-
-def _branch_taken(chosen: Tensor, then: Compiled, otherwise: Compiled, operands: _Args) -> object:
-    return then(*operands) if chosen else otherwise(*operands)
 
 
 def _argument(func: OpOverload, name: str, args: _Args, kwargs: _Kwargs) -> object:

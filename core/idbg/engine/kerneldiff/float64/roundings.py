@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final, TypeGuard, cast
 
 import torch
@@ -10,7 +11,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import fx
+from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.draws import Op
 
 SAMPLES = 3  # runs that tell how far rounding moves a value
@@ -71,8 +72,9 @@ class OtherRoundings(TorchDispatchMode):
     ) -> object:
         given = dict(kwargs or {})
         if not isinstance(func, OpOverload):
-            with self:  # what a higher-order op holds runs op by op
-                return func(*args, **given)
+            kernel = comparing.dense_kernel(func)
+            with self if kernel else nullcontext():  # what a higher-order op holds runs op by op
+                return (kernel or func)(*args, **given)
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
         amount, added = 1.0, min(_MOST_ADDED, added_up(func, args, given))

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors import cease
 from idbg.engine.kerneldiff.tensors.cease import Found, What
 from idbg.schema.faults import NanBirth
+from idbg.schema.programs import Failure
 
 SEARCHED = "eager, looked at op by op"
 _UNFILLED = re.compile(r"(new_)?empty.*|resize_.*|set_")
@@ -32,9 +33,9 @@ _NODE = re.compile(r"(?:.*::)?(\w+?)(?:Backward\d*)?$")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def eager_births(subject: Subject, *, backward: bool = False) -> tuple[NanBirth, ...]:
+def eager_births(subject: Subject, *, backward: bool = False) -> tuple[tuple[NanBirth, ...], Failure | None]:
     """What the state and the inputs hold before anything runs; then the first NaN and the first infinity that are born
-    in the forward, and likewise in the backward, as far as eager comes.
+    in the forward, and likewise in the backward, as far as it comes; and why it did not come to its end.
     """
     mode = _Births()
 
@@ -45,8 +46,8 @@ def eager_births(subject: Subject, *, backward: bool = False) -> tuple[NanBirth,
         return subject.model
 
     given = tuple(_given(subject))
-    run_side(SEARCHED, subject, around, backward)
-    return (*given, *mode.births.values())
+    side = run_side(SEARCHED, subject, around, backward)
+    return (*given, *mode.births.values()), side.result.failure
 
 
 def _given(subject: Subject) -> Iterator[NanBirth]:
@@ -72,8 +73,9 @@ class _Births(TorchDispatchMode):
     ) -> object:
         given = dict(kwargs or {})
         if not isinstance(func, OpOverload):
-            with self:  # what a higher-order op holds runs op by op
-                return func(*args, **given)
+            kernel = comparing.dense_kernel(func)
+            with self if kernel else nullcontext():  # what a higher-order op holds runs op by op
+                return (kernel or func)(*args, **given)
         if func.is_view or _UNFILLED.fullmatch(fx.op_name(func)):
             return func(*args, **given)
         before = _before(func, args)  # what it writes to is lost after
@@ -160,8 +162,7 @@ def _operands(func: OpOverload, value: Tensor, args: Sequence[object], found: Fo
     if all(_by_element(func, value, given) for _, given in tensors if isinstance(given, Tensor)):
         said = [_number(given, value, found) for _, given in tensors]
         return ", ".join(each for each in said if each)
-    sizes = [f"|{name}| up to {_largest(given)}" for name, given in tensors if cease.can_hold(given)]
-    return ", ".join(sizes)
+    return ", ".join(f"|{name}| {_largest(given)}" for name, given in tensors if cease.can_hold(given))
 
 
 def _number(given: object, value: Tensor, found: Found) -> str:
@@ -173,7 +174,7 @@ def _number(given: object, value: Tensor, found: Found) -> str:
 def _largest(value: Tensor) -> str:
     sizes = value.detach().abs()
     sizes = sizes.float() if sizes.element_size() == 1 else sizes
-    return _figure(sizes.max().item()) if sizes.numel() else "nothing"
+    return f"up to {_figure(sizes.max().item())}" if sizes.numel() else "of no elements"
 
 
 def _figure(number: complex) -> str:
