@@ -11,6 +11,7 @@ import torch
 import torch._functorch.config
 import torch._inductor.decomposition as inductor_decompositions
 from torch import Tensor, nn
+from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.fx import Graph, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
@@ -182,6 +183,26 @@ def test_a_lost_mutation_is_named() -> None:
     row = guilty(compared(counting, torch.randn(8), options={"post_grad_custom_post_pass": dropped}))
     assert (row.stage, row.above) == ("post_grad", "add")
     assert row.made_by is not None and row.made_by.name == "post_grad_custom_post_pass"
+
+
+def test_code_from_a_cache_that_is_stale_is_named() -> None:
+    class Turning(CustomGraphPass):
+        """Its uuid stays what it is, whatever it does."""
+
+        does = True
+
+        def __call__(self, graph: Graph) -> None:
+            if self.does:
+                turned(graph)
+
+        def uuid(self) -> str:
+            return "idbg: a pass that lies"
+
+    lying, inputs = Turning(), [torch.randn(8, 8) for _ in range(2)]
+    assert guilty(compared(two, *inputs, options={"post_grad_custom_post_pass": lying})).stage == "post_grad"
+    lying.does = False
+    row = guilty(compared(two, *inputs, options={"post_grad_custom_post_pass": lying}))
+    assert row.made_by is not None and (row.stage, row.made_by.kind) == ("kernels", "cache")
 
 
 def test_a_graph_that_recomputes_its_random_numbers_is_found_by_its_values() -> None:

@@ -103,7 +103,7 @@ def test_a_backend_without_kernels_is_named_for_them() -> None:
 
 def test_where_all_is_right_and_the_outputs_are_not_it_is_said_what_that_leaves() -> None:
     said = blame_sentence(report())
-    assert "outside of the compiled graphs" in said and "stale cache" in said and "than rounding may be" in said
+    assert "outside of the compiled graphs" in said and "than rounding may be" in said
     assert blame_sentence(report(unjudged("post_grad", WHY), kernels=(*FAITHFUL, UNSEEN))) == (
         "nothing that was looked at is wrong: suspect post-grad not judged and 1 kernel not observed"
     )

@@ -180,8 +180,8 @@ def _nothing_found(report: DiffReport) -> str:
             "pass), or what is outside of them, or each error is no more than rounding may be"
         )
     return (
-        "no stage and no kernel is wrong: it lies outside of the compiled graphs, or in code from a stale cache "
-        "(TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 tells), or each error is no more than rounding may be"
+        "no stage and no kernel is wrong: it lies outside of the compiled graphs, or each error is no more than "
+        "rounding may be"
     )
 
 

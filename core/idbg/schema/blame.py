@@ -21,7 +21,9 @@ StageName = Literal[
 ]
 STAGES: tuple[StageName, ...] = ("dynamo", "pre_grad", "joint", "joint_passes", "partitioned", "post_grad", "kernels")
 
-MakerKind = Literal["dynamo", "decomposition", "pass", "partitioner", "lowering", "kernel", "wrapper", "backend"]
+MakerKind = Literal[
+    "dynamo", "decomposition", "pass", "partitioner", "lowering", "kernel", "wrapper", "backend", "cache"
+]
 """What turns one stage into the next, and made it wrong."""
 
 
@@ -45,11 +47,11 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One stage, held against float64 and against the stage before it: its worst output's error.
 
-    Stages run on the same inputs, in float64; kernels in their own dtypes, each held against its post-grad graph in
-    float64: their row's errors are of the worst launch. Where it was not `judged`, `reason` says why. A `bad` one is
-    off against the stage before. `node` is then its first bad node, in `graph`, `above` the node of the stage before
-    that it stands for, in `above_graph`; `file` and `line` are the user's. Only the first bad stage has a maker: what
-    comes below it computes what it was given.
+    Stages run on the same inputs, in float64; kernels in their own dtypes. Their row's `error` is that of the outputs
+    where those fail, else the worst launch's; `added` is what that launch adds to what it was given. Where it was not
+    `judged`, `reason` says why. A `bad` one is off against the stage before. `node` is then its first bad node, in
+    `graph`, `above` the node of the stage before that it stands for, in `above_graph`; `file` and `line` are the
+    user's. Only the first bad stage has a maker: what comes below it computes what it was given.
     """
 
     stage: StageName

@@ -18,13 +18,13 @@ from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
-from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
+from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
 from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
 from idbg.engine.kerneldiff.stages.table import LITTLE, called, stage_table
 from idbg.schema.blame import Maker, StageError
-from idbg.schema.diff import DiffReport, KernelError
+from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.errors import said
 from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId
@@ -34,6 +34,8 @@ _NOT_BISECTED = (
     "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
 )
 SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted in it
+FAR = 10.0  # times what is allowed: no rounding
+_CACHE = "code from a cache, or CUDA graphs"
 _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 """What compiles nothing, and what is then to blame: Dynamo's graph, and that as AOTAutograd traces it."""
 
@@ -50,7 +52,7 @@ class Search:
     backward: bool
     notes: list[str]
     begin: Callable[[str], None]
-    error_of: Callable[[str], float | None]
+    failing: Callable[[Side], float | None]
     keep: Callable[[Rerun], None]
 
     def located(self, report: DiffReport) -> DiffReport:
@@ -67,7 +69,9 @@ class Search:
         with comparing.inductor_set(self.asked.options), uncaptured():
             rows = observed.stages(kernels, failed=failed) or _of_a_backend(kernels, name_of(self.asked.test))
         if failed and not any(row.bad for row in rows):
-            rows = self._before_the_backend(rows)
+            rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
+        elif failed and observed.frames and (error := self.failing(observed.side)):
+            rows = (*rows[:-1], replace(rows[-1], error=error))
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.births)
         return replace(
@@ -114,15 +118,32 @@ class Search:
         wrong = (part.wrong() for part in sorted(parts, key=lambda part: part.called))
         return tuple(islice(filter(None, wrong), 1))
 
+    def _of_a_cache(self, rows: tuple[StageError, ...], again: Side, report: DiffReport) -> tuple[StageError, ...]:
+        """Where every stage is right, and so are the outputs of the run that was observed: it compiled anew."""
+        clearly = any(diff.failed and is_far(diff) for diff in (*report.outputs, *report.gradients))
+        if not clearly or self.failing(again) != 0.0 or rows[-1].stage != "kernels" or not rows[-1].judged:
+            return ()
+        made_by = Maker(
+            kind="cache", name=_CACHE, proven="compiled anew, and without CUDA graphs, the outputs are right"
+        )
+        return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
+
     def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
         for backend, name in _WITHOUT_BACKEND:
             self.begin(name)
-            error = self.error_of(backend)
-            if error is not None:
+            compile = partial(torch.compile, backend=taken(backend), dynamic=self.asked.dynamic)
+            with uncaptured():
+                error = self.failing(run_compiled(backend, self.subject, compile, backward=self.backward))
+            if error:
                 made_by = Maker(kind="dynamo", name=name, proven="with nothing compiled below it the outputs are wrong")
                 return (StageError(stage="dynamo", error=error, bad=True, made_by=made_by), *rows[1:])
         return rows
+
+
+def is_far(diff: TensorDiff) -> bool:
+    """Whether it fails by more than another rounding of the same program would explain."""
+    return not diff.criteria or any(each.exceeded and each.share > FAR for each in diff.criteria)
 
 
 def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError, ...]:
