@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -109,6 +110,10 @@ def named(plan: Plan, names: dict[str, object], name: str) -> object:
 
 def judged(plan: Plan, taken: Taken, calls: list[dict[str, Tensor]]) -> tuple[list[Alone], list[str]]:
     """What was found of each buffer, and why of some nothing is known."""
+    try:
+        nodes = _Nodes(plan, taken)
+    except (Unknown, RuntimeError, ValueError) as error:
+        return [], [str(error).splitlines()[0]]
     found, reasons = [], []
     for held in plan.writes:
         left = taken.left.get(held.name)
@@ -117,30 +122,49 @@ def judged(plan: Plan, taken: Taken, calls: list[dict[str, Tensor]]) -> tuple[li
             reasons.append(f"{held.name} was not seen")
             continue
         try:
-            found.append(_Judge(plan, taken, held, left).of(given))
+            found.append(_Judge(nodes, held, left).of(given))
         except (Unknown, RuntimeError, ValueError) as error:
             reasons.append(str(error).splitlines()[0])
     return found, reasons
 
 
-class _Judge:
-    """Holds one buffer of a launch against its node: in float64 on the CPU, and in eager on the launch's device."""
+class _Nodes:
+    """What a launch's nodes give of what it was called with: in float64 on the CPU, and in eager on its device."""
 
-    def __init__(self, plan: Plan, taken: Taken, held: Held, left: Tensor) -> None:
-        """Raises Unknown or ValueError where the node cannot be computed."""
-        self.plan, self.held, self.left = plan, held, left.cpu()
+    def __init__(self, plan: Plan, taken: Taken) -> None:
+        """Raises Unknown or ValueError where a node cannot be computed."""
+        self.plan, self.places = plan, taken.places
         self.inputs = [as_node(node, taken.sources.get(node.name)) for node in placeholders(plan.nodes)]
-        own = self._given(self.inputs, plan.nodes, exact=_on_cpu(self.inputs))
-        exact = own if _on_cpu(self.inputs) else self._given(_moved(self.inputs), on_cpu(plan.nodes))
-        self.place, self.whole = taken.places[held.name], taken.places.get(held.whole)
-        self.reference = self._fitted(Both(exact.exact, own.own.cpu()))
+        is_here = _on_cpu(self.inputs)
+        self.own = evaluated(plan.nodes, self.inputs, exact=is_here)
+        self.exact = self.own if is_here else evaluated(on_cpu(plan.nodes), _moved(self.inputs))
         self.steps = any(makes_steps(node) for node in plan.nodes.graph.nodes if node.op == "call_function")
 
-    def _given(self, inputs: list[object], nodes: GraphModule, *, exact: bool = True) -> Both:
-        value = evaluated(nodes, inputs, exact=exact)[self.held.node]
-        if not isinstance(value.own, Tensor):
+    def both(self, held: Held) -> Both:
+        """The value that a buffer should hold. Raises Unknown."""
+        own, exact = self.own[held.node].own, self.exact[held.node].exact
+        if not isinstance(own, Tensor):
             raise Unknown("its node's value is not a tensor")
-        return value
+        return self._fitted(held, Both(exact, own.cpu()))
+
+    def otherwise(self, held: Held, times: float) -> Iterator[Tensor]:
+        """What eager may as well give, rounding elsewhere, and `times` as much."""
+        for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
+            with OtherRoundings(seed, times):
+                other = evaluated(self.plan.nodes, self.inputs, exact=False)[held.node].own.cpu()
+            yield self._fitted(held, Both(other, other)).own
+
+    def _fitted(self, held: Held, value: Both) -> Both:
+        whole = self.places.get(held.whole)
+        return fitted(value, self.places[held.name].form, whole.form if whole is not None else None)
+
+
+class _Judge:
+    """Holds one buffer of a launch against its node."""
+
+    def __init__(self, nodes: _Nodes, held: Held, left: Tensor) -> None:
+        self.nodes, self.held, self.left = nodes, held, left.cpu()
+        self.reference = nodes.both(held)
 
     def of(self, given: list[Tensor]) -> Alone:
         """What was found of the buffer in these calls; of equal ones it is found once."""
@@ -155,16 +179,8 @@ class _Judge:
         return Alone(self.held, self.reference, tuple(verdicts[:-1]), verdicts[-1], varies and not leftover, leftover)
 
     def _verdict(self, value: Tensor) -> BufferVerdict:
-        return judge_given(value, self.reference, self._others, k=self.plan.watch.k, steps=self.steps)
-
-    def _others(self, times: float) -> Iterator[Tensor]:
-        for seed in range(SAMPLES if times == 1 else 2 * SAMPLES):
-            with OtherRoundings(seed, times):
-                other = self._given(self.inputs, self.plan.nodes, exact=False).own.cpu()
-            yield self._fitted(Both(other, other)).own
-
-    def _fitted(self, value: Both) -> Both:
-        return fitted(value, self.place.form, self.whole.form if self.whole is not None else None)
+        others = partial(self.nodes.otherwise, self.held)
+        return judge_given(value, self.reference, others, k=self.nodes.plan.watch.k, steps=self.nodes.steps)
 
 
 def evaluated(gm: GraphModule, inputs: list[object], *, exact: bool = True) -> dict[str, Both]:
