@@ -134,3 +134,16 @@ def test_the_program_is_left_as_it_was() -> None:
     assert all(torch.equal(each, before[name]) for name, each in subject.tensors.items())
     assert all(each.grad is None and each.dtype == torch.float32 for each in subject.parameters.values())
     assert not any(optimizer.state for optimizer in subject.optimizers.values())
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.05])
+def test_adams_factors_in_float32_are_no_fault_of_one_compiled_step(rate: float) -> None:
+    workload = trainings.training("adam", rate=rate)
+    report = KernelDiff(workload.model, workload.args, grad=True).compare()
+    assert report.passed, report.summary()
+
+
+def test_a_decay_that_is_lost_fails_one_compiled_step() -> None:
+    workload = trainings.training("adamw")
+    report = KernelDiff(workload.model, workload.args, grad=True, test=trainings.without_decay).compare()
+    assert report.verdict == "failed" and any("weight (after)" in one.name for one in report.outputs if one.failed)

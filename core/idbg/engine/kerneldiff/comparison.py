@@ -36,6 +36,7 @@ from idbg.engine.kerneldiff.sides.run import (
 )
 from idbg.engine.kerneldiff.sides.steady import doubtful, with_steadiness
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.sides.traced import TRACED, traced_samples
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors.compare import relative_rmse
 from idbg.engine.kerneldiff.tensors.home import float64_on
@@ -295,8 +296,18 @@ class ComparisonRun:
         if float64 is None or not any(map(is_doubtful, diffs)):
             return diffs
         sides = reference, test, float64
-        return tuple(
+        diffs = tuple(
             looked_at_again(each, sides, self._rounded, self._before(each.name), asked.k) if is_doubtful(each) else each
+            for each in diffs
+        )
+        if not self.subject.optimizers or not any(map(is_doubtful, diffs)):
+            return diffs
+        self._begin(TRACED)
+        samples = [*self._rounded, *traced_samples(self.subject, reference, backward=self.backward)]
+        return tuple(
+            looked_at_again(each, sides, samples, self._before(each.name), asked.k, few=True)
+            if is_doubtful(each)
+            else each
             for each in diffs
         )
 

@@ -14,7 +14,6 @@ import torch
 from msgspec.structs import replace
 from torch import Tensor
 
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
 from idbg.engine.kerneldiff.tensors.compare import compare_sides
 from idbg.engine.kerneldiff.tensors.home import brought
@@ -43,8 +42,12 @@ def looked_at_again(
     samples: Sequence[Leaves],
     before: Tensor | None,
     k: float,
+    *,
+    few: bool = False,
 ) -> TensorDiff:
-    """Passes what rounding explains; `sides` are eager, test and float64, `before` what a state's value was."""
+    """Passes what rounding explains; `sides` are eager, test and float64, `before` what a state's value was. `few`: the
+    error is that of a few numbers that all elements share (an optimizer's factors), and scatters as theirs does.
+    """
     leaves = [side.get(diff.name) for side in (*sides, *samples)]
     tensors = [brought(each) for each in leaves if isinstance(each, Tensor)]
     before = before if before is None else brought(before)
@@ -56,8 +59,10 @@ def looked_at_again(
     worst = _worst(eager, float64, others)
     if not_computed(worst, test, float64, (eager, *others), before):
         return diff
-    again = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=SAMPLES + 1)
-    if not again.passed or not _is_explained(again, diff, float64):
+    own_runs = len(samples) + 1
+    k *= (1 + SMALL / own_runs) ** 2 if few else 1.0
+    again = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=own_runs)
+    if not again.passed or not (few or _is_explained(again, diff, float64)):
         return diff
     own = tuple(replace(each, why_not=NOTE) for each in diff.criteria if each.exceeded)
     return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)

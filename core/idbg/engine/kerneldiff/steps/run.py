@@ -12,6 +12,7 @@ from idbg.engine.kerneldiff.float64.mode import why_not
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.sides.run import Call
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.sides.traced import TRACED
 from idbg.engine.kerneldiff.steps.training import RATE, Rows, Side, StepFailed, Training
 from idbg.engine.kerneldiff.steps.verdict import Judge, amplification, first, kept, unjudged_from
 from idbg.schema.diff import DiffReport, Outcome
@@ -115,16 +116,13 @@ class _Run:
             return self._joined(training, truth, others)
 
     def _noise_of_optimizer(self) -> tuple[str, ...]:
-        """How far rounding moves what Dynamo traced. An optimizer computes with Python's numbers in eager, and traced
-        with float32 tensors: of Adam's 1 - beta2**step half the digits are rounding then. It is held against itself, so
-        that a wrong trace explains nothing.
-        """
+        """How far rounding moves what Dynamo traced: `sides/traced.py` says why."""
         if not self.subject.optimizers:
             return ()
-        self.begin("traced, rounded otherwise")
+        self.begin(TRACED)
         with self.subject.restored():
             training = Training(self.subject, backward=self.backward)
-            truth, *others = training.traced(SAMPLES)
+            truth, *others = training.traced()
             return self._joined(training, truth, others)
 
     def _joined(self, training: Training, truth: Side, others: list[Side]) -> tuple[str, ...]:

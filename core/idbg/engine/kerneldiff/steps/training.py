@@ -5,7 +5,7 @@ the next one does. So no side's past is kept.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
 from idbg.engine.kerneldiff.sides.agreement import as_tensor
 from idbg.engine.kerneldiff.sides.run import Call, called
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.sides.traced import Traced, roundings
 from idbg.engine.kerneldiff.steps.scaling import Follows, Found
 from idbg.engine.kerneldiff.steps.stand import Stand
 from idbg.engine.kerneldiff.tensors.compare import Apart, apart
@@ -75,7 +76,7 @@ class Training:
         self._trained = {name for name, each in subject.parameters.items() if each.requires_grad}
         self._true: dict[str, Tensor] = {}
         self._found: Found | None = None
-        self._rounding: OtherRoundings | None = None
+        self._tracer = Traced()
 
     @property
     def moved(self) -> float:
@@ -97,11 +98,11 @@ class Training:
         name = "float64" if not moved else "moved"
         return Side(name, Stand(self.subject, in_float64=True, moved=moved), self._wide)
 
-    def traced(self, count: int) -> list[Side]:
-        """Dynamo's graphs, run op by op; and so many sides of it whose ops round otherwise."""
+    def traced(self) -> list[Side]:
+        """Dynamo's graphs, run op by op; and sides of these whose ops round otherwise."""
         torch._dynamo.reset()
-        model = torch.compile(self.subject.model, backend=self._op_by_op)
-        modes = [None, *(OtherRoundings(seed) for seed in range(count))]
+        model = self._tracer.compiled(self.subject.model)
+        modes = roundings()
         return [
             Side(f"traced {at}", Stand(self.subject), partial(self._traced, model, mode))
             for at, mode in enumerate(modes)
@@ -125,17 +126,8 @@ class Training:
             stack.enter_context(Follows(self._found.found))
         return self.subject.model
 
-    def _op_by_op(self, graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Call:
-        """A backend that compiles nothing: the rounding in force is looked up when the graph is called."""
-
-        def run(*args: object) -> object:
-            with self._rounding if self._rounding is not None else nullcontext():
-                return graph(*args)
-
-        return run
-
     def _traced(self, model: Call, mode: OtherRoundings | None, stack: ExitStack) -> Call:
-        self._rounding = mode
+        self._tracer.rounding = mode
         stack.enter_context(uncaptured())
         return model
 
