@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
 
 from idbg.config import settings
 from idbg.engine.kerneldiff.api import KernelDiff
@@ -89,6 +90,9 @@ def test_what_else_reads_in_float64_does_so_on_the_cpu(there: Reports, case: str
 def test_a_device_is_asked_whether_it_computes_in_float64() -> None:
     assert not home._lacking(torch.device("cpu"))
     assert home._lacking(torch.device("meta"))
+    home._lacking.cache_clear()
+    with FakeTensorMode():  # the answer is kept: none of a tensor that is not real
+        assert not home._lacking(torch.device("cpu"))
     assert home.home(torch.device("cpu")).type == "cpu"
 
 

@@ -14,7 +14,7 @@ import torch
 import torch._dynamo
 import torch._inductor.config
 from torch.fx import GraphModule, Node
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
     from torch._inductor.graph import GraphLowering
@@ -224,6 +224,11 @@ def dropped_out_by(instead: Dropout) -> Iterator[None]:
         for key in ("AutogradCPU", "CPU"):
             library.impl("dropout", dropout, key)
         yield
+
+
+def no_modes() -> AbstractContextManager[object]:
+    """While it lasts, ops are what they are where no mode is in force: real, and in the dtypes that they have."""
+    return cast("AbstractContextManager[object]", _disable_current_modes())
 
 
 def tensors_as_they_are() -> AbstractContextManager[object]:

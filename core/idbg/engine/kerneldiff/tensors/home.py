@@ -8,6 +8,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from idbg.engine.compat import comparing
 from idbg.schema.programs import Float64On
 
 CPU = torch.device("cpu")
@@ -52,12 +53,14 @@ def _lacking(device: torch.device) -> str:
     """What a product says that only float64 gives; some devices refuse it, others compute in float32."""
     small = 2.0**-40
     try:
-        one = torch.tensor([[1.0, small], [0.0, 1.0]], dtype=torch.float64).to(device)
-        (first, second), _ = (one @ one).cpu().tolist()
+        with comparing.no_modes(), torch.no_grad():
+            one = torch.tensor([[1.0, small], [0.0, 1.0]], dtype=torch.float64, device="cpu").to(device)
+            (first, second), _ = (one @ one).cpu().tolist()
+            rest = float((one.sum() - 2).cpu())
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
         return f"{device.type} has none: {str(error).strip().partition(chr(10))[0]}"
-    if (first, second) == (1.0, 2 * small) and float((one.sum() - 2).cpu()) == small:
+    if (first, second, rest) == (1.0, 2 * small, small):
         return ""
     return f"{device.type} computes it in fewer digits"
