@@ -5,12 +5,6 @@ import pytest
 from tests.harness.plants import PLANTS
 from tests.harness.plants.plant import Plant, misnamed
 
-FOREIGN = "the ATen graphs that AOTAutograd gives to a backend of others are not looked at"
-OPEN = {
-    "backend-aten-forward-bfloat16": FOREIGN,
-    "backend-backward-backward-float32": FOREIGN,
-}
-
 
 def is_quick(plant: Plant) -> bool:
     """The first of its kind; templates take seconds to compile."""
@@ -19,8 +13,7 @@ def is_quick(plant: Plant) -> bool:
 
 def as_parameter(plant: Plant) -> object:
     marks = [] if is_quick(plant) else [pytest.mark.slow]
-    known = [pytest.mark.xfail(reason=OPEN[plant.id], strict=True)] if plant.id in OPEN else []
-    return pytest.param(plant, id=plant.id, marks=[*marks, *known])
+    return pytest.param(plant, id=plant.id, marks=marks)
 
 
 @pytest.mark.parametrize("plant", [as_parameter(plant) for plant in PLANTS if "cpu" in plant.devices])

@@ -23,6 +23,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
 from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
 from idbg.engine.kerneldiff.stages.table import LITTLE, called, stage_table
+from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.errors import said
@@ -94,7 +95,12 @@ class Search:
         name = name_of(self.asked.test)
         try:
             with uncaptured(), self.subject.restored():
-                nodes = first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic)
+                # nothing that far off: then what is as far off as made the outputs fail
+                searches = (
+                    first_bad_of(self.subject, taken(self.asked.test), dynamic=self.asked.dynamic, k=k)
+                    for k in (KERNEL_K, min(KERNEL_K, self.asked.k))
+                )
+                nodes = next((found for found in searches if found), ())
                 nodes = nodes or self._in_aten()
         except Exception as error:  # broad on purpose: a backend may raise anything on a part of a graph
             told = _first_line(said(error)) or type(error).__name__
@@ -273,13 +279,15 @@ def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward:
     return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births, again)
 
 
-def first_bad_of(subject: Subject, backend: Backend, *, dynamic: bool | None = None) -> tuple[KernelError, ...]:
+def first_bad_of(
+    subject: Subject, backend: Backend, *, dynamic: bool | None = None, k: float = KERNEL_K
+) -> tuple[KernelError, ...]:
     """The first node of the first Dynamo graph that the backend computes wrong, as a launch; none if no graph is wrong.
 
     The forward alone is searched. Raises what the backend raises on a part of a graph.
     """
     for number, (gm, inputs) in enumerate(_graphs(subject, dynamic)):
-        result = first_bad_node(gm, inputs, backend, dynamic=dynamic)
+        result = first_bad_node(gm, inputs, backend, dynamic=dynamic, k=k)
         if result.node:
             return (_as_launch(f"{number}/0", result),)
     return ()
