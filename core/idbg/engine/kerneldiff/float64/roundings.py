@@ -77,15 +77,14 @@ class OtherRoundings(TorchDispatchMode):
                 return (kernel or func)(*args, **given)
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
-        amount, added = 1.0, min(_MOST_ADDED, added_up(func, args, given))
-        if added > 1:
-            amount = math.sqrt(added)
+        if (added := added_up(func, args, given)) > 1:
+            amount = math.sqrt(min(_MOST_ADDED, added))
             wanted = zip(func._schema.arguments, args, strict=False)
             args = tuple(
                 self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
             )
         result = func(*args, **given)
-        left = max(1.0, amount / math.sqrt(_LANES)) if self.one_by_one else 1.0
+        left = math.sqrt(min(_MOST_ADDED, max(1.0, added / _LANES))) if self.one_by_one else 1.0
         if not func._schema.is_mutable:
             return self._moved(result, left, _is_rounded)
         if _is_rounded(result):

@@ -68,7 +68,8 @@ def _judged_again(
         spread = torch.maximum(spread, (other.to(exact.dtype) - exact).abs().nan_to_num(0, 0, 0))
     if steps:  # an element that falls on either side of a step is right on both
         value = torch.where((value - exact).abs() <= k * spread, exact, value)
-        spread = spread.masked_fill(spread > _FLIP * float(spread.median()), 0)
+        moved = spread[spread > 0]
+        spread = spread.masked_fill(spread > _FLIP * (float(moved.median()) if moved.numel() else 0.0), 0)
     scale = sides.scale or rms(spread)  # what is exactly zero has the size of its rounding errors
     if scale == 0:
         return math.inf
