@@ -81,6 +81,12 @@ def line(what: str, taken: int, weights: int, bound: float | None = None) -> boo
     return bound is None or ratio <= bound
 
 
+def sides(model: nn.Module, x: Tensor, weights: int, device: str) -> bool:
+    subject = Subject(Workload(model, (x,)))
+    fine = line("eager, and what puts its state back", peak_above(lambda: run_eager(subject), device), weights)
+    return line("float64", peak_above(lambda: run_float64(subject), device), weights, 0.9) and fine
+
+
 def main(megabytes: int, device: str) -> bool:
     small, _ = model_of(1, device)
     x = torch.randn(BATCH, WIDTH, device=device)
@@ -92,10 +98,7 @@ def main(megabytes: int, device: str) -> bool:
         own = peak_above(lambda: compiled(x), device)
         line("the compiled program", own, weights)
         fine = line("its launches observed", peak_above(lambda: observe_model(model, (x,)), device), weights, 0.9)
-    subject = Subject(Workload(model, (x,), {}, loss=None))
-    line("eager, and what puts its state back", peak_above(lambda: run_eager(subject), device), weights)
-    fine &= line("float64", peak_above(lambda: run_float64(subject), device), weights, 0.9)
-    del subject
+    fine &= sides(model, x, weights, device)
 
     def stepped() -> None:
         model.zero_grad(set_to_none=True)

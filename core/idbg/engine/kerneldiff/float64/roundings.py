@@ -16,7 +16,6 @@ from idbg.engine.kerneldiff.float64.draws import Op
 
 SAMPLES = 3  # runs that tell how far rounding moves a value
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
-_LANES = 16  # partial sums that a CPU's kernel adds up side by side: the fewest of any device's
 # Ops that round nothing
 _MOVE: Final = frozenset(
     {
@@ -60,7 +59,9 @@ class OtherRoundings(TorchDispatchMode):
     supports_higher_order_operators = True
 
     def __init__(self, seed: int, times: float = 1.0, *, one_by_one: bool = False) -> None:
-        """`one_by_one`: sums in float32 are as far off as those of kernels that add one after another, in LANES."""
+        """`one_by_one`: sums are also as far off as where one number is added after another, each sum rounded: so do
+        Inductor's batch norms of channels-last images.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.seed = seed
         self.times = times
@@ -77,6 +78,7 @@ class OtherRoundings(TorchDispatchMode):
                 return (kernel or func)(*args, **given)
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
+        amount = 1.0
         if (added := added_up(func, args, given)) > 1:
             amount = math.sqrt(min(_MOST_ADDED, added))
             wanted = zip(func._schema.arguments, args, strict=False)
@@ -84,7 +86,7 @@ class OtherRoundings(TorchDispatchMode):
                 self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
             )
         result = func(*args, **given)
-        left = math.sqrt(min(_MOST_ADDED, max(1.0, added / _LANES))) if self.one_by_one else 1.0
+        left = amount if self.one_by_one else 1.0
         if not func._schema.is_mutable:
             return self._moved(result, left, _is_rounded)
         if _is_rounded(result):
