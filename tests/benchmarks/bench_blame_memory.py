@@ -113,4 +113,4 @@ def main(megabytes: int, device: str) -> bool:
 
 if __name__ == "__main__":
     sizes = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    sys.exit(not main(*(sizes or [512])[:1], "cuda" if "cuda" in sys.argv else "cpu"))
+    sys.exit(not main((sizes or [512])[0], "cuda" if "cuda" in sys.argv else "cpu"))

@@ -15,22 +15,27 @@ from torch.utils._pytree import tree_map
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.mode import is_held_otherwise, widely
+from idbg.engine.kerneldiff.float64.where_taken import ReadInPlace, can_wait, dropped, without_memory
+from idbg.engine.kerneldiff.tensors.home import is_away
 
 
 @contextmanager
 def widened(tensors: Iterable[Tensor]) -> Iterator[None]:
     """While it lasts, these tensors (leaves of autograd) hold float64 copies, on the CPU where their device has no
-    float64; what is written to them is lost after.
+    float64; what is written to them is lost after. Large weights do where Float64's ops take them alone.
     """
     kept = [(tensor, tensor.data) for tensor in {id(each): each for each in tensors}.values() if _can_be_lent(tensor)]
     by_memory = Counter((fx.storage_of(data)[0], data.dtype) for _, data in kept)
     bases: dict[int, Tensor] = {}
     stand_ins: dict[int, Tensor] = {}
+    waiting: list[Tensor] = []
     try:
         for tensor, data in kept:
             memory = fx.storage_of(data)[0]
             if by_memory[memory, data.dtype] == 1:
-                copy = widely(data)
+                waits = not is_away(data) and data.dtype.is_floating_point and can_wait(tensor, data)
+                copy = without_memory(data) if waits else widely(data)
+                waiting += [copy] if waits else []
             else:
                 if memory not in bases:  # views of one memory stay views of one
                     flat = torch.empty(0, dtype=data.dtype, device=data.device).set_(data.untyped_storage())
@@ -40,9 +45,11 @@ def widened(tensors: Iterable[Tensor]) -> Iterator[None]:
                 tensor.data = copy
             else:
                 stand_ins[id(tensor)] = _stand_in(tensor, copy)
-        with _InTheirPlace(stand_ins) if stand_ins else nullcontext():
+        with _InTheirPlace(stand_ins) if stand_ins else nullcontext(), ReadInPlace() if waiting else nullcontext():
             yield
     finally:
+        for copy in waiting:
+            dropped(copy)
         for tensor, data in kept:
             if id(tensor) not in stand_ins:
                 tensor.data = data

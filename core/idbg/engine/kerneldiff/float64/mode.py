@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
 from idbg.engine.kerneldiff.float64.standing import AsIfThere, Standing
+from idbg.engine.kerneldiff.float64.where_taken import in_place
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 from idbg.engine.kerneldiff.tensors.home import brought, is_away
 from idbg.schema.errors import said
@@ -109,10 +110,11 @@ class Float64(TorchDispatchMode):
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         given = dict(kwargs or {})
-        if not self.standing.is_elsewhere:
-            return self._in_float64(func, args, given)
-        with comparing.tensors_as_they_are():  # they tell where they are, and not what they stand for
-            return self._in_float64(func, args, given)
+        with in_place(func, args, given):
+            if not self.standing.is_elsewhere:
+                return self._in_float64(func, args, given)
+            with comparing.tensors_as_they_are():  # they tell where they are, and not what they stand for
+                return self._in_float64(func, args, given)
 
     def _in_float64(self, func: Op, args: _Args, given: dict[str, object]) -> object:
         name = fx.op_name(func)

@@ -15,6 +15,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from idbg.engine.compat import comparing
+from idbg.engine.kerneldiff.float64.where_taken import has_no_memory
 from idbg.engine.kerneldiff.sides.held import CONTAINERS, COUNTING, Container, Counting, Place, held, joined, places
 from idbg.engine.kerneldiff.tensors.tree import leaves, mapped
 from idbg.engine.kerneldiff.tensors.wrapped import equal, parts
@@ -140,7 +141,7 @@ class Subject:
 
     def _is_changed(self, tensor: Tensor) -> bool:
         before = self._before.get(id(tensor))
-        if before is None:
+        if before is None or has_no_memory(tensor):
             return False
         # eager's batch norm writes its statistics without counting versions, and so does whoever writes by `.data`;
         # a compiled program counts what it writes: only the values tell the same on every side
