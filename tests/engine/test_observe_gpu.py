@@ -146,3 +146,18 @@ def test_a_triton_source_edited_by_hand_in_the_wrapper_is_found(monkeypatch: pyt
         assert first_bad(observed()) == 1
     finally:
         path.write_text(text)
+
+
+def test_observing_makes_no_second_copy_of_the_weights():
+    model = nn.Sequential(*(nn.Linear(1024, 1024, bias=False) for _ in range(32))).to("cuda")
+    x = torch.randn(8, 1024, device="cuda")
+    weights = sum(each.nbytes for each in model.parameters())
+    with torch.no_grad():
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        kernels = observe_model(model, (x,))
+        torch.cuda.synchronize()
+    assert_clean(kernels)
+    assert all(kernel.isolated is not None for kernel in kernels if kernel.observed)
+    assert torch.cuda.max_memory_allocated() - before < 0.9 * weights
