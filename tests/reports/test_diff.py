@@ -12,6 +12,7 @@ from idbg.reports.diff import FAILED_SHOWN, LINE_LENGTH, REASONS_SHOWN, summary,
 from idbg.schema.diff import Baseline, Block, Counts, DiffReport, KernelError, SideResult, TensorDiff, Variance, Worst
 from idbg.schema.graphs import GraphId, TensorMeta
 from idbg.schema.programs import Failure
+from idbg.schema.steps import TrainingSteps
 
 META = TensorMeta("float32", (4, 8), (8, 1), "cpu")
 BAD = TensorDiff(
@@ -259,3 +260,11 @@ def test_what_is_not_deterministic_is_named() -> None:
 def test_no_torch_is_imported() -> None:
     code = "import sys, idbg.reports.diff; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_training_in_json_says_its_sentence() -> None:
+    steps = TrainingSteps(asked=3, verdict="passed", taken=3)
+    report = DiffReport(test="inductor", reference="eager", verdict="passed", mode="float64", steps=steps)
+    told = json.loads(to_json(report))["steps"]
+    assert told["said"] == "inductor and eager train alike for 3 steps" and told["parted"] is None
+    assert "train alike for 3 steps" in summary(report)
