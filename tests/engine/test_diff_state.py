@@ -86,3 +86,22 @@ def test_what_a_function_appends_to_outside_is_put_back() -> None:
 
     run(model, torch.ones(2))
     assert not CALLS and SEEN == {"calls": 0}
+
+
+def test_a_buffer_to_which_what_needs_a_gradient_was_added_is_put_back() -> None:
+    class Totalling(nn.Module):
+        total: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            hidden: Tensor = self.linear(x)
+            self.total.add_(hidden.sum(0))
+            return hidden
+
+    model = Totalling()
+    run(model, torch.ones(2, 3))
+    assert model.total.is_leaf and not model.total.requires_grad and not model.total.any()

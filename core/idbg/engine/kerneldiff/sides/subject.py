@@ -119,6 +119,8 @@ class Subject:
             for place, number in numbers:
                 place.put(number)
             for tensor, required, gradient in flags:
+                if not tensor.is_leaf:  # a buffer that what needs a gradient was added to
+                    tensor.detach_()
                 tensor.grad = gradient
                 tensor.requires_grad_(required)
 
