@@ -233,10 +233,10 @@ def in_the_kernel(monkeypatch: pytest.MonkeyPatch, mark: str, c: str, python: st
             source = f"{source[:end]}{pointer}[5] = {c};\n{source[end:]}"
         return cpp(self, types, source)
 
-    def planted_triton(self: AsyncCompile, name: str, source: str, device: str = "cuda") -> Any:
-        if mark in source or f"libdevice.{mark}" in source or f"tl_math.{mark}" in source:
-            source = re.sub(r"(tl\.store\(.*?, )(tmp\d+)(, .*\))", rf"\1\2 * {python}\3", source)
-        return triton(self, name, source, device)
+    def planted_triton(self: AsyncCompile, kernel_name: str, source_code: str, device_str: str = "cuda") -> Any:
+        if mark in source_code:
+            source_code = re.sub(r"(tl\.store\(.*?, )(tmp\d+)(, .*\))", rf"\1\2 * {python}\3", source_code)
+        return triton(self, kernel_name, source_code, device_str)
 
     monkeypatch.setattr(AsyncCompile, "cpp_pybinding", planted_cpp)
     monkeypatch.setattr(AsyncCompile, "triton", planted_triton)

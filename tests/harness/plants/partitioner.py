@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.harness.plants.plant import Plant
 
 aten = torch.ops.aten
-RANDOM = (aten.native_dropout, aten.rand_like, aten.randn_like, aten.rand, aten.bernoulli)
+RANDOM = (aten.native_dropout, aten.rand_like, aten.randn_like, aten.rand, aten.randn, aten.bernoulli)
 
 
 @contextmanager

@@ -17,9 +17,11 @@ K_LOOP = replaced(r"range\(0, tl\.cdiv\(K, BLOCK_K\)\)", "range(0, tl.cdiv(K, BL
 K_BATCHED = replaced(r"range\(K, 0, -BLOCK_K\)", "range(K - BLOCK_K, 0, -BLOCK_K)")
 HALVES = replaced(r"tl\.store\((\w+) \+ \((x0)\)", r"tl.store(\1 + (\2 // 2)")  # two elements go to one place
 NOT_ATOMIC = replaced(
-    r"tl\.atomic_add\((\w+ \+ \(.*?\)), (\w+), (\w+), sem='relaxed'\)", r"tl.store(\1, tl.load(\1, \3) + \2, \3)"
+    r"tl\.atomic_add\((\w+ \+ \(.*?\)), (\w+), ([\w &]+), sem='relaxed'\)", r"tl.store(\1, tl.load(\1, \3) + \2, \3)"
 )
-ONE_BLOCK = replaced(r"xoffset = tl\.program_id\(0\) \* XBLOCK", "xoffset = tl.program_id(0) // 2 * XBLOCK")
+ONE_BLOCK = replaced(
+    r"xoffset = tl\.program_id\(0\) \* XBLOCK", "xoffset = tl.program_id(0) // 2 * XBLOCK", kernel="cos"
+)
 
 
 def product(x: Tensor, w: Tensor) -> Tensor:
@@ -68,6 +70,13 @@ PLANTS = (
     at_kernels("race", "one_place", cut, UNEVEN, edited(HALVES, poisoned=True), node="sin"),
     at_kernels("race", "not_atomic", added, ((8, 16), (64, 16), (64,)), edited(NOT_ATOMIC), indices=1, node="index"),
     at_kernels(
-        "race", "one_block", cut, UNEVEN, edited(ONE_BLOCK, poisoned=True, backward=True), backward=True, dtype=BF16
+        "race",
+        "one_block",
+        cut,
+        UNEVEN,
+        edited(ONE_BLOCK, poisoned=True, backward=True),
+        backward=True,
+        dtype=BF16,
+        settings={"shape_padding": False},  # no kernel pads products: it would be of another line
     ),
 )

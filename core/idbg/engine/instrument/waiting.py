@@ -64,6 +64,13 @@ def wait_for_op() -> None:
 class _OpsWaited(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Waits for the device after each op that reaches it: those of eager, and those outside of graphs."""
 
+    supports_higher_order_operators = True  # as which compiled code is called where a mode is in force
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Else Dynamo skips every frame, and nothing is compiled."""
+        return True
+
     def __torch_dispatch__(
         self,
         func: Callable[..., object],

@@ -66,7 +66,7 @@ class ForeignPart:
     def _named(self, result: BisectResult, worst: BufferVerdict) -> KernelError:
         """Where the search names no node, what the graph returns is still wrong."""
         nodes = {node.name: node for node in self.gm.graph.nodes}
-        returned = next(reversed(self.gm.graph.nodes)).all_input_nodes
+        returned = next(iter(reversed(self.gm.graph.nodes))).all_input_nodes
         node = result.node or next((source.name for source in returned), "")
         file, line, _ = user_line(nodes[node].meta.get("stack_trace") or "" if node in nodes else "")
         return KernelError(
