@@ -39,6 +39,7 @@ class Subject:
         self.grad = workload.grad
         self.input_gradients = input_gradients
         self._before: dict[int, Tensor] = {}
+        self._devices: dict[int, torch.device] = {}
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -131,7 +132,7 @@ class Subject:
     def initial(self, name: str) -> Tensor | None:
         """The value that the tensor of this name, or this part of one that wraps others, had before any run."""
         if name in self.tensors:
-            return self._before.get(id(self.tensors[name]))
+            return self._was(self.tensors[name])
         held = {own: self._before.get(id(tensor)) for own, tensor in self.tensors.items() if name.startswith(own + ".")}
         candidates = [parts(before).get(name.removeprefix(own)) for own, before in held.items() if before is not None]
         return next((part for part in candidates if part is not None), None)
@@ -139,7 +140,13 @@ class Subject:
     def _keep(self) -> None:
         for tensor in self.tensors.values():
             if id(tensor) not in self._before and can_be_written(tensor):
-                self._before[id(tensor)] = tensor.detach().clone()
+                self._before[id(tensor)] = _kept(tensor)
+                self._devices[id(tensor)] = tensor.device
+
+    def _was(self, tensor: Tensor) -> Tensor | None:
+        """What it was before any run, on the device that it was on."""
+        before = self._before.get(id(tensor))
+        return before if before is None else before.to(self._devices[id(tensor)])
 
     def _is_changed(self, tensor: Tensor) -> bool:
         before = self._before.get(id(tensor))
@@ -147,7 +154,7 @@ class Subject:
             return False
         # eager's batch norm writes its statistics without counting versions, and so does whoever writes by `.data`;
         # a compiled program counts what it writes: only the values tell the same on every side
-        return tensor.shape != before.shape or not equal(tensor.detach(), before.to(tensor.dtype))
+        return tensor.shape != before.shape or not equal(tensor.detach(), before.to(tensor.device, tensor.dtype))
 
     def _put_back(self) -> None:
         """Values go back to the memory that they came from: views of it, and whoever else holds it, see them."""
@@ -158,7 +165,7 @@ class Subject:
             if tensor.shape == before.shape and tensor.dtype == before.dtype:
                 tensor.data.copy_(before)
             else:  # it was resized, or given other data
-                tensor.data = before.clone()
+                tensor.data = before.to(self._devices[id(tensor)], copy=True)
 
     @cached_property
     def _held(self) -> dict[str, object]:
@@ -201,6 +208,13 @@ class Subject:
         yield from (vars(module) for module in modules)
         values = chain(self._held.values(), *(vars(module).values() for module in modules))
         yield from {id(each): each for each in values if type(each) in CONTAINERS}.values()
+
+
+def _kept(tensor: Tensor) -> Tensor:
+    """A copy, of a GPU's tensor on the host: a model may fill its device. What wraps others stays where it is."""
+    if type(tensor) in (Tensor, torch.nn.Parameter) and tensor.is_cuda:
+        return tensor.detach().to("cpu", copy=True)
+    return tensor.detach().clone()
 
 
 def _as_leaf(tensor: Tensor) -> Tensor:
