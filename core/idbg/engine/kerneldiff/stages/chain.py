@@ -182,12 +182,18 @@ def distance(reference: Computed, value: Computed, allowed: Allowed) -> Distance
     pairs += [(name, reference.after[name], value.after.get(name), own.after.get(name)) for name in reference.after]
     for at, exact, given, rounded in pairs:
         error, excess = _apart(exact, given, rounded)
-        if (excess, error) > (worst.excess * allowed.share, worst.error):
-            first = worst.first if worst.excess > 1 else at
-            worst = Distance(error, excess / allowed.share, at, first)
+        excess /= allowed.share
+        # of those that are off the largest error; else what comes nearest to being off
+        apart = Distance(error, excess, at, worst.first if worst.excess > 1 else at)
+        worst = max(worst, apart, key=_rank)
     if len(reference.outputs) != len(value.outputs):
         return Distance(inf, inf, min(len(reference.outputs), len(value.outputs)))
     return worst
+
+
+def _rank(apart: Distance) -> tuple[bool, float, float]:
+    off = apart.excess > 1
+    return off, apart.error if off else apart.excess, apart.error
 
 
 def _apart(exact: object, given: object, own: object) -> tuple[float, float]:
