@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.fx import Graph
+from torch.fx import Graph, GraphModule
 from torch.nn import functional as F
 
+from idbg.engine.kerneldiff.owner.nodes_as_python import spelled
 from idbg.engine.kerneldiff.owner.script import owner_script
 from tests.harness.owned import Owned, edited
 
@@ -224,3 +225,16 @@ def test_a_launch_that_draws_random_numbers_is_not_judged():
     at = next(at for at, kernel in enumerate(owned.report.kernels) if not kernel.observed)
     owner = owned.owner(at)
     assert owner.kind == "unjudged" and owner.error is None and "not known" in owner.sentence
+
+
+def test_a_script_registers_the_ops_that_are_inductors_own() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    wide = graph.call_function(torch.ops.prims.convert_element_type.default, (x, torch.float32))
+    assert not spelled(GraphModule(nn.Module(), graph)).imports
+    graph.call_function(torch.ops.prims.prepare_softmax_online.default, (wide, -1))
+    told = spelled(GraphModule(nn.Module(), graph))
+    registering = [f"import {each}" for each in told.imports]
+    script = "\n".join(["import torch", *registering, "floating = lambda it: it", "x = torch.ones(2, 3)", *told.lines])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

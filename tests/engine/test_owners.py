@@ -196,3 +196,27 @@ def test_homes_are_those_of_foreign_backends_alone() -> None:
     assert owners.home_of("inductor") == owners.home_of("aot") == owners.home_of("aot_eager") == BackendHome()
     openvino = pytest.importorskip("openvino")
     assert owners.home_of("openvino") == BackendHome("openvino", (f"{Path(openvino.__file__).parent}/",), "openvino")
+
+
+def test_a_devices_error_has_the_users_line_though_putting_back_raises_it_again() -> None:
+    def fails() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    def puts_back() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered, again")
+
+    def restored() -> None:
+        try:
+            fails()
+        finally:
+            puts_back()
+
+    ours = f"{owners.OURS}/engine/ours.py"
+    for each in (puts_back, restored):
+        each.__code__ = each.__code__.replace(co_filename=ours)
+    with pytest.raises(RuntimeError) as raising:
+        restored()
+    trace = raising.value.__traceback__
+    assert trace is not None  # whose first frame is this test's own
+    failure = failure_of(raising.value.with_traceback(trace.tb_next), Program("subject.py"))
+    assert (failure.file, failure.line) == (HERE, line_of(fails, 1)) and failure.crash is not None

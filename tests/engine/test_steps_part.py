@@ -147,3 +147,8 @@ def test_a_decay_that_is_lost_fails_one_compiled_step() -> None:
     workload = trainings.training("adamw")
     report = KernelDiff(workload.model, workload.args, grad=True, test=trainings.without_decay).compare()
     assert report.verdict == "failed" and any("weight (after)" in one.name for one in report.outputs if one.failed)
+
+
+def test_a_training_whose_scaler_leaves_out_every_step_says_so() -> None:
+    steps = steps_of(trainings.training("adam", dtype=torch.float16, scale=2.0**30), 2)
+    assert steps.verdict == "unjudged" and "the GradScaler left out every step" in sentence(steps, "inductor")

@@ -136,6 +136,7 @@ REUSE = (
         maker="kernel",
         made_by="",
         backward=True,
+        line_since="2.12",  # 2.11 gives the addmm that it makes of a product and a sum no stack trace, 2.14 does
     ),
     Plant(
         "reuse",

@@ -35,6 +35,11 @@ def is_op(target: str) -> bool:
     return isinstance(held, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
 
 
+def is_inductors(op: torch._ops.OpOverload) -> bool:
+    """Whether it is Inductor that registers the op, as "prims.prepare_softmax_online": torch alone has not got it."""
+    return any(each is op for each in vars(torch._inductor.inductor_prims).values())
+
+
 def python_ops() -> set[str]:
     """Custom ops ("my::op") that Python code of this process defined, and not torch's own."""
     from torch._library.custom_ops import OPDEFS

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idbg.analysis.crashes import with_site
 from idbg.config import places
 from idbg.engine.capture.outcomes import EAGER_HINT
-from idbg.engine.compat import exceptions
+from idbg.engine.compat import exceptions, gpu
 from idbg.engine.failures.crashed import crash_of
 from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
 from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
@@ -161,7 +161,10 @@ def _place(error: BaseException, owner: Owner) -> tuple[str, int]:
     """The user's line: the innermost frame in no library, of those that Dynamo traced, else of those that ran."""
     traced = [frame for frame in owner.place if is_own(frame.filename)]
     fake = list(own_frames(owner.error)) if traced and owner.whose == "user" else []  # an op's fake of the program's
-    for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place):
+    links = chain(error)  # what is put back after a device's error raises it again, from no line of the program's
+    of_device = links if any(map(gpu.is_device_error, links)) else []
+    before = [frame for link in of_device for frame in own_frames(link)]
+    for frames in (fake, traced, own_frames(owner.error), own_frames(error), owner.place, before):
         users = [frame for frame in frames if not frame.filename.startswith(owner.folders)]
         if users:
             return users[-1].filename, users[-1].lineno or 0

@@ -53,7 +53,7 @@ def _target(node: Node, imports: set[str]) -> str:
     if op in repros.python_ops():
         raise ValueError(f"{node.name} calls {op}, a custom op of the program's own, which a script without it has not")
     package = target.partition(".")[0]
-    if package == "prims" and "inductor" in target:
+    if repros.is_inductors(node.target):
         imports.add("torch._inductor.inductor_prims")
     elif package not in ("aten", "prims") and importlib.util.find_spec(package) is not None:
         imports.add(package)

@@ -20,6 +20,7 @@ from idbg.schema.programs import Program
 from idbg.schema.steps import StepDistance, Trained, TrainingSteps
 
 _NOTHING = "a step changes nothing: give the program a loss, or let it return its own training step (see the README)"
+_SKIPPED = "the GradScaler left out every step, as gradients overflow: take more steps, or begin with a smaller scale"
 
 _WORSE: Final[dict[Trained, Outcome | None]] = {
     "passed": None,
@@ -91,7 +92,8 @@ class _Run:
             self._take(training, truth, [reference, sensitivity, test])
         judge = Judge(test.name, reference.name, sensitivity.name, self.k)
         if not any(self._is_moved(rows, reference.name) for rows in self._rows):
-            return TrainingSteps(asked=self.count, verdict="unjudged", by_us=training.by_us, reason=_NOTHING)
+            reason = _SKIPPED if training.skipped == self.count else _NOTHING
+            return TrainingSteps(asked=self.count, verdict="unjudged", by_us=training.by_us, reason=reason)
         amplified = [amplification(rows, "moved", training.moved) if in_float64 else None for rows in self._rows]
         steps = _judged(judge, self._rows, amplified)
         if any(each.failed for step in steps for each in step):

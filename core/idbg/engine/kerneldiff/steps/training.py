@@ -75,6 +75,7 @@ class Training:
         self.like = usual_dtype(subject.tensors.values())
         self._trained = {name for name, each in subject.parameters.items() if each.requires_grad}
         self._true: dict[str, Tensor] = {}
+        self.skipped = 0  # of the steps that eager has taken, those that a scaler left out
         self._found: Found | None = None
         self._tracer = Traced()
 
@@ -181,6 +182,7 @@ class Training:
             # Broad on purpose: it is the program's own, and told as eager's
             except (Exception, SystemExit) as error:
                 raise StepFailed(side.name, step) from error
+        self.skipped += any(self._found.found)
 
     def _gradients(self) -> dict[str, Tensor]:
         leaves = {name: each for name, each in self.subject.tensors.items() if each.is_leaf}
