@@ -146,7 +146,7 @@ class Layers(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = nn.functional.dropout(nn.functional.gelu(self.norm(self.first(x))), 0.3)
-        out: Tensor = self.last(hidden + torch.rand(64, device=x.device, dtype=x.dtype))
+        out: Tensor = self.last(hidden + torch.rand(64, device=x.device).to(x.dtype))
         return out
 
 
