@@ -1,5 +1,8 @@
 """Is the GPU in use, and how is it kept busy?"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 
@@ -34,6 +37,27 @@ def is_lost() -> bool:
     except RuntimeError as error:
         return is_device_error(error)
     return False
+
+
+_waiting = 0  # how many ask that each launch and op is waited for
+
+
+@contextmanager
+def each_waited_for() -> Iterator[None]:
+    """While it lasts, whoever launches waits: what the device raises is of the last launch, wherever it is raised (to
+    tune a Triton kernel, Inductor waits inside of its launch).
+    """
+    global _waiting
+    _waiting += 1
+    try:
+        yield
+    finally:
+        _waiting -= 1
+
+
+def is_waited_for() -> bool:
+    """Whether each launch is waited for now."""
+    return _waiting > 0
 
 
 def wait() -> None:

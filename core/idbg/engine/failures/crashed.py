@@ -56,7 +56,9 @@ def _launch_of(error: BaseException, is_devices: bool) -> CrashSite | None:
 
 
 def _waited_for(error: BaseException) -> bool:
-    return any(frame.f_code.co_name in WAITS for frame, _ in traceback.walk_tb(error.__traceback__))
+    return gpu.is_waited_for() or any(
+        frame.f_code.co_name in WAITS for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 def _text(file: str) -> str:

@@ -37,7 +37,7 @@ def launches_waited_for() -> Iterator[None]:
             changed[-1].start({_WAIT: wait_for_launch})
 
     try:
-        with wrappers.loaded(heard), _OpsWaited():  # type: ignore[no-untyped-call]
+        with gpu.each_waited_for(), wrappers.loaded(heard), _OpsWaited():  # type: ignore[no-untyped-call]
             yield
     finally:
         for each in changed:
@@ -47,7 +47,7 @@ def launches_waited_for() -> Iterator[None]:
 @contextmanager
 def ops_waited_for() -> Iterator[None]:
     """While it lasts, the device is waited for after each op that is run by itself, as in eager."""
-    with _OpsWaited():  # type: ignore[no-untyped-call]
+    with gpu.each_waited_for(), _OpsWaited():  # type: ignore[no-untyped-call]
         yield
 
 
