@@ -239,3 +239,20 @@ def test_what_is_said_of_a_training_that_parts() -> None:
         "the backward is wrong: what the forward gives is right"
     )
     assert replace(JUDGE, few=True).few
+
+
+def test_a_large_weight_is_in_float64_while_its_side_waits() -> None:
+    """Where one call is compared, such weights have no memory but while an op takes them: a side keeps its own."""
+    model = nn.Linear(600, 600)
+    subject = Subject(Workload(lambda x: model(x).sum(), (torch.randn(2, 600),), {}, None, grad=True))
+    before = model.weight.detach().clone()
+    with subject.restored():
+        training = Training(subject, backward=False)
+        same, moved = training.float64(), training.float64(training.moved)
+        with same.stand.taken():
+            held = model.weight.detach().clone()
+        with moved.stand.taken():
+            away = model.weight.detach().clone()
+    assert held.dtype == torch.float64 and torch.equal(held, before.double())
+    assert 0 < float((away - held).abs().max()) < 1e-7
+    assert torch.equal(model.weight, before)

@@ -20,9 +20,10 @@ from idbg.engine.kerneldiff.tensors.home import is_away
 
 
 @contextmanager
-def widened(tensors: Iterable[Tensor]) -> Iterator[None]:
+def widened(tensors: Iterable[Tensor], *, whole: bool = False) -> Iterator[None]:
     """While it lasts, these tensors (leaves of autograd) hold float64 copies, on the CPU where their device has no
-    float64; what is written to them is lost after. Large weights do where Float64's ops take them alone.
+    float64; what is written to them is lost after. Large weights do where Float64's ops take them alone, unless `whole`
+    asks for copies that can be kept.
     """
     kept = [(tensor, tensor.data) for tensor in {id(each): each for each in tensors}.values() if _can_be_lent(tensor)]
     by_memory = Counter((fx.storage_of(data)[0], data.dtype) for _, data in kept)
@@ -33,7 +34,7 @@ def widened(tensors: Iterable[Tensor]) -> Iterator[None]:
         for tensor, data in kept:
             memory = fx.storage_of(data)[0]
             if by_memory[memory, data.dtype] == 1:
-                waits = not is_away(data) and data.dtype.is_floating_point and can_wait(tensor, data)
+                waits = not whole and not is_away(data) and data.dtype.is_floating_point and can_wait(tensor, data)
                 copy = without_memory(data) if waits else widely(data)
                 waiting += [copy] if waits else []
             else:

@@ -88,7 +88,7 @@ class _Wide:
 
     def __init__(self, subject: Subject, moved: float) -> None:
         tensors = {id(each): each for each in subject.tensors.values()}
-        with widened(tensors.values()):
+        with widened(tensors.values(), whole=True):
             self._lent = [(each, each.data) for each in tensors.values() if not is_narrow(each)]
         self._lent = [(each, data) for each, data in self._lent if data.dtype != each.dtype]
         lent = {id(each) for each, _ in self._lent}
