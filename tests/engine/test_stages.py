@@ -271,3 +271,16 @@ def test_a_stage_holds_no_second_copy_of_the_weights() -> None:
 
     Stage("dynamo", {"": gm}).run(Inputs((torch.randn(2, 64), *weights), outputs=1), seen=count)
     assert max(alive) <= 2
+
+
+def test_a_node_whose_value_is_in_another_shape_above_is_named() -> None:
+    """A statistic that is written to a buffer: above it has the buffer's shape, in the pass's graph a dim more."""
+
+    def moved(graph: Graph) -> None:
+        products = (each for each in graph.nodes if each.target is aten.mul.Tensor)
+        node = next(each for each in products if isinstance(each.args[1], float))
+        node.args = (node.args[0], cast("float", node.args[1]) * 1.01)
+
+    row = guilty(trained(joint_custom_post_pass=moved))
+    assert row.stage == "joint_passes" and row.node and row.line and not row.reason
+    assert row.made_by is not None and row.made_by.name == "joint_custom_post_pass"

@@ -92,7 +92,7 @@ class _Runner(Interpreter):
     def run_node(self, n: Node) -> Any:
         """The node's value."""
         if n.name in self.instead:
-            value = self.instead[n.name]
+            value = _shaped(self.instead[n.name], super().run_node(n))
         elif (target := _copied_to(n)) is not None:
             value = self._copied(n, target)
         else:
@@ -119,6 +119,13 @@ class _Runner(Interpreter):
 
     def _twin(self, value: Tensor) -> Tensor:
         return cast("Tensor", self.mode.held(value)) if self.mode is not None else value
+
+
+def _shaped(value: object, like: object) -> object:
+    """A value in the shape of what it stands for: a stage above may have had it in another."""
+    if isinstance(value, Tensor) and isinstance(like, Tensor) and value.numel() == like.numel():
+        return value.reshape(like.shape)
+    return value
 
 
 def _copied_to(node: Node) -> Node | None:

@@ -25,7 +25,7 @@ from idbg.engine.kerneldiff.stages.evaluate import Computed
 from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import Step, maker_of
-from idbg.schema.blame import STAGES, StageError, StageName
+from idbg.schema.blame import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import said
 from idbg.schema.graphs import GraphId, Part
 from idbg.schema.graphs import Stage as GraphStage
@@ -58,7 +58,7 @@ class _Frame:
         except NotComparable as error:
             self._give_up(str(error))
         except (*_RAISED, NotInFloat64) as error:
-            self._give_up((said(error).strip() or type(error).__name__).splitlines()[0])
+            self._give_up(_first_line(error))
         return tuple(self.rows[stage] for stage in STAGES[:-1])
 
     def _give_up(self, reason: str) -> None:
@@ -147,6 +147,7 @@ class _Frame:
     def _against_the_one_before(self) -> None:
         """A stage is bad where it is off against the stage before, not where that was off already."""
         before: StageName = "dynamo"
+        explained = False
         for stage in STAGES[1:-1]:
             row = self.rows[stage]
             if not row.judged:
@@ -156,20 +157,27 @@ class _Frame:
                 continue
             apart = distance(self.results[before], self.results[stage], self.allowed)
             row = replace(row, added=apart.error, bad=apart.excess > 1)
-            self.rows[stage] = self._explained(row, before) if row.bad and not self._guilty else row
+            self.rows[stage] = self._explained(row, before) if row.bad and not explained else row
+            explained = explained or row.bad
             before = stage
 
-    @property
-    def _guilty(self) -> bool:
-        return any(row.bad and row.made_by is not None for row in self.rows.values())
-
     def _explained(self, row: StageError, before: StageName) -> StageError:
-        """The first bad stage, with its first bad node and what made it."""
-        above, below = self.chain[before], self.chain[row.stage]
-        bad = first_bad(above, below, self.inputs, self.allowed)
+        """The first bad stage, with its first bad node and what made it; where that cannot be found, with why."""
+        above, below, right = self.chain[before], self.chain[row.stage], self.results[before]
+        bad, reasons = FirstBad(None, "", None, ""), []
+        try:
+            bad = first_bad(above, below, self.inputs, self.allowed)
+        except (*_RAISED, NotInFloat64) as error:
+            reasons.append(f"its first bad node is not known: {_first_line(error)}")
         file, line, _ = user_line(_trace(bad))
-        row = replace(
+        maker: Maker | None = None
+        try:
+            maker = maker_of(Step(self.captured, row.stage, above, right, bad, self.inputs, self.allowed))
+        except (*_RAISED, NotInFloat64) as error:
+            reasons.append(f"what made it is not known: {_first_line(error)}")
+        return replace(
             row,
+            reason="; ".join(reasons),
             part=bad.part,
             graph=self._graph_of(row.stage, bad.part),
             node=self._shown(row.stage, bad.node),
@@ -177,14 +185,8 @@ class _Frame:
             above=self._shown(before, bad.above),
             file=file,
             line=line,
+            made_by=maker,
         )
-        try:
-            right = self.results[before]
-            maker = maker_of(Step(self.captured, row.stage, above, right, bad, self.inputs, self.allowed))
-        except (*_RAISED, NotInFloat64) as error:
-            told = (said(error).strip() or type(error).__name__).splitlines()[0]
-            return replace(row, reason=f"what made it is not known: {told}")
-        return replace(row, made_by=maker)
 
     def _graph_of(self, stage: StageName, part: Part) -> GraphId | None:
         """The graph of the run in which a node of this stage is to be seen."""
@@ -208,6 +210,10 @@ class _Frame:
         """The Dynamo nodes that it was traced from; of a backward's node, those that it differentiates."""
         same = (other for other in node.graph.nodes if other.meta.get("seq_nr") == node.meta.get("seq_nr", -1))
         return fx.origins(node) or {name for other in same for name in fx.origins(other)}
+
+
+def _first_line(error: BaseException) -> str:
+    return (said(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _trace(bad: FirstBad) -> str:
