@@ -13,7 +13,7 @@ from torch import Tensor
 from idbg.engine.backends import TargetBackend
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
-from idbg.engine.kerneldiff.owner.find import Found
+from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.kept import keep, kept
 from idbg.engine.program.load import Workload
@@ -102,7 +102,7 @@ class RunComparison:
             raise BadInput(f"the worker holds no tensors of {name}", hint="compare again, then look into it")
         return error_map(name, *self.pairs[name], index)
 
-    def owner(self, launch: int) -> Found:
+    def owner(self, launch: int) -> OwnerFinding:
         """Whose the error of this one of the report's kernels is. Raises BadInput where that cannot be found out."""
         before = 0
         for comparison, report in zip(self.comparisons, self.reports, strict=True):

@@ -20,7 +20,7 @@ from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
 from idbg.engine.failures.owners import chain
 from idbg.engine.instrument.first_launches import first_launches
-from idbg.engine.kerneldiff.owner.find import Found
+from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.owner.script import owner_script
 from idbg.engine.lowered import lowered
 from idbg.engine.program.environment import as_main, state_restored
@@ -276,7 +276,7 @@ def _no_repro(error: BaseException) -> Failure:
     return Failure(kind="idbg", type=type(error).__name__, message=f"no repro can be written: {error}")
 
 
-def _with_script(found: Found, folder: Path) -> OwnerVerdict:
+def _with_script(found: OwnerFinding, folder: Path) -> OwnerVerdict:
     """The verdict with a script of its launch, which was tried; or why there is none."""
     try:
         path = owner_script(found, folder)

@@ -19,7 +19,7 @@ from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, widely
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.kernels.observe import Rerun
-from idbg.engine.kerneldiff.owner.find import Found, OwnerSearch
+from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
 from idbg.engine.kerneldiff.sides.births import SEARCHED, eager_births
 from idbg.engine.kerneldiff.sides.form import with_forms
@@ -336,7 +336,7 @@ class ComparisonRun:
         if unknown and names:
             raise BadInput(f"no output is called {unknown[0]!r}", hint=f"there are: {', '.join(names)}")
 
-    def owner(self, report: DiffReport, launch: int) -> Found:
+    def owner(self, report: DiffReport, launch: int) -> OwnerFinding:
         """Whose the error of this one of the report's kernels is: the model runs again, and the launch alone.
 
         Raises BadInput where no kernels were observed, or it cannot run again.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from idbg.engine.kerneldiff.tensors import cease
-from idbg.engine.kerneldiff.tensors.cease import Found
+from idbg.engine.kerneldiff.tensors.cease import Nonfinite
 from idbg.schema.diff import KernelError
 from idbg.schema.faults import NanBirth
 
@@ -16,7 +16,7 @@ class Appeared:
     """What a buffer that holds this node has, and eager's value has not."""
 
     node: str
-    found: Found
+    found: Nonfinite
     elements: int
     dtype: str
 
@@ -49,7 +49,7 @@ def appeared(node: str, value: Tensor, eagers: object) -> Iterator[Appeared]:
         ours = cease.mask(value, what)
         if cease.can_hold(eagers):
             ours = ours & ~cease.mask(eagers, what)
-        if (found := cease.found(ours, what)) is not None:
+        if (found := cease.first_of(ours, what)) is not None:
             yield Appeared(node, found, value.numel(), str(value.dtype).removeprefix("torch."))
 
 

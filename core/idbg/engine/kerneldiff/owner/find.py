@@ -24,7 +24,7 @@ from idbg.schema.owner import OwnerVerdict
 
 
 @dataclass(frozen=True)
-class Found:
+class OwnerFinding:
     """The verdict of a launch, and what a script of it is written from: `plan` is None where it was not taken."""
 
     verdict: OwnerVerdict
@@ -44,7 +44,7 @@ class OwnerSearch:
     backward: bool
     newer: list[Watch] = field(default_factory=list)
 
-    def find(self, report: DiffReport, launch: int) -> Found:
+    def find(self, report: DiffReport, launch: int) -> OwnerFinding:
         """The owner of the error of this one of the report's kernels. Raises BadInput where the program cannot be run
         again.
         """
@@ -62,18 +62,18 @@ class OwnerSearch:
             calls = replayed(plan, taken)
         except (RuntimeError, TypeError, ValueError) as error:
             return self._unjudged(report, launch, f"it fails alone: {str(error).splitlines()[0]}")
-        found, reasons = judged(plan, taken, calls)
+        finding, reasons = judged(plan, taken, calls)
         launches = self.observed.observation.launches
         at = {place: index for index, (other, place) in enumerate(launches) if other is watch}
         changed = taken.overwritten
         if any(each.by is None for each in changed):  # who did it shows where all are looked at after each launch
             changed = self._taken(plan, closely=True)[1].overwritten or changed
-        evidence = Evidence(report, launch, plan, found, reasons, changed, at)
+        evidence = Evidence(report, launch, plan, finding, reasons, changed, at)
         verdict = judge_owner(evidence, time.perf_counter() - began)
-        return Found(verdict, report.kernels[launch], plan, taken, tuple(found))
+        return OwnerFinding(verdict, report.kernels[launch], plan, taken, tuple(finding))
 
-    def _unjudged(self, report: DiffReport, launch: int, why: str) -> Found:
-        return Found(unjudged(report, launch, why), report.kernels[launch])
+    def _unjudged(self, report: DiffReport, launch: int, why: str) -> OwnerFinding:
+        return OwnerFinding(unjudged(report, launch, why), report.kernels[launch])
 
     def _taken(self, plan: Plan, *, closely: bool = False) -> tuple[Plan, Taken]:
         """What the launch was called with, and the plan by which: of what torch compiled anew where it had to."""

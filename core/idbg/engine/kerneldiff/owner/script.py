@@ -16,7 +16,7 @@ from idbg.engine.kerneldiff.kernels.buffers import changes_of
 from idbg.engine.kerneldiff.kernels.verdict import errors_of
 from idbg.engine.kerneldiff.owner.alone import Alone, as_node, placeholders
 from idbg.engine.kerneldiff.owner.definition import around, assignment, definition_of, only_written
-from idbg.engine.kerneldiff.owner.find import Found
+from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.owner.memory import Place
 from idbg.engine.kerneldiff.owner.nodes_as_python import spelled
 from idbg.engine.kerneldiff.owner.plan import Plan
@@ -32,18 +32,18 @@ _ALIGNED = 64  # bytes: what torch's allocators give at least, and vectorised ke
 _BUILTIN = {"torch", "math", "operator", "sys", "Path", "load_file"}  # what the script imports itself
 
 
-def owner_script(found: Found, folder: Path) -> Path:
+def owner_script(finding: OwnerFinding, folder: Path) -> Path:
     """Write the launch of a verdict as a script below `folder`. Raises ValueError where it cannot be written as plain
     Python, OutputError where the folder cannot be.
     """
-    if found.plan is None or found.taken is None or not found.alone:
+    if finding.plan is None or finding.taken is None or not finding.alone:
         raise ValueError("the launch was not called alone")
-    kept = _Kept(found.plan, found.taken)
-    script = _script(found, found.plan, kept)
-    return write(new_folder(folder, f"owner-{found.error.name}"), of_a_kernel(script, kept.devices), kept.tensors)
+    kept = _Kept(finding.plan, finding.taken)
+    script = _script(finding, finding.plan, kept)
+    return write(new_folder(folder, f"owner-{finding.error.name}"), of_a_kernel(script, kept.devices), kept.tensors)
 
 
-def _script(found: Found, plan: Plan, kept: "_Kept") -> KernelScript:
+def _script(finding: OwnerFinding, plan: Plan, kept: "_Kept") -> KernelScript:
     launch, module = plan.launch, plan.watch.code.text
     definition = definition_of(module, launch)
     stored, plain = list(kept.of_call()), list(_plain(plan, kept.taken))
@@ -55,8 +55,8 @@ def _script(found: Found, plan: Plan, kept: "_Kept") -> KernelScript:
     needed = _names(definition.text) | _names(launch.text) | {name for _, text in plain for name in _names(text)}
     own = {*launch.names, *plan.constants, *_BUILTIN, launch.name}
     return KernelScript(
-        title=_wrapped(found.verdict.sentence),
-        source=near_place(found.error.file, found.error.line),
+        title=_wrapped(finding.verdict.sentence),
+        source=near_place(finding.error.file, finding.error.line),
         versions=f"idbg {__version__} with torch {torch.__version__}",
         around=around(module, needed - own | ({"async_compile"} if definition.text else set())),
         definition=definition.text,
@@ -67,8 +67,8 @@ def _script(found: Found, plan: Plan, kept: "_Kept") -> KernelScript:
         plain=plain,
         parameters=parameters,
         nodes=nodes.lines,
-        returned=[_returned(one, kept.taken) for one in found.alone],
-        checked=[_checked(one, plan.watch.k) for one in found.alone],
+        returned=[_returned(one, kept.taken) for one in finding.alone],
+        checked=[_checked(one, plan.watch.k) for one in finding.alone],
         devices=sorted({device for device in kept.devices.values() if not device.startswith("cpu")}),
         imports=sorted(nodes.imports),
     )

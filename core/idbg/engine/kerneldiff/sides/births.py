@@ -23,7 +23,7 @@ from idbg.engine.kerneldiff.float64.draws import Op
 from idbg.engine.kerneldiff.sides.run import Call, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors import cease
-from idbg.engine.kerneldiff.tensors.cease import Found, What
+from idbg.engine.kerneldiff.tensors.cease import Nonfinite, What
 from idbg.schema.faults import NanBirth
 from idbg.schema.programs import Failure
 
@@ -55,8 +55,8 @@ def _given(subject: Subject) -> Iterator[NanBirth]:
         if not cease.can_hold(value) or cease.is_finite(value):
             continue
         for what in cease.KINDS:
-            if (found := cease.found(cease.mask(value.detach(), what), what)) is not None:
-                yield _birth(found, value, phase="given", name=name)
+            if (first := cease.first_of(cease.mask(value.detach(), what), what)) is not None:
+                yield _birth(first, value, phase="given", name=name)
 
 
 class _Births(TorchDispatchMode):
@@ -94,18 +94,18 @@ class _Births(TorchDispatchMode):
         for what in cease.KINDS:
             if (phase, what) in self.births:
                 continue
-            found = _born(func, value, leaves, what)
-            if found is None:
+            first = _born(func, value, leaves, what)
+            if first is None:
                 continue
             node, stack = differentiated or ("", [])
             file, line = _users_line(stack) if differentiated else _line_in_hand()
             self.births[phase, what] = _birth(
-                found,
+                first,
                 value,
                 phase=phase,
                 op=fx.op_name(func),
-                operands=_operands(func, value, args, found),
-                from_infinity=what == "nan" and _of_infinities(func, value, leaves, found),
+                operands=_operands(func, value, args, first),
+                from_infinity=what == "nan" and _of_infinities(func, value, leaves, first),
                 file=file,
                 line=line,
                 name="",
@@ -120,7 +120,7 @@ def _before(func: OpOverload, args: tuple[object, ...]) -> tuple[object, ...]:
     )
 
 
-def _born(func: OpOverload, value: Tensor, leaves: Sequence[object], what: What) -> Found | None:
+def _born(func: OpOverload, value: Tensor, leaves: Sequence[object], what: What) -> Nonfinite | None:
     """What of this kind is in the result, and in no operand: of an op that goes element by element, in none of that
     element's. A NaN may be born of infinities.
     """
@@ -134,14 +134,14 @@ def _born(func: OpOverload, value: Tensor, leaves: Sequence[object], what: What)
                 where = where & ~each.broadcast_to(value.shape).to(where.device)
         elif any(bool(each.any()) for each in held):
             return None
-    return cease.found(where, what)
+    return cease.first_of(where, what)
 
 
-def _of_infinities(func: OpOverload, value: Tensor, leaves: Sequence[object], found: Found) -> bool:
+def _of_infinities(func: OpOverload, value: Tensor, leaves: Sequence[object], first: Nonfinite) -> bool:
     for operand in filter(cease.can_hold, leaves):
         held = cease.mask(operand, "inf")
         if _by_element(func, value, operand):
-            held = held.broadcast_to(value.shape)[found.index]
+            held = held.broadcast_to(value.shape)[first.index]
         if bool(held.any()):
             return True
     return False
@@ -154,20 +154,20 @@ def _by_element(func: OpOverload, value: Tensor, operand: Tensor) -> bool:
     return operand.dim() <= value.dim() and all(size in (1, wanted) for size, wanted in sizes)
 
 
-def _operands(func: OpOverload, value: Tensor, args: Sequence[object], found: Found) -> str:
+def _operands(func: OpOverload, value: Tensor, args: Sequence[object], first: Nonfinite) -> str:
     """What the op was given, for that element where it goes element by element: "-0.2", "0, 0"; else how large each
     operand is.
     """
     tensors = [(argument.name, given) for argument, given in zip(func._schema.arguments, args, strict=False)]
     if all(_by_element(func, value, given) for _, given in tensors if isinstance(given, Tensor)):
-        said = [_number(given, value, found) for _, given in tensors]
+        said = [_number(given, value, first) for _, given in tensors]
         return ", ".join(each for each in said if each)
     return ", ".join(f"|{name}| {_largest(given)}" for name, given in tensors if cease.can_hold(given))
 
 
-def _number(given: object, value: Tensor, found: Found) -> str:
+def _number(given: object, value: Tensor, first: Nonfinite) -> str:
     if isinstance(given, Tensor):
-        return _figure(given.detach().broadcast_to(value.shape)[found.index].item())
+        return _figure(given.detach().broadcast_to(value.shape)[first.index].item())
     return _figure(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else ""
 
 
@@ -202,13 +202,13 @@ def _words(node: str) -> str:
     return _WORD.sub("_", match[1]).lower() if match else node
 
 
-def _birth(found: Found, value: Tensor, **more: object) -> NanBirth:
+def _birth(first: Nonfinite, value: Tensor, **more: object) -> NanBirth:
     fields = {"name": "", **more}
     return NanBirth(
         side="eager",
-        what=found.what,
-        index=found.index,
-        count=found.count,
+        what=first.what,
+        index=first.index,
+        count=first.count,
         elements=value.numel(),
         dtype=str(value.dtype).removeprefix("torch."),
         **fields,  # type: ignore[arg-type]

@@ -104,8 +104,8 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
         return drawn
     kinds = (_lost_pairs(right, wrong, start), _foreign_pairs(right, wrong, other_start))
     order = {key: place for place, key in enumerate(right.nodes)}  # what comes last mends all that is above it too
-    found = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
-    pairs = sorted(found, key=lambda pair: order[pair[0]])
+    candidates = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
+    pairs = sorted(candidates, key=lambda pair: order[pair[0]])
     proven = _mending(right, wrong, inputs, allowed, pairs)
     if proven is not None:
         key, other = proven
@@ -172,9 +172,9 @@ def _result_key(values: Values, inputs: Inputs, at: int | str) -> Key | None:
 def _of_result(below: Stage, inputs: Inputs, at: int | str, above: Node | None, part: Part) -> FirstBad:
     """The result itself is another node's, or none's: what the stage returns in its place is the first bad node."""
     results = below.output_nodes(inputs)
-    found = results[at] if isinstance(at, int) and at < len(results) else None
-    node = found[1] if found is not None and isinstance(found[1], Node) else None
-    return FirstBad(node, found[0] if found is not None else part, above, part)
+    result = results[at] if isinstance(at, int) and at < len(results) else None
+    node = result[1] if result is not None and isinstance(result[1], Node) else None
+    return FirstBad(node, result[0] if result is not None else part, above, part)
 
 
 def _strange(of: Values, among: Values, start: Key) -> set[Key]:
@@ -232,13 +232,13 @@ def _below(right: Values, wrong: Values, key: Key) -> Iterator[tuple[Key, bool]]
         return other is not None and other.count == made.count and not other.same(made)
 
     named = [at for at, other in wrong.nodes.items() if at[1] == key[1] or node.name in _replaces(other)]
-    found = [(at, False) for at in named if differs(at)]
+    stand_ins = [(at, False) for at in named if differs(at)]
     group = [at for at in wrong.nodes if wrong.op(at) == right.op(key) is not None and differs(at)]
-    found += [(at, True) for at in group[-1:]]
-    if not found and (names := fx.origins(node)):
+    stand_ins += [(at, True) for at in group[-1:]]
+    if not stand_ins and (names := fx.origins(node)):
         traced = (at for at, other in wrong.nodes.items() if fx.origins(other) & names)
-        found = [(at, False) for at in traced if differs(at)]
-    yield from found or [(at, True) for at in _taken_instead(wrong, key[0], node) if differs(at)]
+        stand_ins = [(at, False) for at in traced if differs(at)]
+    yield from stand_ins or [(at, True) for at in _taken_instead(wrong, key[0], node) if differs(at)]
 
 
 def _taken_instead(wrong: Values, part: Part, node: Node) -> Iterator[Key]:

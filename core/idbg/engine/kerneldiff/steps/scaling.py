@@ -15,7 +15,7 @@ from idbg.engine.kerneldiff.float64.draws import Op
 from idbg.engine.kerneldiff.float64.wide_ops import UNSCALES
 
 
-class Found(TorchDispatchMode):
+class RecordedChecks(TorchDispatchMode):
     """While it is in force, each check of gradients is taken down."""
 
     supports_higher_order_operators = True

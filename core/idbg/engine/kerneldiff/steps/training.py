@@ -21,7 +21,7 @@ from idbg.engine.kerneldiff.sides.agreement import as_tensor
 from idbg.engine.kerneldiff.sides.run import Call, called
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.sides.traced import Traced, roundings
-from idbg.engine.kerneldiff.steps.scaling import Follows, Found
+from idbg.engine.kerneldiff.steps.scaling import Follows, RecordedChecks
 from idbg.engine.kerneldiff.steps.stand import Stand
 from idbg.engine.kerneldiff.tensors.compare import Apart, apart
 from idbg.schema.steps import Kind
@@ -76,7 +76,7 @@ class Training:
         self._trained = {name for name, each in subject.parameters.items() if each.requires_grad}
         self._true: dict[str, Tensor] = {}
         self.skipped = 0  # of the steps that eager has taken, those that a scaler left out
-        self._found: Found | None = None
+        self._found: RecordedChecks | None = None
         self._tracer = Traced()
 
     @property
@@ -175,7 +175,7 @@ class Training:
 
     def _go_ahead(self, side: Side, step: int) -> None:
         """Eager's step, for what its scaler finds."""
-        with Found() as self._found:
+        with RecordedChecks() as self._found:
             try:
                 for _ in self._step(side):
                     pass

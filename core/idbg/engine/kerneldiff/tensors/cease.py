@@ -13,7 +13,7 @@ KINDS: tuple[What, ...] = ("nan", "inf")
 
 
 @dataclass(frozen=True)
-class Found:
+class Nonfinite:
     """So many elements of a kind; the first of them is at `index`."""
 
     what: What
@@ -39,7 +39,7 @@ def mask(value: Tensor, what: What) -> Tensor:
     return readable.isnan() if what == "nan" else readable.isinf()
 
 
-def found(where: Tensor, what: What) -> Found | None:
+def first_of(where: Tensor, what: What) -> Nonfinite | None:
     """What a mask marks; None where it marks nothing."""
     count = int(where.sum())
     if not count:
@@ -49,7 +49,7 @@ def found(where: Tensor, what: What) -> Found | None:
     for size in reversed(where.shape):
         index.append(first % size)
         first //= size
-    return Found(what, tuple(reversed(index)), count)
+    return Nonfinite(what, tuple(reversed(index)), count)
 
 
 def _readable(value: Tensor) -> Tensor:
