@@ -90,19 +90,26 @@ def _joint_around(module: Any, listener: Told) -> Any:
 
 @contextmanager
 def _passes_told(listener: Told) -> Iterator[None]:
-    """By the observer that torch puts around each pass; what changed between two is told as a pass of no name."""
+    """By the observer that torch puts around each pass. Most change nothing: for all of those one copy is made."""
     from torch.fx.passes.graph_transform_observer import GraphTransformObserver as Observer
 
     originals = {name: getattr(Observer, name) for name in ("apply_gm_pass", "apply_graph_pass")}
+    kept: dict[str, Any] = {"text": None, "copy": None}  # the last graph that was seen
+
+    def seen(gm: GraphModule) -> tuple[object, GraphModule]:
+        if (text := structure(gm)) != kept["text"]:
+            kept.update(text=text, copy=copy_of(gm))
+        return text, kept["copy"]
 
     def told(name: str) -> Callable[..., object]:
         original = originals[name]
 
         def apply(observer: Any, pass_fn: Callable[..., object]) -> object:
-            before, text = copy_of(observer.gm), structure(observer.gm)
+            text, before = seen(observer.gm)
             result = original(observer, pass_fn)
-            if structure(observer.gm) != text:
-                listener.passed(observer.passname, pass_fn, before, copy_of(observer.gm))
+            other, after = seen(observer.gm)
+            if other != text:
+                listener.passed(observer.passname, pass_fn, before, after)
             return result
 
         return apply

@@ -1,6 +1,6 @@
 """What do numbers become that are sent from the CPU to a device and back? Nothing compared on the CPU is more exact."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import inf
 
 import torch
@@ -11,8 +11,6 @@ from idbg.engine.kerneldiff.tensors.home import is_away, why_away
 from idbg.engine.kerneldiff.tensors.pair import dense, unreadable
 from idbg.engine.kerneldiff.tensors.pieces import INTS
 from idbg.schema.float64 import Float64Elsewhere, TransferFloor
-
-_Floors = Mapping[tuple[torch.device, torch.dtype], TransferFloor]
 
 MOST_VALUES = 1 << 22  # of the program's own, of each dtype: 16 MB of float32
 _RANDOM = 1 << 14

@@ -26,7 +26,6 @@ from idbg.schema.graphs import Part
 Instead = Mapping[tuple[Part, str], object]
 """Values for nodes, by their part's and their own name."""
 
-_AFTER = " (after)"
 _TANGENT = "tangents"
 
 

@@ -26,15 +26,12 @@ _BETTER = 10.0  # times nearer: then it was this node
 
 @dataclass(frozen=True)
 class FirstBad:
-    """A node of the wrong stage (None where nothing there stands for it), that of the stage before, and whether giving
-    it the right value made the results right.
-    """
+    """A node of the wrong stage (None where nothing there stands for it), and that of the stage before."""
 
     node: Node | None
     part: Part
     above: Node | None
     above_part: Part
-    proven: bool = False
 
 
 class Values:
@@ -106,12 +103,8 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     order = {key: place for place, key in enumerate(right.nodes)}  # what comes last mends all that is above it too
     candidates = dict.fromkeys(pair for pairs in kinds for pair in islice(pairs, _TRIED))
     pairs = sorted(candidates, key=lambda pair: order[pair[0]])
-    proven = _mending(right, wrong, inputs, allowed, pairs)
-    if proven is not None:
-        key, other = proven
-        return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0], proven=True)
     if pairs:
-        key, other = pairs[0]
+        key, other = _mending(right, wrong, inputs, allowed, pairs) or pairs[0]
         return FirstBad(wrong.nodes[other], other[0], right.nodes[key], key[0])
     foreign = _roots(wrong, _strange(wrong, right, other_start))
     lost = _roots(right, _strange(right, wrong, start))
@@ -267,8 +260,6 @@ def _mending(
         if (part, node.name) in wanted:
             held[part, node.name] = value
 
-    if not pairs:
-        return None
     right.stage.run(inputs, seen=keep)
     before = distance(right.result, wrong.result, allowed)
     for key, other in pairs:
