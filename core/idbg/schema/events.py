@@ -15,6 +15,7 @@ from idbg.schema.graphs import Frame, Graph, GraphBreak, Links, NodeId, Part
 from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
 
 FORMAT = 1
@@ -237,6 +238,28 @@ class ReproEnded(Event, frozen=True, kw_only=True, tag="repro_ended"):
     failure: Failure | None = None
 
 
+class MinifyStarted(Event, frozen=True, kw_only=True, tag="minify_started"):
+    """A search began for the smallest script that shows a failure of a run."""
+
+    run: int
+    sought: Sought
+
+
+class MinifyProgressed(Event, frozen=True, kw_only=True, tag="minify_progressed"):
+    """How far the search has come."""
+
+    run: int
+    progress: MinifyProgress
+
+
+class MinifyEnded(Event, frozen=True, kw_only=True, tag="minify_ended"):
+    """The search is over. `minified` is what was found, also by one that was stopped; None where it could not begin."""
+
+    run: int
+    minified: Minified | None = None
+    failure: Failure | None = None
+
+
 class OwnerStarted(Event, frozen=True, kw_only=True, tag="owner_started"):
     """The worker was asked whose the error of this launch of the run's `diff.kernels` is."""
 
@@ -352,6 +375,9 @@ SessionEvent = (
     | RulesRefused
     | ReproStarted
     | ReproEnded
+    | MinifyStarted
+    | MinifyProgressed
+    | MinifyEnded
     | OwnerStarted
     | OwnerJudged
     | OwnerEnded

@@ -16,7 +16,7 @@ from idbg.session.event_bus import EventBus
 from idbg.session.watchdog import Watchdog, unfinished
 from idbg.worker.client import Ended, Worker
 from idbg.worker.last_words import in_run
-from idbg.worker.protocol import Compile, FindOwner, Request, WriteRepro
+from idbg.worker.protocol import Compile, FindOwner, Minify, Request, WriteRepro
 
 SessionJob = Request | BenchJob
 
@@ -159,6 +159,9 @@ class JobQueue:
                 return replace(request, folder=self._repro_folder())
             case WriteRepro():
                 self._bus.emit(events.ReproStarted(run=request.run, node=request.node, rule=request.rule))
+                return replace(request, folder=self._repro_folder())
+            case Minify():
+                self._bus.emit(events.MinifyStarted(run=request.run, sought=request.sought))
                 return replace(request, folder=self._repro_folder())
             case FindOwner():
                 self._bus.emit(events.OwnerStarted(run=request.run, launch=request.launch))

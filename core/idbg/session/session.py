@@ -18,6 +18,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
+from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History
 from idbg.session import store
 from idbg.session.event_bus import EventBus, Listener
@@ -25,7 +26,7 @@ from idbg.session.queue import JobQueue
 from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
 from idbg.worker.child import COMMAND
-from idbg.worker.protocol import FindOwner, LowerKernel, MapErrors, WriteRepro
+from idbg.worker.protocol import FindOwner, LowerKernel, MapErrors, Minify, WriteRepro
 
 
 class Session:
@@ -155,6 +156,29 @@ class Session:
         if not jobs.runs:
             raise BadInput("nothing was run yet, so there is nothing to reproduce", hint="run the program first")
         jobs.add(WriteRepro(run=jobs.runs, folder="", node=node, rule=rule, rules=self.target.rules))
+
+    def minify(self, sought: Sought, budget: Budget | None = None, *, keep_data: bool = True) -> None:
+        """Find the smallest script that shows a failure of the last run again; see MinifyProgressed and MinifyEnded.
+
+        `cancel` ends it with the smallest script so far. Raises BadInput if nothing was run yet.
+        """
+        jobs = self._live()
+        run = self.history.runs.get(jobs.runs)
+        if run is None:
+            raise BadInput("nothing was run yet, so there is nothing to make smaller", hint="run the program first")
+        jobs.add(
+            Minify(
+                run=run.number,
+                program=run.program,
+                target=run.target,
+                folder="",
+                sought=sought,
+                failure=run.cause,
+                comparison=run.comparison,
+                budget=budget or Budget(),
+                keep_data=keep_data,
+            )
+        )
 
     def map_errors(self, name: str, index: tuple[int, ...] = ()) -> None:
         """Map the error over a slice of an output of the last run, which was compared; see ErrorsMapped."""

@@ -25,7 +25,7 @@ from idbg.schema.faults import CrashSite
 from idbg.schema.programs import Failure
 from idbg.worker.child import COMMAND, Child, read
 from idbg.worker.output import ChildOutput, Stream
-from idbg.worker.protocol import Compile, FindOwner, LowerKernel, Request, WriteRepro
+from idbg.worker.protocol import Compile, FindOwner, LowerKernel, Minify, Request, WriteRepro
 
 GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
 LEAVE_SECONDS = 0.3  # for an idle child to end by itself
@@ -35,7 +35,14 @@ POLL_SECONDS = 0.5  # a child's death is seen at once by its pipe; this is for a
 
 _UNCAUGHT = re.compile(r"^\s*what\(\):\s+(.+)$", re.MULTILINE)  # what C++ says of an exception that nobody catches
 
-Ended = events.RunEnded | events.ReproEnded | events.ErrorsMapped | events.OwnerEnded | events.KernelLowered
+Ended = (
+    events.RunEnded
+    | events.ReproEnded
+    | events.MinifyEnded
+    | events.ErrorsMapped
+    | events.OwnerEnded
+    | events.KernelLowered
+)
 Order = Request | Literal["start", "cancel", "close"]
 
 
@@ -310,6 +317,8 @@ class Worker:
             self._finish(events.RunEnded(run=run, verdict="failed", seconds=seconds, failure=failure))
         elif isinstance(self._job, WriteRepro):
             self._finish(events.ReproEnded(run=run, path="", seconds=seconds, failure=failure))
+        elif isinstance(self._job, Minify):
+            self._finish(events.MinifyEnded(run=run, failure=failure))
         elif isinstance(self._job, FindOwner):
             self._finish(events.OwnerEnded(run=run, failure=failure))
         elif isinstance(self._job, LowerKernel):

@@ -40,7 +40,8 @@ from idbg.schema.violations import Violation
 from idbg.worker.child import importable
 from idbg.worker.comparing import RunComparison
 from idbg.worker.last_words import LAUNCHES
-from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Request, WriteRepro
+from idbg.worker.minifying import minify
+from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Minify, Request, WriteRepro
 
 REPRO_SECONDS = 300
 _LOST = "after this error the GPU does nothing more for this process: the next run has another one"
@@ -66,6 +67,8 @@ class Jobs:
                 return self.compile(request)
             case WriteRepro():
                 return self.write_repro(request)
+            case Minify():
+                return minify(request, self)
             case MapErrors():
                 return self.map_errors(request)
             case FindOwner():

@@ -12,7 +12,8 @@ import msgspec
 from idbg.schema.code import Kernel
 from idbg.schema.diff import Comparison
 from idbg.schema.graphs import NodeId
-from idbg.schema.programs import Program, Target
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.repros import Budget, Sought
 
 
 class Compile(msgspec.Struct, frozen=True, tag_field="type", tag="compile"):
@@ -41,6 +42,24 @@ class WriteRepro(msgspec.Struct, frozen=True, tag_field="type", tag="write_repro
     rules: str = ""
 
 
+class Minify(msgspec.Struct, frozen=True, tag_field="type", tag="minify"):
+    """Find the smallest script that shows what is `sought` of a run of the program for the target, and write it into
+    `folder`. Where the worker holds that run no more, or it killed the worker, the program is captured again.
+
+    `failure` is the run's. `keep_data` false: no value of the program's goes into a script, but shapes and statistics.
+    """
+
+    run: int
+    program: Program
+    target: Target
+    folder: str
+    sought: Sought
+    failure: Failure | None = None
+    comparison: Comparison | None = None
+    budget: Budget = Budget()
+    keep_data: bool = True
+
+
 class MapErrors(msgspec.Struct, frozen=True, tag_field="type", tag="map_errors"):
     """Map the error of one slice of an output or gradient of the run that was compared last."""
 
@@ -67,7 +86,7 @@ class LowerKernel(msgspec.Struct, frozen=True, tag_field="type", tag="lower_kern
     kernel: Kernel
 
 
-Request = Compile | WriteRepro | MapErrors | FindOwner | LowerKernel
+Request = Compile | WriteRepro | Minify | MapErrors | FindOwner | LowerKernel
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

@@ -1,0 +1,156 @@
+"""What does a script do, before it is text: which arguments, which statements, and what tells that it fails?
+
+A search makes drafts smaller; `script.render` writes one. Two drafts that are equal are the same try.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from idbg.schema.repros import Signature
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value, or, with
+    `recipe`, Python that makes the tensor ("torch.ones(4, 4)"), which is run with torch's seed at 0.
+
+    `dtype` is given where it is stored as another one; `dynamic` are the dimensions whose size is symbolic. With
+    `is_weight` it is passed as a Parameter, so that rules about weights know it for one; with `is_array` as NumPy's.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    device: str = ""
+    literal: str = ""
+    dtype: str = ""
+    dynamic: tuple[int, ...] = ()
+    requires_grad: bool = False
+    is_weight: bool = False
+    is_array: bool = False
+    recipe: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its value is in the tensors' file."""
+        return not self.literal and not self.recipe
+
+    @property
+    def text(self) -> str:
+        """The argument as Python."""
+        if self.literal:
+            return self.literal
+        text = self.recipe or self._stored
+        text += ".requires_grad_()" if self.requires_grad else ""
+        text = f"weight({text})" if self.is_weight else text
+        text = f"{text}.numpy()" if self.is_array else text
+        return f"dynamic({text}, {', '.join(map(str, self.dynamic))})" if self.dynamic and not self.is_array else text
+
+    @property
+    def _stored(self) -> str:
+        text = f'saved["{self.name}"]'
+        text += f".view({self.dtype})" if self.dtype else ""
+        text += f'.to("{self.device}")' if self.device != "cpu" else ""
+        return text + f".as_strided({self.shape}, {self.stride})"
+
+
+@dataclass(frozen=True)
+class Raises:
+    """It raises an exception of this type, whose message has `fragment` in it. `stage`: where, in words."""
+
+    error: str
+    fragment: str
+    stage: str = ""
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """It breaks this rule: at its marked node, by its one argument, or as a whole graph. `op`: the node's."""
+
+    rule: str
+    subject: Literal["node", "input", "graph"] = "node"
+    op: str = ""
+
+
+@dataclass(frozen=True)
+class Differs:
+    """Its compiled result is wrong: further from float64 than `k` times what eager is, and than `least` of its RMS;
+    or has NaN or infinities where eager has none ("nan"); or another dtype, shape or structure ("form").
+    """
+
+    wrong: Literal["values", "nan", "form"] = "values"
+    least: float = 0.0
+    k: float = 3.0
+
+
+@dataclass(frozen=True)
+class Dies:
+    """Its process dies of this signal ("SIGSEGV")."""
+
+    signal: str
+
+
+@dataclass(frozen=True)
+class Hangs:
+    """It does not end within so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FailsCommand:
+    """A command of the user's, given the script's path as its last argument, exits with this status."""
+
+    command: tuple[str, ...]
+    status: int
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Nothing is wrong: a script to begin with. It says how far compiled and eager are apart."""
+
+
+Check = Raises | Breaks | Differs | Dies | Hangs | FailsCommand | Runs
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A script, but for its heading. `statements` are the lines of `program`, comments with the user's lines among
+    them; `result` is what it returns. `how` are the arguments of torch.compile after the program; `settings` lines that
+    set torch up; `modes` expressions of `with`; `definitions` the user's own source that it needs; `values` says where
+    the arguments' values are from; `rules` is the accelerator's TOML.
+    """
+
+    check: Check
+    arguments: tuple[Input, ...]
+    statements: tuple[str, ...]
+    result: str
+    how: str
+    values: str = ""
+    imports: frozenset[str] = frozenset()
+    definitions: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    rules: str = ""
+
+    @property
+    def key(self) -> str:
+        """Names what it does: of two drafts with equal keys one answer holds for both."""
+        told = [line for line in self.statements if not line.lstrip().startswith("#")]
+        parts = (self.check, self.arguments, told, self.result, self.how, sorted(self.imports), self.definitions)
+        return hashlib.sha256(repr((*parts, self.settings, self.modes, self.rules)).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What a script says of itself: `title`, more lines of the `message`, the user's `source` line, a `note`, the
+    `versions` that it was written with, and the `signature` it looks for.
+    """
+
+    title: str
+    versions: str
+    message: tuple[str, ...] = ()
+    source: str = ""
+    note: str = ""
+    signature: Signature | None = None
