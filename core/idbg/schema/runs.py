@@ -14,6 +14,7 @@ from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Part, Stage
+from idbg.schema.kept import REPRO, KeptRepro, with_event
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.violations import Violation
 
@@ -179,9 +180,12 @@ BENCH = (
 
 @dataclass
 class History:
-    """Every run of a session, and the worker that made them; the benchmark rows, and what is measured now."""
+    """Every run of a session, and the worker that made them; its repros, oldest first; the benchmark rows, and what is
+    measured now.
+    """
 
     runs: dict[int, Run] = field(default_factory=dict)
+    repros: list[KeptRepro] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     measuring_since: float = 0.0
     task: events.BenchTaskStarted | None = None
@@ -197,6 +201,8 @@ class History:
 
     def apply(self, event: SessionEvent) -> None:
         """Take in the next event, of whatever kind."""
+        if isinstance(event, REPRO):
+            self.repros = with_event(self.repros, event)
         if isinstance(event, events.RunStarted):
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):

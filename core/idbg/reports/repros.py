@@ -1,0 +1,221 @@
+"""How is it said what a repro shows, how far a search for a smaller one has come, and what it came to?
+
+One place for the CLI, the log and the screen.
+"""
+
+from collections.abc import Iterator
+
+from idbg.format import file_names
+from idbg.format.amounts import counted, elapsed, size
+from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.schema.kept import KeptRepro
+from idbg.schema.programs import Verdict
+from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
+
+REPRODUCED, GONE, OTHER = 1, 0, 2
+"""The exit statuses of every script of ours: it fails so again; it does not fail; it fails in another way."""
+
+_WRONG = {"values": "wrong values", "nan": "NaN or infinities that eager has not", "form": "another dtype or shape"}
+
+
+# ------------------------------------------------------------- what is looked for
+
+
+def sought_words(sought: Sought) -> str:
+    """Which failure it is, as it follows "a repro of": "alignment at cumsum", "the failure"."""
+    match sought.kind:
+        case "violation" if sought.node is not None:
+            return f"{sought.rule or 'the violation'} at {sought.node.name}"
+        case "violation":
+            return sought.rule or "the violation"
+        case "wrong":
+            return "the wrong result" if sought.launch is None else f"what launch {sought.launch} computes wrongly"
+        case "node":
+            return f"what feeds {sought.node.name}" if sought.node else "what feeds the node"
+        case "break":
+            return f"the graph break at {sought.place}" if sought.place else "the first graph break"
+        case "recompile":
+            return f"the recompile at {sought.place}" if sought.place else "the first recompile"
+        case "check":
+            return f"what fails {' '.join(sought.command)}"
+        case _:
+            return "the failure"
+
+
+def signature_words(signature: Signature) -> str:
+    """A failure in a few words: "cumsum: alignment", "wrong values", "killed by SIGSEGV"."""
+    where = f" at {signature.place}" if signature.place else ""
+    match signature.kind:
+        case "violation":
+            return ": ".join(part for part in (signature.message, signature.type) if part)
+        case "wrong":
+            return _WRONG.get(signature.message, signature.message or "a wrong result")
+        case "died":
+            return f"killed by {signature.type}" if signature.type else "its process dies"
+        case "hung":
+            return "it does not end"
+        case "break":
+            return f"a graph break{where}" + (f": {signature.message}" if signature.message else "")
+        case "recompile":
+            return f"a recompile{where}" + (f": {signature.message}" if signature.message else "")
+        case "check":
+            return f"the command fails{f': {signature.message}' if signature.message else ''}"
+        case "none":
+            return "nothing fails"
+    said = ": ".join(part for part in (signature.type, signature.message) if part) or "it fails"
+    return f"{said} (in {signature.stage})" if signature.stage else said
+
+
+# ------------------------------------------------------------- a search that goes on
+
+
+def progress_words(progress: MinifyProgress) -> str:
+    """How far a search has come, in a line: what it does, what is left, what it took, what it will take."""
+    tries = f"{progress.calls:,}" + (f" of {progress.budget:,}" if progress.budget else "")
+    known = f", {progress.known:,} more known from before" if progress.known else ""
+    took = f"{tries} {'try' if tries == '1' else 'tries'} in {elapsed(progress.seconds)}{known}"
+    eta = "" if progress.eta is None else f"about {elapsed(progress.eta)} to go"
+    pieces = (_left(progress.size, progress.whole, progress.unit), took, eta, others_words(progress.others))
+    return f"{progress.doing}: " + "; ".join(piece for piece in pieces if piece)
+
+
+def _left(left: int, whole: int, unit: str) -> str:
+    """ "3 of 1,934 nodes"; "" where there is nothing to count."""
+    if not whole:
+        return ""
+    return f"{left:,} of {counted(whole, unit.removesuffix('s'))}"
+
+
+def others_words(number: int) -> str:
+    """How many failures of another kind were met; "" where there were none."""
+    return f"{number:,} other failure{'s were' if number != 1 else ' was'} met" if number else ""
+
+
+# ------------------------------------------------------------- what a search came to
+
+
+def result_words(found: Minified) -> str:
+    """What a search came to, in one line."""
+    return "; ".join(_pieces(found))
+
+
+def result_lines(found: Minified) -> Iterator[str]:
+    """The same for whoever has room: the sentence, the script, the failures met on the way, what does not fail."""
+    yield f"{sign(found.reproduced) if found.path else VERDICT_SIGNS['waiting']} {result_words(found)}"
+    if found.note:
+        yield found.note
+    if found.path:
+        yield f"script: {file_names.from_here(found.path)}"
+    yield from (f"met on the way: {other_words(other)}" for other in found.others)
+    if found.passing:
+        lacks = f" (it lacks {', '.join(found.difference)})" if found.difference else ""
+        yield f"the nearest that does not fail{lacks}: {file_names.from_here(found.passing)}"
+
+
+def _pieces(found: Minified) -> Iterator[str]:
+    tries = counted(found.calls, "try")
+    known = f" ({found.known:,} more known from before)" if found.known else ""
+    if found.signature.kind == "none":
+        yield "nothing fails, so there is nothing to make smaller"
+        if found.tried > 1:
+            yield f"it ran {found.tried:,} times without a failure"
+        return
+    told = ", ".join(part for part in (_left(found.size, found.whole, found.unit), _lines(found)) if part)
+    if told:
+        yield told
+    yield again_words(found)
+    if found.tried > found.failed:
+        yield f"not every time: the whole failed in {found.failed:,} of {found.tried:,} tries"
+    yield found.guarantee or ("1-minimal: no node can be left out" if found.minimal else "not shown to be minimal")
+    yield f"{tries} in {elapsed(found.seconds)}{known}"
+    if found.others:
+        yield others_words(sum(other.count for other in found.others))
+
+
+def _lines(found: Minified) -> str:
+    told = counted(found.lines, "line") if found.lines and found.unit != "lines" else ""
+    data = size(found.bytes) if found.bytes >= 100_000 else ""  # what a report can carry needs no word
+    return ", ".join(part for part in (told, data) if part)
+
+
+def again_words(found: Minified) -> str:
+    """Whether the script was seen to fail by itself, and how."""
+    words = signature_words(found.signature)
+    if not found.path:
+        return f"no script ({words})"
+    match found.reproduced:
+        case True:
+            return f"it fails again in a fresh process ({words})"
+        case False:
+            status = "" if found.status is None else f", exit {found.status}"
+            return f"it does NOT fail so in a fresh process ({words}{status})"
+        case _:
+            return f"it was not run in a fresh process ({words})"
+
+
+def other_words(other: OtherFailure) -> str:
+    """One failure that was met: what it is, how often, and the script that showed it first."""
+    often = f", {other.count:,} times" if other.count > 1 else ""
+    where = f": {file_names.from_here(other.path)}" if other.path else ""
+    return f"{other.signature}{often}{where}"
+
+
+# ------------------------------------------------------------- a session's repros
+
+
+def sign(reproduced: bool | None) -> str:
+    """The sign of a script that was tried; the one for "not known" where it was not."""
+    return VERDICT_SIGNS[verdict(reproduced)]
+
+
+def verdict(reproduced: bool | None) -> Verdict:
+    """Whose sign and colour it has: a script is good where it fails."""
+    return "waiting" if reproduced is None else "clean" if reproduced else "failed"
+
+
+def status_words(repro: KeptRepro, *, live: bool = True) -> str:
+    """What is known of a repro, in a few words: "reproduces", "not written", "goes on". `live`: its session is."""
+    if not repro.ended:
+        return ("searching" if repro.origin == "minified" else "being written") if live else "never ended"
+    if repro.minified is not None and repro.minified.signature.kind == "none":
+        return "nothing fails"
+    if not repro.path:
+        return "stopped" if repro.stopped else "no script"
+    stopped = ", stopped early" if repro.stopped else ""
+    match repro.reproduced:
+        case True:
+            return f"reproduces{stopped}"
+        case False:
+            return f"does not reproduce{stopped}"
+        case _:
+            return f"not tried{stopped}"
+
+
+def tried_words(repro: KeptRepro) -> str:
+    """What became of a repro that is done, in one line without its path: the status, and what proves it."""
+    if repro.minified is not None:
+        return result_words(repro.minified)
+    if repro.failure is not None:
+        why = next((line for line in repro.failure.message.strip().splitlines() if line), "")
+        return f"{status_words(repro)}: {why}".removesuffix(": ")
+    proof = "" if repro.status is None else f" (exit {repro.status})"
+    return f"{status_words(repro)}{proof}"
+
+
+def age(at: float, now: float) -> str:
+    """How long ago, both in seconds since the epoch: "12 s", "4 min", "3 h", "2 days"."""
+    seconds = max(now - at, 0.0)
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    return f"{seconds // 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds // 86400:.0f} days"
+
+
+def kept_line(repro: KeptRepro, now: float, *, live: bool = True) -> str:
+    """A repro of a session in a line: sign, what of, status, age, path."""
+    how = {"strict": ", by strict rules", "kernel": ", one launch", "minified": ", minified", "written": ""}
+    what = f"run {repro.run}: {sought_words(repro.sought)}{how[repro.origin]}"
+    path = file_names.from_here(repro.path) if repro.path else MARKS["separator"]
+    known = repro.reproduced if repro.ended else None
+    return f"{sign(known)} {what}  {status_words(repro, live=live)}, {age(repro.at, now)} ago  {path}"

@@ -1,0 +1,133 @@
+"""Which repros has a session, and what is known of each? A fold of its events."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.owner import OwnerVerdict
+from idbg.schema.programs import Failure
+from idbg.schema.repros import Minified, MinifyProgress, Sought
+
+REPRO = (
+    events.ReproStarted
+    | events.ReproEnded
+    | events.MinifyStarted
+    | events.MinifyProgressed
+    | events.MinifyEnded
+    | events.OwnerEnded
+    | events.FrameFailed
+    | events.RunEnded
+)
+"""The events that change something here."""
+
+
+class KeptRepro(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A script of a session that shows a failure of `run`, as far as it has come; `at`: seconds since the epoch.
+
+    `origin`: it was asked for as it is ("written"), searched for ("minified"), written by strict rules as they stopped
+    a compile ("strict"), or for the error of one launch ("kernel"). `ended` is when that was done, 0.0 before.
+    `reproduced`: whether it failed so in a fresh process, whose exit status is `status` (None: it was not run).
+    `path` is "" while there is no script, and where none could be written: `failure` says why. Of a search `progress`
+    is the last that was heard, and `minified` what it came to.
+    """
+
+    run: int
+    at: float
+    origin: Literal["written", "minified", "strict", "kernel"]
+    sought: Sought
+    ended: float = 0.0
+    path: str = ""
+    reproduced: bool | None = None
+    status: int | None = None
+    printed: str = ""
+    seconds: float = 0.0
+    failure: Failure | None = None
+    progress: MinifyProgress | None = None
+    minified: Minified | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was cancelled; what was found until then is kept."""
+        return self.failure is not None and self.failure.kind == "cancelled"
+
+
+def with_event(kept: list[KeptRepro], event: SessionEvent) -> list[KeptRepro]:
+    """The repros after this event, oldest first. What is in hand is the last: the worker does one thing at a time."""
+    match event:
+        case events.ReproStarted():
+            sought = Sought("violation", event.node, event.rule) if event.node else Sought()
+            return [*kept, KeptRepro(event.run, event.at, "written", sought)]
+        case events.MinifyStarted():
+            return [*kept, KeptRepro(event.run, event.at, "minified", event.sought)]
+        case events.MinifyProgressed():
+            before, last = _in_hand(kept)
+            return [*before, *(replace(each, progress=event.progress, path=event.progress.best) for each in last)]
+        case events.ReproEnded():
+            before, last = _in_hand(kept)
+            return [*before, *(_written(each, event) for each in last)]
+        case events.MinifyEnded():
+            before, last = _in_hand(kept)
+            return [*before, *(_searched(each, event) for each in last)]
+        case events.OwnerEnded(owner=OwnerVerdict(script=str(script)) as owner) if script:
+            return [*kept, _of_kernel(event, owner)]
+        case events.FrameFailed(failure=Failure() as failure) | events.RunEnded(failure=Failure() as failure):
+            return [*kept, *_of_strict(kept, event, failure)]
+        case _:
+            return kept
+
+
+def _in_hand(kept: list[KeptRepro]) -> tuple[list[KeptRepro], list[KeptRepro]]:
+    """Those that are done, and the one that is not; none where the log has lost its beginning."""
+    return (kept[:-1], kept[-1:]) if kept and not kept[-1].ended else (kept, [])
+
+
+def _written(repro: KeptRepro, event: events.ReproEnded) -> KeptRepro:
+    return replace(
+        repro,
+        ended=event.at,
+        path=event.path,
+        reproduced=event.reproduced,
+        status=event.status,
+        printed=event.output,
+        seconds=event.seconds,
+        failure=event.failure,
+    )
+
+
+def _searched(repro: KeptRepro, event: events.MinifyEnded) -> KeptRepro:
+    """Its end; where the worker was lost on the way, what had failed until then is still there."""
+    ended = replace(repro, ended=event.at, failure=event.failure, seconds=event.at - repro.at)
+    if (found := event.minified) is None:
+        return ended
+    return replace(
+        ended, minified=found, path=found.path, reproduced=found.reproduced, status=found.status, printed=found.printed
+    )
+
+
+def _of_kernel(event: events.OwnerEnded, owner: OwnerVerdict) -> KeptRepro:
+    """The script of one launch: it reproduces where it says of the launch what was said here."""
+    reproduced = None if owner.status not in (0, 1) else (owner.status == 1) == (owner.kind == "compiler")
+    return KeptRepro(
+        event.run,
+        event.at,
+        "kernel",
+        Sought("wrong", launch=owner.launch),
+        ended=event.at,
+        path=owner.script,
+        reproduced=reproduced,
+        status=owner.status,
+        printed=owner.printed,
+        failure=event.failure,
+    )
+
+
+def _of_strict(
+    kept: list[KeptRepro], event: events.FrameFailed | events.RunEnded, failure: Failure
+) -> Iterator[KeptRepro]:
+    """What strict rules wrote by themselves, once: the frame and the run may both tell of it."""
+    if failure.repro and all(failure.repro != repro.path for repro in kept):
+        yield KeptRepro(event.run, event.at, "strict", Sought("violation"), ended=event.at, path=failure.repro)
