@@ -1,0 +1,174 @@
+"""Which nodes of a graph are enough for it to fail, so that not one of them can be left out?
+
+Whoever is suspected is asked first. Else the last node that matters is found by halves, then the first, and what lies
+between them is tried, or the two alone; more culprits are found one by one. What a graph is made of guides the search,
+and nothing rests on it: a sweep asks at the end whether each node is needed, until none can go.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from idbg.reduce.ddmin import shortest_failing, thinned
+from idbg.reduce.flow import Flow
+
+Nodes = frozenset[str]
+
+FEW = 4
+"""So few nodes are asked one by one."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """`kept` fails (it was asked, or is the whole); with `minimal`, without any single node of it, and what cannot be
+    without that, it does not. `passing` is the largest part of it that was asked and passed, None where none did.
+    """
+
+    kept: Nodes
+    minimal: bool
+    passing: Nodes | None
+
+
+def reduce_nodes(
+    flow: Flow,
+    fails: Callable[[Nodes], bool],
+    *,
+    suspects: Sequence[Nodes] = (),
+    better: Callable[[Nodes], None] = lambda kept: None,
+    doing: Callable[[str, int], None] = lambda words, calls: None,
+    passes: Callable[[Nodes], bool] = lambda kept: True,
+) -> Reduced:
+    """The search. The whole is known to fail and no node at all not to: neither is asked, and nothing twice.
+
+    `fails` is asked of sets that are closed under `flow.bound`; what it raises ends the search: `better` was told each
+    smaller failing set before. `doing` is told, before each question, what the search does and how many questions are
+    expected from here on. `passes`: of a set that does not fail, whether that is because it passes (and does not fail
+    otherwise).
+    """
+    search = _Search(flow, fails, better, doing)
+    search.ask_suspects(suspects)
+    if len(search.kept) > FEW:
+        search.narrow()
+    search.sweep()
+    passed = [kept for kept, failed in search.asked.items() if not failed and kept < search.kept and passes(kept)]
+    return Reduced(search.kept, True, max(passed, key=len, default=None))
+
+
+class _Search:
+    def __init__(
+        self,
+        flow: Flow,
+        fails: Callable[[Nodes], bool],
+        better: Callable[[Nodes], None],
+        doing: Callable[[str, int], None],
+    ) -> None:
+        self.flow, self.fails, self.better, self.doing = flow, fails, better, doing
+        self.place = {name: place for place, name in enumerate(flow.reads)}
+        self.kept: Nodes = frozenset(flow.reads)
+        self.asked: dict[Nodes, bool] = {}
+        self.read_by: dict[str, list[str]] = {name: [] for name in flow.reads}
+        for name, sources in flow.reads.items():
+            for source in sources:
+                self.read_by[source].append(name)
+        self.words, self.expected = "", 0
+
+    def ask(self, names: Iterable[str]) -> bool:
+        """Whether these fail, with the bound nodes that they need; if so and they are fewer, they are kept."""
+        nodes = self.flow.closed(names)
+        if not nodes or nodes == self.kept:
+            return bool(nodes)
+        if nodes not in self.asked:
+            self.doing(self.words, max(1, self.expected))
+            self.expected -= 1
+            self.asked[nodes] = self.fails(nodes)
+        if self.asked[nodes] and len(nodes) < len(self.kept):
+            self.kept = nodes
+            self.better(nodes)
+        return self.asked[nodes]
+
+    def begin(self, words: str, expected: float) -> None:
+        self.words, self.expected = words, math.ceil(expected)
+
+    def ask_suspects(self, suspects: Sequence[Nodes]) -> None:
+        for number, suspect in enumerate(suspects):
+            self.begin("the suspected nodes alone", len(suspects) - number + len(suspect))
+            if self.ask(suspect):
+                return
+
+    def narrow(self) -> None:
+        nodes = self.ordered(self.kept)
+        halves = math.log2(len(nodes))
+        self.begin("the shortest failing prefix", 2 * halves + 3 + FEW)
+        last = nodes[shortest_failing(len(nodes), lambda length: self.ask(nodes[:length])) - 1]
+        self.begin("the last node and what feeds it", halves + 3 + FEW)
+        if self.ask([last]):
+            return
+        self.ask(_reached([last], self.flow.reads, self.kept))
+        nodes = self.ordered(self.kept)
+        self.begin("the shortest failing suffix", math.log2(len(nodes)) + 1 + FEW)
+        first = nodes[-shortest_failing(len(nodes), lambda length: self.ask(nodes[-length:]))]
+        self.begin("what lies between the first and the last node", 2 + FEW)
+        between = self.between({first, last})
+        if self.ask(between) and len(between) > FEW and not self.ask([first, last]):
+            self.ask(self.way(first, last))
+        self.begin("runs of nodes", 2 * math.log2(len(self.kept)) + FEW)
+        thinned(self.ordered(self.kept), self.ask, {first, last}, self.between)
+
+    def sweep(self) -> None:
+        """Leave out single nodes, the last first, over and again until none can be."""
+        left = self.ordered(self.kept)
+        while left:
+            self.begin("each single node", len(left))
+            name = left.pop()
+            if name in self.kept and self.ask(self.without(name)):
+                # The others are asked again, those that were not yet first.
+                left = [*(self.ordered(self.kept - set(left))), *left]
+
+    def without(self, name: str) -> Nodes:
+        """What is kept but for this node, and for those that cannot be without it."""
+        gone = {name}
+        stack = [name]
+        while stack:
+            source = stack.pop()
+            if source in self.flow.bound:
+                readers = [reader for reader in self.read_by[source] if reader in self.kept and reader not in gone]
+                gone.update(readers)
+                stack += readers
+        return self.kept - gone
+
+    def between(self, names: set[str]) -> list[str]:
+        """These, and what lies on any way from one of them to another through what is kept."""
+        after = _reached(names, self.read_by, self.kept)
+        return self.ordered(after & _reached(names, self.flow.reads, self.kept))
+
+    def way(self, first: str, last: str) -> list[str]:
+        """The nodes of a shortest way from one to the other through what is kept."""
+        came: dict[str, str] = {last: ""}
+        queue = deque([last])
+        while queue and first not in came:
+            name = queue.popleft()
+            for source in self.flow.reads[name]:
+                if source in self.kept and source not in came:
+                    came[source] = name
+                    queue.append(source)
+        found, name = [], first if first in came else ""
+        while name:
+            found.append(name)
+            name = came[name]
+        return found
+
+    def ordered(self, names: Iterable[str]) -> list[str]:
+        return sorted(names, key=self.place.__getitem__)
+
+
+def _reached(names: Iterable[str], leads: Mapping[str, Sequence[str]], within: Nodes) -> Nodes:
+    """These, and all that they lead to, one step after another, through `within`."""
+    found: set[str] = set()
+    stack = [name for name in names if name in within]
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            stack += [other for other in leads[name] if other in within]
+    return frozenset(found)
