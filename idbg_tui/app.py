@@ -194,7 +194,7 @@ class IdbgApp(App[None]):
         self.session.edit_rules(message.text, message.origin)
 
     def on_repro_asked(self, message: messages.ReproAsked) -> None:
-        self.controllers.repros.export(message)
+        self.controllers.repros.ask(message)
 
     def on_lower_asked(self, message: messages.LowerAsked) -> None:
         self.controllers.compiling.lower(message)

@@ -32,14 +32,15 @@ class Key:
 
 KEYS: tuple[Key, ...] = (
     Key("run", "r", "compile again", "Compile"),
-    Key("cancel", "c", "cancel the compile, stop measuring", "Compile"),
+    Key("cancel", "c", "cancel the compile; stop measuring, or the search for a smaller script", "Compile"),
     Key("strict", "s", "strict or warning: whether a violation stops the compile", "Compile"),
     Key("backend", "b", "choose the backend", "Compile"),
     Key("accelerator", "a", "choose the accelerator", "Compile"),
     Key("compare", "d", "compare the outputs with eager and float64", "Compile"),
     Key("compare_kernels", "D", "compare each stage and kernel too: where the numbers go wrong", "Compile"),
     Key("pass_diff", "p", "the graph before and after the pass that made the numbers wrong", "Compile"),
-    Key("repro", "x", "write a repro of the selected node's violation, and try it", "Compile"),
+    Key("repro", "x", "write a repro of what the cursor is on, and try it once", "Repros"),
+    Key("minify", "X", "find the smallest script that still fails as what the cursor is on does", "Repros"),
     Key("measure", "B", "measure the program: eager, inductor, the target's backend", "Measure"),
     Key("time_kernels", "R", "time each kernel: its share, and what bounds it (roofline)", "Measure"),
     Key("measured_backends", "T", "choose on which backends it is measured", "Measure"),

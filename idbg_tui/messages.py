@@ -4,6 +4,7 @@ from textual.message import Message
 
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId, Part
+from idbg.schema.repros import Sought
 from idbg_tui.widgets.notices import CopyAsked as CopyAsked
 from idbg_tui.widgets.notices import Flash as Flash
 
@@ -58,12 +59,14 @@ class RulesChanged(Message):
 
 
 class ReproAsked(Message):
-    """The user wants a repro of one violation, or, with no node, of the failed compile."""
+    """The user wants a script that shows this again: one that is written and tried at once, or the `smallest`. `run` is
+    the number of the run that it is of, 0 of the last."""
 
-    def __init__(self, node: NodeId | None, rule: str = "") -> None:
+    def __init__(self, sought: Sought, *, smallest: bool = False, run: int = 0) -> None:
         super().__init__()
-        self.node = node
-        self.rule = rule
+        self.sought = sought
+        self.smallest = smallest
+        self.run = run
 
 
 class DiffAsked(Message):

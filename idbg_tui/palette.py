@@ -12,8 +12,9 @@ from idbg.format.amounts import counted
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Graph
 from idbg_tui import keymap
-from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen
+from idbg_tui.messages import EditorAsked, KernelChosen, NodeChosen, ReproAsked
 from idbg_tui.panes.graph.node_search import NodeSearch
+from idbg_tui.state import soughts
 from idbg_tui.state.state import State
 
 _BEST = 200
@@ -56,7 +57,13 @@ class IdbgCommands(Provider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for title, words, do in (*self._actions(), *self._kernels(), *self._files(), *self._nodes(query)):
+        for title, words, do in (
+            *self._actions(),
+            *self._repros(),
+            *self._kernels(),
+            *self._files(),
+            *self._nodes(query),
+        ):
             score = matcher.match(title)
             if score > 0:
                 yield Hit(score, matcher.highlight(title), do, help=words)
@@ -82,6 +89,20 @@ class IdbgCommands(Provider):
             words = f"node {node.target} {node.tensor or ''}"
             message = NodeChosen(graph.node_id(node.name), jump=True)
             yield node.name, words, partial(self._host.post_message, message)
+
+    def _repros(self) -> Iterator[Command]:
+        """What x and X are not about where the cursor is: each by its name."""
+        state = self._host.state
+        asked = []
+        if state.live and (failed := soughts.of_failure(state)) is not None:
+            asked += [
+                ("of how the run failed", "written, and tried once", ReproAsked(failed)),
+                ("the smallest of how the run failed", "searched for", ReproAsked(failed, smallest=True)),
+            ]
+        if state.live and (fed := soughts.of_node(state)) is not None and fed.node is not None:
+            asked.append((f"from here: what feeds {fed.node.name}", "written, and tried once", ReproAsked(fed)))
+        for title, words, message in asked:
+            yield f"Repros: {title}", words, partial(self._host.post_message, message)
 
     def _kernels(self) -> Iterator[Command]:
         shown = self._host.state.shown

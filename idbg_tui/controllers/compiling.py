@@ -48,6 +48,8 @@ class Compiling:
         """End the compile or the measurement, or say that there is none."""
         if self._state.measuring:
             self.stop("stopping: finished rows stay")
+        elif self._state.searching:
+            self.stop("stopping: the smallest script so far is kept")
         elif self._state.running or self._state.trying or self._state.measurements.waiting:
             self.stop("cancelling")
         else:

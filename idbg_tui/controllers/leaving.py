@@ -21,8 +21,8 @@ class Leaving:
             self._context.app.exit()
 
     def interrupt(self) -> None:
-        """Ctrl+C: the first cancels a compile or a measurement, the second quits."""
-        busy = self._state.running or self._state.measuring
+        """Ctrl+C: the first cancels a compile, a measurement or a search, the second quits."""
+        busy = self._state.running or self._state.measuring or self._state.searching
         if busy and not self._state.cancelling:
             self._compiling.stop("cancelling; ^c again quits")
         elif busy or self._nothing_is_lost():

@@ -1,45 +1,67 @@
-"""Of what can a repro be written?"""
+"""Of what can a repro be written, or the smallest script be found?"""
 
-from idbg.schema.violations import SEVERITIES
+from functools import partial
+
+from idbg.schema.repros import Budget
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.messages import ReproAsked
-from idbg_tui.state import queries
-from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.state import queries, soughts
+
+_ONCE = Budget(calls=1)
+"""Of a search that makes nothing smaller: the whole is written, and tried."""
 
 
 class Repros:
-    """Has repros written and tried, or says why there is nothing to reproduce."""
+    """Has repros written and tried, and made smaller; or says why there is nothing to reproduce."""
 
     def __init__(self, context: Context) -> None:
         self._context, self._state = context, context.state
 
     def actions(self) -> Actions:
         """What the keys do."""
-        return {"repro": self.of_selected}
+        return {"repro": self.of_selected, "minify": partial(self.of_selected, smallest=True)}
 
-    def of_selected(self) -> None:
-        """A repro of the selected node's severest violation; of the failed compile where the node breaks no rule."""
-        selected = self._state.selected
-        broken = queries.violations_of(self._state, selected) if selected else []
-        run = self._state.run
-        if broken:
-            severest = min(broken, key=lambda violation: SEVERITIES.index(violation.severity))
-            self.export(ReproAsked(severest.node, severest.rule))
-        elif run is not None and run.failure is not None:
-            self.export(ReproAsked(None))
+    def of_selected(self, *, smallest: bool = False) -> None:
+        """A repro of the selected node's severest violation; else of how the run failed; else of what feeds it."""
+        found = soughts.of_selected(self._state)
+        if found is None:
+            self._context.flash(soughts.why_none(self._state))
         else:
-            self._context.flash(self._why_none())
+            self.ask(ReproAsked(found, smallest=smallest))
 
-    def export(self, asked: ReproAsked) -> None:
-        """Have a repro written into the session's folder, and tried."""
-        self._context.attempt(lambda: self._context.session.export_repro(asked.node, asked.rule))
+    def ask(self, asked: ReproAsked) -> None:
+        """Have the script written into the session's folder, and tried; or the smallest looked for."""
+        if why := self._why_not(asked):
+            self._context.flash(why, "warning")
+            return
+        busy = self._state.trying
+        if self._context.attempt(lambda: self._begin(asked)):
+            after = "; it begins when what is done now has ended" if busy else ""
+            if asked.smallest:
+                self._context.flash(f"looking for the smallest script: c stops, and keeps the best so far{after}")
+            elif busy:
+                self._context.flash(f"a repro was asked for{after}")
 
-    def _why_none(self) -> str:
-        """What breaks no rule and did not fail, or what is not known yet."""
-        if self._state.graph is None:
-            return f"nothing to reproduce: {why_no_graph(self._state)}"
-        if self._state.running:
-            return "nothing to reproduce yet: this node breaks no rule, and the compile has not ended (v finds one)"
-        if self._state.run is not None and self._state.run.frame_failures:
-            return "this node breaks no rule; of a frame that did not compile 7 Log has the error (v finds a violation)"
-        return "nothing to reproduce: this node breaks no rule and the compile did not fail (v finds one)"
+    def _begin(self, asked: ReproAsked) -> None:
+        session, sought = self._context.session, asked.sought
+        if asked.smallest:
+            session.minify(sought)
+        elif sought.kind == "violation" or (sought.kind == "failure" and self._is_held()):
+            session.export_repro(sought.node, sought.rule)
+        else:
+            session.minify(sought, _ONCE)
+
+    def _is_held(self) -> bool:
+        """Whether the worker has what failed in hand: it raised through the program, and did not end the worker."""
+        failure = self._state.run.failure if self._state.run is not None else None
+        return failure is not None and failure.kind != "worker"
+
+    def _why_not(self, asked: ReproAsked) -> str:
+        run, sought = self._state.run, asked.sought
+        if asked.run and run is not None and asked.run != run.number:
+            return f"that was run {asked.run}, and only the last one is held: r runs again"
+        if asked.smallest and (why := soughts.why_no_smaller(self._state, sought)):
+            return why
+        if sought.kind == "wrong" and queries.compared_run(self._state) is not run:
+            return "another run came after the one that was compared: D compares again"
+        return ""

@@ -24,6 +24,9 @@ from idbg.schema.events import (
     KernelLowered,
     KernelsTimed,
     LinksCaptured,
+    MinifyEnded,
+    MinifyProgressed,
+    MinifyStarted,
     OwnerEnded,
     OwnerJudged,
     OwnerStarted,
@@ -44,6 +47,7 @@ from idbg.schema.events import (
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.programs import Program, Target
+from idbg.schema.repros import MinifyProgress
 from idbg.schema.runs import History, Run
 from idbg_tui.state import stages
 from idbg_tui.state.costs import CostAnswer, KnownCosts
@@ -104,6 +108,7 @@ class State:
     costs: KnownCosts = field(default_factory=KnownCosts)
     repro: ReproEnded | None = None
     repro_running: bool = False
+    search: MinifyProgress | None = None  # of the smallest script, while it goes on
     owner_running: bool = False  # it is found out whose the error of a launch is
     cancelling: bool = False
     worker_died: WorkerDied | None = None
@@ -131,8 +136,13 @@ class State:
 
     @property
     def trying(self) -> bool:
-        """Whether a repro is written and tried, or a kernel called alone."""
-        return self.repro_running or self.owner_running
+        """Whether a repro is written and tried or made smaller, or a kernel called alone."""
+        return self.repro_running or self.owner_running or self.searching
+
+    @property
+    def searching(self) -> bool:
+        """Whether the smallest script is looked for."""
+        return self.live and self.search is not None
 
     @property
     def measuring(self) -> bool:
@@ -207,6 +217,15 @@ class State:
             case ReproEnded():
                 self.versions.run += 1
                 self.repro, self.repro_running = event, False
+            case MinifyStarted():
+                self.versions.run += 1
+                self.search = MinifyProgress("starting")
+            case MinifyProgressed():
+                self.versions.run += 1
+                self.search = event.progress
+            case MinifyEnded():
+                self.versions.run += 1
+                self.search, self.cancelling = None, False
             case OwnerStarted() | OwnerJudged() | OwnerEnded():
                 self.versions.run += 1
                 self.owner_running = not isinstance(event, OwnerEnded)
@@ -318,7 +337,7 @@ class State:
 
     def cancel(self) -> None:
         """What goes on was told to stop, and what waits is not begun."""
-        self.cancelling = self.running or self.measuring
+        self.cancelling = self.running or self.measuring or self.searching
         self.measurements.waiting = 0
 
     def set_target(self, target: Target) -> None:

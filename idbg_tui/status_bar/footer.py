@@ -7,11 +7,11 @@ from rich.cells import cell_len
 from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
 from idbg_tui import keymap
-from idbg_tui.state import queries
+from idbg_tui.state import queries, soughts
 from idbg_tui.state.state import State
 from idbg_tui.widgets.bars import BarPart
 
-_LIVE_ONLY = ("run", "cancel", "repro", "strict", "measure")
+_LIVE_ONLY = ("run", "cancel", "repro", "minify", "strict", "measure")
 _KEYS_ROOM = 40  # cells of the footer that the keys need
 
 TYPING = (("enter", "takes it"), ("esc", "leaves it"))
@@ -29,10 +29,17 @@ def footer_keys(
     if len(queries.frames(state)) > 1:
         pair = " ".join(keymap.spelled(keys[name]).split(" ")[0] for name in ("frame_before", "frame_after"))
         shown.insert(1, (pair, "frame"))
-    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", "repro"), ("edit", "edit")]
-    wanted += [("palette", "palette"), ("next_pane", "pane"), ("zoom", "zoom"), ("memory", "memory")]
+    wanted = [("help", "help"), ("quit", "quit"), ("run", "run"), ("repro", soughts.key_words(state))]
+    wanted += [
+        ("edit", "edit"),
+        ("minify", "minify"),
+        ("palette", "palette"),
+        ("next_pane", "pane"),
+        ("zoom", "zoom"),
+        ("memory", "memory"),
+    ]
     wanted += [("partitions", "partitions"), ("strict", "strict/warn"), ("measure", "measure"), ("charts", "charts")]
-    if state.running or state.measuring:
+    if state.running or state.measuring or state.searching:
         wanted.insert(0, ("cancel", "cancel"))
     taken = {key for key, _ in shown}
     for name, words in wanted:

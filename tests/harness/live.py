@@ -12,6 +12,7 @@ from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
+from idbg.schema.repros import Budget, Sought
 from idbg_tui.app import IdbgApp
 
 
@@ -62,6 +63,11 @@ class FakeSession:
         self.calls.append(f"repro {node} {rule}")
         if node is None:
             raise BadInput("nothing to reproduce", hint="run it")
+
+    def minify(self, sought: Sought, budget: Budget | None = None, *, keep_data: bool = True) -> None:
+        calls = f" {budget.calls} try" if budget is not None else ""
+        what = sought.node or sought.place or ("" if sought.launch is None else sought.launch)
+        self.calls.append(f"minify {sought.kind} {what} {sought.rule}".rstrip() + calls)
 
 
 def living() -> tuple[IdbgApp, FakeSession]:

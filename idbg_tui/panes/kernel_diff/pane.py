@@ -20,6 +20,7 @@ from idbg_tui.messages import (
     KernelChosen,
     NodeChosen,
     OwnerAsked,
+    ReproAsked,
     SourceAsked,
 )
 from idbg_tui.panes.kernel_diff.lines import DiffLines
@@ -27,7 +28,7 @@ from idbg_tui.panes.kernel_diff.outcomes import LOOKS
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
 from idbg_tui.panes.kernel_diff.stages import StageRow
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.state import queries
+from idbg_tui.state import queries, soughts
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
@@ -42,8 +43,16 @@ class KernelDiffPane(FindingPane):
     LABEL = "KernelDiff"
     SHORT = "Diff"
     HINTS = (
-        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart"), ("S", "train"), ("x", "whose error")),
-        *(("p", "the pass's diff"), ("/", "filter"), ("o", "order"), ("f", "failed"), ("e", "edit")),
+        *(("enter", "open"), ("d", "compare"), ("D", "kernels"), ("t", "chart"), ("x", "whose error, repro")),
+        *(
+            ("X", "minify"),
+            ("S", "train"),
+            ("p", "the pass's diff"),
+            ("/", "filter"),
+            ("o", "order"),
+            ("f", "failed"),
+            ("e", "edit"),
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "edit", show=False),
@@ -52,6 +61,7 @@ class KernelDiffPane(FindingPane):
         Binding("t", "look('chart')", show=False),
         Binding("S", "look('steps')", show=False),
         Binding("x", "owner", show=False),
+        Binding("X", "repro(True)", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -207,14 +217,26 @@ class KernelDiffPane(FindingPane):
         self.post_message(DiffAsked(what))
 
     def action_owner(self) -> None:
-        """Whose the error of the kernel's launch is; elsewhere a repro, as the key does."""
+        """Whose the error of the kernel's launch is, with a script of it; elsewhere a repro of what is wrong."""
         item, report = self.lines.chosen, self.lines.report
         if not isinstance(item, KernelError) or report is None:
-            self.post_message(ActionAsked("repro"))
+            self.action_repro()
         elif item.bisected:
-            self.post_message(Flash("this node was bisected: there is no launch of it that could be called alone"))
+            said = "this node was bisected: there is no launch of it that could be called alone; X finds the smallest"
+            self.post_message(Flash(f"{said} script"))
         else:
             self.post_message(OwnerAsked(next(at for at, one in enumerate(report.kernels) if one is item)))
+
+    def action_repro(self, smallest: bool = False) -> None:
+        """A script, or the smallest, of what the row shows wrong; where nothing was compared, as the key does."""
+        if self.lines.report is None:
+            self.post_message(ActionAsked("minify" if smallest else "repro"))
+            return
+        found = soughts.of_row(self.lines.chosen, self.lines.report)
+        if isinstance(found, str):
+            self.post_message(Flash(found))
+        else:
+            self.post_message(ReproAsked(found, smallest=smallest))
 
     def action_order(self) -> None:
         order = ORDERS[(ORDERS.index(self._shown.order) + 1) % len(ORDERS)]

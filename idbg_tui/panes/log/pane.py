@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg_tui.messages import ActionAsked, CopyAsked, EditorAsked, LineChosen
+from idbg_tui.messages import ActionAsked, CopyAsked, EditorAsked, LineChosen, ReproAsked
 from idbg_tui.panes.log.narration import Told
 from idbg_tui.panes.log.rows import LogLines
 from idbg_tui.panes.log.wrapping import LogRows
@@ -30,7 +30,14 @@ class LogPane(FindingPane):
 
     ID = "log"
     LABEL = "Log"
-    HINTS = (("/", "find"), ("y", "copy block"), ("Y", "copy all"), ("G", "follow"), ("c", "cancel"))
+    HINTS = (
+        ("/", "find"),
+        ("y", "copy block"),
+        ("Y", "copy all"),
+        ("G", "follow"),
+        ("x X", "repro minify"),
+        ("c", "cancel"),
+    )
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -69,6 +76,8 @@ class LogList(ItemList[int]):
         Binding("left,h", "sideways(-1)", show=False),
         Binding("right,l", "sideways(1)", show=False),
         Binding("e", "edit", show=False),
+        Binding("x", "repro", show=False),
+        Binding("X", "repro(True)", show=False),
     ]
 
     def __init__(self, log: LogLines) -> None:
@@ -156,6 +165,14 @@ class LogList(ItemList[int]):
             self.post_message(EditorAsked(told.file, told.line))
         else:
             self.post_message(ActionAsked("edit"))
+
+    def action_repro(self, smallest: bool = False) -> None:
+        """Of the break, recompile or failure that the line tells of; elsewhere what the key does."""
+        line = self.session_log.lines[self._line] if self.session_log.lines else None
+        if line is not None and line.sought is not None:
+            self.post_message(ReproAsked(line.sought, smallest=smallest, run=line.run))
+        else:
+            self.post_message(ActionAsked("minify" if smallest else "repro"))
 
     def copied(self, index: int) -> tuple[str, str]:
         block = self.session_log.block(self._laid.line_of(index))

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
+from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg_tui.panes.log.narration import Told, clean, tell
+from idbg_tui.state.soughts import of_event
 
 LIMIT = 20_000
 _TRIM = 2_000  # lines are dropped this many at a time: dropping from a list's front moves all the others
@@ -14,11 +16,15 @@ _TRIM = 2_000  # lines are dropped this many at a time: dropping from a list's f
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line, the number of the event that it belongs to, and the stream, if a program wrote it."""
+    """A line, the number of the event that it belongs to, and the stream, if a program wrote it. `sought` is what the
+    event tells of that can be shown again, and `run` of which run.
+    """
 
     told: Told
     event: int
     stream: str = ""
+    sought: Sought | None = None
+    run: int = 0
 
 
 class LogLines:
@@ -43,7 +49,10 @@ class LogLines:
             if isinstance(event, events.RunStarted | events.RunEnded | events.WorkerDied | events.Noted):
                 self._unfinished.clear()
             self._note(event)
-            self.lines += [LogLine(told, self._events) for told in tell(event, runs.get(getattr(event, "run", 0)))]
+            number = getattr(event, "run", 0)
+            run = runs.get(number)
+            again = of_event(event, run), number
+            self.lines += [LogLine(told, self._events, "", *again) for told in tell(event, run)]
         if len(self.lines) > LIMIT + _TRIM:
             excess = len(self.lines) - LIMIT
             del self.lines[:excess]

@@ -25,7 +25,7 @@ class NodePane(FindingPane):
 
     ID = "node"
     LABEL = "Node"
-    HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("x", "repro"), ("/", "find"), ("y", "copy"))
+    HINTS = (("enter", "go"), ("i", "input"), ("u", "user"), ("/", "find"), ("y", "copy"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -12,6 +12,7 @@ from idbg.format import file_names
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.graphs import NodeId
+from idbg.schema.repros import Sought
 from idbg_tui.messages import ActionAsked, NodeChosen, ReproAsked
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.violations.costs import Cost, costs_by_rule
@@ -119,12 +120,13 @@ class ViolationsPane(FindingPane):
 
     ID = "violations"
     LABEL = "Violations"
-    HINTS = (("enter", "go to node"), ("x", "repro"), ("/", "find"), ("y", "copy"))
+    HINTS = (("enter", "go to node"), ("x", "repro"), ("X", "minify"), ("/", "find"), ("y", "copy"))
     DEFAULT_CSS = """
     ViolationsPane > ViolationLines { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "repro", show=False),
+        Binding("X", "repro(True)", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -226,12 +228,14 @@ class ViolationsPane(FindingPane):
         item = next(below, None)
         return item.nodes if isinstance(item, CodeLine) else ()
 
-    def action_repro(self) -> None:
+    def action_repro(self, smallest: bool = False) -> None:
+        """Of the violation under the cursor; where the list has none, of how the run failed, as the key does."""
         nodes = self._under_cursor()
         if nodes:
-            self.post_message(ReproAsked(nodes[0], self.lines.items[self.lines.cursor].rule.name))
+            sought = Sought("violation", node=nodes[0], rule=self.lines.items[self.lines.cursor].rule.name)
+            self.post_message(ReproAsked(sought, smallest=smallest))
         else:
-            self.post_message(ReproAsked(None))
+            self.post_message(ActionAsked("minify" if smallest else "repro"))
 
 
 def _nodes_of(item: Item) -> tuple[NodeId, ...]:
