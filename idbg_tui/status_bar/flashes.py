@@ -5,6 +5,7 @@ from idbg.format.amounts import counted
 from idbg.format.failures import headline
 from idbg.reports.blame import blame_sentence, where_to_ask
 from idbg.reports.owner import script_said
+from idbg.reports.repros import brief_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.owner import OwnerVerdict
@@ -30,6 +31,8 @@ def of_event(event: SessionEvent) -> Said | None:
             return _failed(failure), "error"
         case events.ReproEnded():
             return _repro(event)
+        case events.MinifyEnded():
+            return _minified(event)
         case events.OwnerJudged(owner=owner):
             return f"{owner.sentence}; a script of it is tried", "error" if owner.kind in _ACCUSING else "info"
         case events.OwnerEnded(failure=Failure() as failure):
@@ -44,6 +47,21 @@ def of_event(event: SessionEvent) -> Said | None:
             return event.text, event.level
         case _:
             return None
+
+
+def _minified(event: events.MinifyEnded) -> Said:
+    found, failure = event.minified, event.failure
+    stopped = failure is not None and failure.kind == "cancelled"
+    if found is None:
+        if failure is None or stopped:
+            return "stopped before a script was found: X begins again", "info"
+        why = failure.message.strip().partition("\n")[0]
+        return f"{why}; {failure.hint}" if failure.hint else why, "error"
+    said = brief_words(found, stopped=stopped)
+    if not found.path:
+        return said, "info"
+    more = "7 Log has its path, X goes on" if stopped else "7 Log has its path"
+    return f"{said}: {more}", "info" if found.reproduced else "warning"
 
 
 def _measured(failure: Failure | None) -> Said:

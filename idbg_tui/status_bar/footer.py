@@ -6,6 +6,8 @@ from rich.cells import cell_len
 
 from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
+from idbg.reports.repros import progress_pieces
+from idbg.schema.repros import MinifyProgress
 from idbg_tui import keymap
 from idbg_tui.state import queries, soughts
 from idbg_tui.state.state import State
@@ -59,11 +61,21 @@ def _keys(shown: list[tuple[str, str]], width: int) -> list[BarPart]:
     return pieces
 
 
+def _search(search: MinifyProgress, width: int) -> str:
+    """How far a search has come, in as many pieces as leave the keys their room."""
+    pieces = progress_pieces(search)
+    while len(pieces) > 1 and len("minify") + sum(cell_len(piece) + 2 for piece in pieces) > width - _KEYS_ROOM:
+        pieces.pop()
+    return "".join(f"  {piece}" for piece in pieces)
+
+
 def footer_progress(state: State, width: int) -> list[BarPart]:
     """What the worker is doing, for how long, and how long it usually takes: in few words where keys need the room."""
     run = state.run
     if state.repro_running:
         return [("writing and trying a repro", "$text-primary")]
+    if state.searching and state.search is not None:
+        return [("minify", "$text-primary"), (_search(state.search, width), "")]
     if state.owner_running:
         return [("whose error it is: the kernel alone", "$text-primary")]
     if state.measuring:

@@ -79,6 +79,24 @@ def progress_words(progress: MinifyProgress) -> str:
     return f"{progress.doing}: " + "; ".join(piece for piece in pieces if piece)
 
 
+def progress_pieces(progress: MinifyProgress) -> list[str]:
+    """The same in little room, what matters least at the end: "prefix", "412 of 1,934 nodes", "17 of 300 tries",
+    "about 40 s left", "2 other failures".
+    """
+    tries = f"{progress.calls:,} of {counted(progress.budget, 'try')}" if progress.budget else ""
+    eta = "" if progress.eta is None else f"about {rough(progress.eta)} left"
+    others = counted(progress.others, "other failure") if progress.others else ""
+    left = _left(progress.size, progress.whole, progress.unit)
+    return [piece for piece in (progress.doing, left, tries, eta, others) if piece]
+
+
+def rough(seconds: float) -> str:
+    """A time that is not known well: "40 s", "3 min", "2 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
 def _left(left: int, whole: int, unit: str) -> str:
     """ "3 of 1,934 nodes"; "" where there is nothing to count."""
     if not whole:
@@ -97,6 +115,28 @@ def others_words(number: int) -> str:
 def result_words(found: Minified) -> str:
     """What a search came to, in one line."""
     return "; ".join(_pieces(found))
+
+
+def brief_words(found: Minified, *, stopped: bool = False) -> str:
+    """The same in little room: what was found, how small it is, and whether it fails by itself."""
+    if not found.path:
+        return result_words(found)
+    told = ", ".join(part for part in (_left(found.size, found.whole, found.unit), _lines(found)) if part)
+    if found.signature.kind == "none":
+        return f"written: {told or 'a script'}, in which nothing is known to fail"
+    said = {
+        True: "fails so in a fresh process",
+        False: "does NOT fail so in a fresh process",
+        None: "was not run alone",
+    }
+    if stopped:
+        which = "stopped: the smallest so far"
+    elif found.minimal:
+        which = "1-minimal"
+    else:
+        which = "the whole" if found.size == found.whole else "the smallest found"
+    others = f"; {others_words(sum(other.count for other in found.others))}" if found.others else ""
+    return f"{which}{f', {told},' if told else ''} {said[found.reproduced]}{others}"
 
 
 def result_lines(found: Minified) -> Iterator[str]:

@@ -11,9 +11,11 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports.faults import crash_lines
 from idbg.reports.owner import owner_lines
+from idbg.reports.repros import progress_words, result_lines, sought_words, verdict
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
+from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
 
@@ -93,8 +95,14 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
         case events.RulesEdited():
             yield Told(f"rules taken from {event.origin}", "dim")
         case events.ReproStarted():
-            what = event.node.name if event.node else "the failed compile"
-            yield Told(f"writing a repro of {what} {event.rule}".rstrip(), "strong")
+            sought = Sought("violation", event.node, event.rule) if event.node else Sought()
+            yield Told(f"writing a repro of {sought_words(sought)}", "strong")
+        case events.MinifyStarted():
+            yield Told(f"looking for the smallest script of {sought_words(event.sought)}", "strong")
+        case events.MinifyProgressed():
+            yield Told(f"  {progress_words(event.progress)}", "dim")
+        case events.MinifyEnded():
+            yield from _minify_ended(event)
         case events.ReproEnded():
             yield from _repro_ended(event)
         case events.OwnerStarted():
@@ -121,7 +129,7 @@ def _progress(event: SessionEvent) -> Iterator[Told]:
             yield Told(f"code {code.frame}{part}: {counted(len(code.kernels), 'kernel')}", "dim")
 
 
-_STYLES: dict[Verdict, str] = {
+_LOOKS: dict[Verdict, str] = {
     "clean": "clean",
     "violations": "fallback",
     "empty": "fallback",
@@ -134,7 +142,7 @@ _STYLES: dict[Verdict, str] = {
 def _run_ended(event: events.RunEnded, run: Run | None) -> Iterator[Told]:
     word = run.looks if run else event.verdict
     words = verdict_words(run) if run else word
-    yield Told(f"{VERDICT_SIGNS[word]} run {event.run}: {words} after {elapsed(event.seconds)}", _STYLES[word])
+    yield Told(f"{VERDICT_SIGNS[word]} run {event.run}: {words} after {elapsed(event.seconds)}", _LOOKS[word])
     if event.failure is not None:
         yield from failure(event.failure)
 
@@ -182,6 +190,20 @@ def _repro_ended(event: events.ReproEnded) -> Iterator[Told]:
     status = "" if event.status is None else f" (exit status {event.status}, {elapsed(event.seconds)})"
     yield Told(f"{sign} {event.path} {words}{status}", style)
     yield from _block(event.output, "dim")
+
+
+def _minify_ended(event: events.MinifyEnded) -> Iterator[Told]:
+    found = event.minified
+    if found is not None:
+        first, *others = result_lines(found)
+        yield Told(first, _LOOKS[verdict(found.reproduced)])
+        yield from (Told(f"  {line}") for line in others)
+        yield from _block(found.printed, "dim")
+    if event.failure is not None and event.failure.kind == "cancelled":
+        yield Told("  it was stopped: X goes on with it" if found is not None else "the search was stopped", "")
+    elif event.failure is not None:
+        yield Told(f"{SEVERITY_SIGNS['reject']} the search did not come to its end", "reject")
+        yield from failure(event.failure)
 
 
 def _owner_ended(event: events.OwnerEnded) -> Iterator[Told]:

@@ -36,6 +36,7 @@ class LogLines:
         self.runs = 0  # that began
         self._failed = -1  # where the last run's failure is told, counted from the first line; -1 if it has not failed
         self._events = 0
+        self._doing = ""  # what the search did that was told last
         # stream -> (raw text of its unfinished line so far, that line's number counted from the first there ever was)
         self._unfinished: dict[str, tuple[str, int]] = {}
 
@@ -49,6 +50,8 @@ class LogLines:
             if isinstance(event, events.RunStarted | events.RunEnded | events.WorkerDied | events.Noted):
                 self._unfinished.clear()
             self._note(event)
+            if self._is_told(event):
+                continue
             number = getattr(event, "run", 0)
             run = runs.get(number)
             again = of_event(event, run), number
@@ -62,6 +65,14 @@ class LogLines:
     def failed(self) -> int | None:
         """The line that begins the telling of the last run's failure, or None."""
         return self._failed - self.dropped if self._failed >= self.dropped else None
+
+    def _is_told(self, event: SessionEvent) -> bool:
+        """Whether the last line says what a search does: how far it is in that the footer counts."""
+        doing = event.progress.doing if isinstance(event, events.MinifyProgressed) else ""
+        told, self._doing = bool(doing) and doing == self._doing, doing or self._doing
+        if isinstance(event, events.MinifyStarted):
+            self._doing = ""
+        return told
 
     def _note(self, event: SessionEvent) -> None:
         if isinstance(event, events.RunStarted):
