@@ -94,17 +94,10 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             yield Told(f"{SEVERITY_SIGNS['reject']} rules refused: {line}{event.message}", "reject")
         case events.RulesEdited():
             yield Told(f"rules taken from {event.origin}", "dim")
-        case events.ReproStarted():
-            sought = Sought("violation", event.node, event.rule) if event.node else Sought()
-            yield Told(f"writing a repro of {sought_words(sought)}", "strong")
-        case events.MinifyStarted():
-            yield Told(f"looking for the smallest script of {sought_words(event.sought)}", "strong")
-        case events.MinifyProgressed():
-            yield Told(f"  {progress_words(event.progress)}", "dim")
-        case events.MinifyEnded():
-            yield from _minify_ended(event)
-        case events.ReproEnded():
-            yield from _repro_ended(event)
+        case events.ReproStarted() | events.ReproEnded():
+            yield from _repro(event)
+        case events.MinifyStarted() | events.MinifyProgressed() | events.MinifyEnded():
+            yield from _search(event)
         case events.OwnerStarted():
             name = run.diff.kernels[event.launch].name if run and run.diff else f"launch {event.launch}"
             yield Told(f"whose error {name} has: it is called alone", "strong")
@@ -175,7 +168,11 @@ def failure(failed: Failure) -> Iterator[Told]:
     yield from _block(failed.traceback, "dim")
 
 
-def _repro_ended(event: events.ReproEnded) -> Iterator[Told]:
+def _repro(event: events.ReproStarted | events.ReproEnded) -> Iterator[Told]:
+    if isinstance(event, events.ReproStarted):
+        sought = Sought("violation", event.node, event.rule) if event.node else Sought()
+        yield Told(f"writing a repro of {sought_words(sought)}", "strong")
+        return
     if event.failure is not None:
         words = f"the repro {event.path} was not tried" if event.path else "no repro was written"
         yield Told(f"{SEVERITY_SIGNS['reject']} {words}", "reject")
@@ -192,7 +189,13 @@ def _repro_ended(event: events.ReproEnded) -> Iterator[Told]:
     yield from _block(event.output, "dim")
 
 
-def _minify_ended(event: events.MinifyEnded) -> Iterator[Told]:
+def _search(event: events.MinifyStarted | events.MinifyProgressed | events.MinifyEnded) -> Iterator[Told]:
+    if isinstance(event, events.MinifyStarted):
+        yield Told(f"looking for the smallest script of {sought_words(event.sought)}", "strong")
+        return
+    if isinstance(event, events.MinifyProgressed):
+        yield Told(f"  {progress_words(event.progress)}", "dim")
+        return
     found = event.minified
     if found is not None:
         first, *others = result_lines(found)
