@@ -1,0 +1,180 @@
+"""Which statements of a Python file, and which parts of them, are enough for it to fail?
+
+Hierarchical delta debugging: statements from the outermost blocks to the innermost, then parts of those that are left,
+and over again until nothing changes. What is left is the file's own text (`sources`).
+"""
+
+import ast
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from idbg.reduce.ddmin import ddmin, swept
+from idbg.reduce.parts import KINDS, Part
+from idbg.reduce.sources import Source, parsed
+from idbg.reduce.tries import Stopped
+
+Item = TypeVar("Item")
+_PARAGRAPHS = re.compile(r"\n*(?:[^\n]+\n?)+")
+
+
+@dataclass(frozen=True)
+class ReducedSource:
+    """A text that fails. `minimal`: no single statement can be left out, or replaced by `pass` where it is its block's
+    only one; otherwise `why` says what stopped the search.
+    """
+
+    text: str
+    minimal: bool
+    why: str = ""
+
+
+def reduce_source(
+    text: str,
+    fails: Callable[[str], bool],
+    better: Callable[[str], None] = lambda text: None,
+    protected: Collection[str] = (),
+    used: Collection[str] = (),
+) -> ReducedSource:
+    """The smallest text found that fails. `text` itself is known to; it is not asked, and no candidate is asked twice.
+
+    Each candidate can be compiled, and has the pieces `protected` in it. `used` are names that are needed from outside.
+    `better` is told each smaller text that fails. A Stopped that `fails` raises ends the search, with what it has.
+    Raises SyntaxError where the text itself cannot be parsed.
+    """
+    search = _Search(text.replace("\r\n", "\n"), fails, better, protected)
+    try:
+        search.whole(used)
+    except Stopped as stop:
+        return ReducedSource(search.text, False, str(stop))
+    return ReducedSource(search.text, True)
+
+
+class _Search:
+    def __init__(
+        self, text: str, fails: Callable[[str], bool], better: Callable[[str], None], protected: Collection[str]
+    ) -> None:
+        self.text = text
+        self._size = Source(text).size
+        self._fails, self._better, self._protected = fails, better, protected
+        self._asked: dict[str, bool] = {text: True}
+
+    def whole(self, used: Collection[str]) -> None:
+        self._try(without_unread(self.text, used))
+        depth = 0
+        while depth <= max((block.depth for block in Source(self.text).blocks), default=0):
+            self._level(depth)
+            depth += 1
+        before = ""
+        while before != self.text:
+            before = self.text
+            self._sweep()
+            for kind in KINDS:
+                self._parts(kind)
+        self._try(tidied(self.text))
+
+    def _holds(self, text: str) -> bool:
+        """Whether a candidate fails; each is asked once. What is no smaller than the best so far is not asked."""
+        if text in self._asked:
+            return self._asked[text]
+        if any(piece not in text for piece in self._protected):
+            return False
+        try:
+            size = Source(text).size
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        self._asked[text] = answer = self._fails(text)
+        if answer and size < self._size:
+            self.text, self._size = text, size
+            self._better(text)
+        return answer
+
+    def _try(self, text: str) -> bool:
+        return self._holds(text)
+
+    def _level(self, depth: int) -> None:
+        """The statements of all blocks of one depth."""
+        source = Source(self.text)
+        items = [node for block in source.blocks if block.depth == depth for node in block.statements]
+        self._enough(items, source.without, lambda kept: ddmin(items, kept))
+
+    def _sweep(self) -> None:
+        """Single statements, from the last, until none can be left out."""
+        source = Source(self.text)
+        items = _in_order(source)
+        self._enough(items, source.without, lambda kept: swept(items, kept))
+
+    def _parts(self, kind: str) -> None:
+        source = Source(self.text)
+        items = list(KINDS[kind](source))
+
+        def without(gone: Collection[Part]) -> str:
+            return source.edited([edit for part in gone for edit in part.edits(gone)])
+
+        self._enough(items, without, lambda kept: ddmin(items, kept))
+
+    def _enough(
+        self,
+        items: Sequence[Item],
+        without: Callable[[Collection[Item]], str],
+        search: Callable[[Callable[[Sequence[Item]], bool]], object],
+    ) -> None:
+        """Try without any of them first, which a search does not ask."""
+
+        def fails(kept: Sequence[Item]) -> bool:
+            held = {id(item) for item in kept}
+            return self._holds(without([item for item in items if id(item) not in held]))
+
+        if items and not fails([]):
+            search(fails)
+
+
+def _in_order(source: Source) -> list[ast.stmt]:
+    return sorted(source.statements, key=lambda node: (source.start(node), -source.end(node)))
+
+
+def without_unread(text: str, used: Collection[str] = ()) -> str:
+    """The text without those imports, functions and classes of the file's own level whose names nothing else in it
+    reads, `used` from outside as they are.
+    """
+    source = Source(text)
+    body = source.tree.body
+    kept = [node for node in body if not (names := _defined(node)) or names & set(used)]
+    read: set[str] = set(used)
+    while True:
+        read |= {name for node in kept for name in _read_by(node)}
+        more = [node for node in body if node not in kept and _defined(node) & read]
+        if not more:
+            return source.without([node for node in body if node not in kept])
+        kept += more
+
+
+def _read_by(node: ast.stmt) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """The names that a definition or an import gives, which does nothing else to speak of."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {node.name}
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return set()
+
+
+def tidied(text: str) -> str:
+    """The text with at most two empty lines in a row, none at its ends, and no comment that stands by itself."""
+    lines: list[str] = []
+    for paragraph in _PARAGRAPHS.findall(text):
+        if all(line.startswith("#") for line in paragraph.strip("\n").split("\n")):
+            continue
+        if lines and lines[-1]:
+            lines += [""] * min(2, len(paragraph) - len(paragraph.lstrip("\n")))
+        lines += paragraph.strip("\n").split("\n")
+    tidy = "\n".join(lines) + "\n" if lines else ""
+    try:
+        same = ast.dump(parsed(tidy)) == ast.dump(parsed(text))
+    except (SyntaxError, ValueError):
+        return text
+    return tidy if same else text  # an empty line in a string
