@@ -6,19 +6,26 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from idbg.schema import event_log, events
 from idbg.schema.diff import ErrorMap, SideResult
 from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
+from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature
 from idbg.schema.violations import Violation
 from idbg.worker import protocol
 
 FAILURES = {
     "fail": Failure(kind="user", type="ValueError", message="the program raised"),
     "no backend": Failure(kind="input", type="BadInput", message="there is no backend 'x'"),
+    "search": Failure(kind="torch", type="LoweringException", message="no lowering of cumsum"),
+    "search for good": Failure(kind="torch", type="LoweringException", message="no lowering of cumsum"),
+    "search in vain": Failure(kind="torch", type="LoweringException", message="no lowering of cumsum"),
     "misuse": Failure(kind="input", type="ProgramError", message="no such function"),
 }
 VIOLATION = Violation(
@@ -55,6 +62,9 @@ def main() -> None:
             say(events.ReproEnded(run=request.run, path=os.path.join(request.folder, "repro.py"), reproduced=True))
             continue
         how = Path(request.program.path).stem.replace("_", " ")
+        if isinstance(request, protocol.Minify):
+            search(how, request, say)
+            continue
         failure = FAILURES.get(how)
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -82,6 +92,32 @@ def main() -> None:
             os.closerange(3, 100)
             time.sleep(1)
             os._exit(0)
+
+
+def search(how: str, request: protocol.Minify, say: Callable[[events.SessionEvent], None]) -> None:
+    """A search of two tries; "search" goes on until it is stopped, "search for good" even then."""
+    kind = {"violation": "violation", "wrong": "wrong", "check": "check"}.get(request.sought.kind, "compile")
+    signature = Signature(kind, "inductor", "LoweringException", "no lowering")  # type: ignore[arg-type]
+    path = os.path.join(request.folder, "min", "repro.py")
+    for calls, size in ((1, 9), (2, 3)):
+        progress = MinifyProgress("prefix", size=size, whole=9, calls=calls, budget=request.budget.calls, best=path)
+        say(events.MinifyProgressed(run=request.run, progress=progress))
+    if how == "search in vain":
+        refused = Failure(kind="idbg", message="it was not seen to fail again", hint="try once more")
+        say(events.MinifyEnded(run=request.run, failure=refused))
+        return
+    found = Minified(
+        signature, path, True, 1, "REPRODUCED", 3, 9, lines=28, minimal=True, calls=2, seconds=0.5,
+        guarantee="1-minimal: no node can be left out", others=(OtherFailure("RuntimeError: x", 2),),
+    )  # fmt: skip
+    if how.startswith("search"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN if how == "search for good" else signal.default_int_handler)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            found = replace(found, minimal=False, guarantee="stopped before it was known to be minimal")
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    say(events.MinifyEnded(run=request.run, minified=found))
 
 
 def behave(how: str, out: int) -> None:

@@ -24,23 +24,51 @@ def one_run(
     """The finished run, and its session's folder; `then` may ask the session for more about the run, which is waited
     for. Raises SystemExit(128 + N) where signal N ended it.
     """
+    with a_session(program, target, output) as session:
+        number = session.run(comparison=comparison)
+        session.wait()
+        if then is not None:
+            then(session, session.history.runs[number])
+            session.wait()
+        return session.history.runs[number], session.folder
+
+
+@contextmanager
+def a_session(program: Program, target: Target, output: Path) -> Iterator[Session]:
+    """A session that tells on stderr how far it is. Raises SystemExit(128 + N) where signal N ended it, once what was
+    done then has stopped.
+    """
     with signals_raise(), Session(program, target, output=output, alone=True) as session:
         progress = Progress(sys.stderr)
         for event in session.events:
             progress(event)
         session.subscribe(progress)
         try:
-            number = session.run(comparison=comparison)
-            session.wait()
-            if then is not None:
-                then(session, session.history.runs[number])
-                session.wait()
+            yield session
         except Stopped:
             _stop(session, progress)
             raise
         finally:
             progress.clear()
-        return session.history.runs[number], session.folder
+
+
+def searched(session: Session) -> int:
+    """Wait for a search. A signal stops it, and what it has found by then is kept; a second one kills it. Gives the
+    exit status that tells of the signal, 0 where none came.
+    """
+    try:
+        session.wait()
+        return 0
+    except Stopped as stopped:
+        print("idbg: stopping: the smallest script that fails is kept (once more: at once)", file=sys.stderr)
+        status = stopped.status
+    try:
+        session.cancel()
+        session.wait()
+    except Stopped:
+        session.cancel()
+        session.wait()
+    return status
 
 
 class Stopped(BaseException):

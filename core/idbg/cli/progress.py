@@ -3,10 +3,13 @@
 On a terminal the phase is one line that is written over; the program's own output passes by.
 """
 
+import shutil
 from typing import TextIO
 
+from idbg.reports.repros import progress_words, sought_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
+from idbg.schema.repros import MinifyProgress
 
 
 class Progress:
@@ -17,6 +20,7 @@ class Progress:
         self._tty = stream.isatty()
         self._shown = ""
         self._open_line = False  # the program wrote a line and did not end it
+        self._told: tuple[object, ...] = ()  # of a search: where a file has a line for what is new, not for each try
 
     def __call__(self, event: SessionEvent) -> None:
         match event:
@@ -28,6 +32,12 @@ class Progress:
                 self._show("whose error it is")
             case events.OwnerJudged():
                 self._show("a script of it is tried")
+            case events.ReproStarted():
+                self._show("a repro is written, and tried")
+            case events.MinifyStarted(sought=sought):
+                self._show(f"looking for the least that shows {sought_words(sought)}")
+            case events.MinifyProgressed(progress=progress):
+                self._search(progress)
             case events.OutputWritten(text=text):
                 self._pass(text)
                 self._open_line = not text.endswith("\n")
@@ -36,7 +46,7 @@ class Progress:
             case events.Noted(level="warning" | "error", text=text):
                 self._end_line()
                 self._pass(f"idbg: {text}\n")
-            case events.RunEnded() | events.ReproEnded() | events.OwnerEnded():
+            case events.RunEnded() | events.ReproEnded() | events.OwnerEnded() | events.MinifyEnded():
                 self._end_line()
                 self.clear()
             case _:
@@ -48,11 +58,18 @@ class Progress:
             self._write("\r\x1b[K")
         self._shown = ""
 
+    def _search(self, progress: MinifyProgress) -> None:
+        told = (progress.doing, progress.size, progress.best, progress.others)
+        if self._tty or told != self._told:
+            self._told = told
+            self._show(progress_words(progress))
+
     def _show(self, text: str) -> None:
         if text != self._shown:
             self._shown = text
             self._end_line()
-            self._write(f"\r\x1b[K… {text}" if self._tty else f"… {text}\n")
+            width = shutil.get_terminal_size().columns - 3  # a line that wraps is not written over as a whole
+            self._write(f"\r\x1b[K… {text[:width]}" if self._tty else f"… {text}\n")
 
     def _end_line(self) -> None:
         if self._open_line:

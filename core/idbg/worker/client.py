@@ -28,6 +28,7 @@ from idbg.worker.output import ChildOutput, Stream
 from idbg.worker.protocol import Compile, FindOwner, LowerKernel, Minify, Request, WriteRepro
 
 GRACE_SECONDS = 2.0  # between asking a run to stop and killing it
+SEARCH_GRACE_SECONDS = 120.0  # likewise of a search: the smallest script so far is run once more, in a fresh process
 LEAVE_SECONDS = 0.3  # for an idle child to end by itself
 DYING_SECONDS = 5.0  # for a child that closed its pipes to exit: a GPU's memory or a core file takes seconds
 EXIT_POLL_SECONDS = 0.02
@@ -184,7 +185,7 @@ class Worker:
             if self._job is not None:
                 self._end_job(_cancelled())
         elif self._deadline is None:
-            self._deadline = time.monotonic() + self._grace
+            self._deadline = time.monotonic() + (SEARCH_GRACE_SECONDS if isinstance(self._job, Minify) else self._grace)
             self._child.signal(signal.SIGINT)
         else:
             self._deadline = time.monotonic()

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+from msgspec.structs import replace
+
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.cli import BAD_USAGE, FAILED, printing
@@ -42,6 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="inductor",
         help="the side that is tested: inductor, aot, mock, eager, or another package's or torch's by name (inductor)",
     )
+    add_reference(how)
+    _add_searches(how)
+    how.add_argument(
+        "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
+    )
+    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
+
+
+def add_reference(how: argparse._ArgumentGroup) -> None:
+    """What a program is held against, and how far it may be from that."""
     how.add_argument(
         "--against",
         metavar="REFERENCE",
@@ -49,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the side it is held against: eager, fp64, a backend's name, or the folder of a session of `idbg diff` "
         "(eager)",
     )
-    _add_searches(how)
     how.add_argument("--backward", action="store_true", help="compare gradients too, also without a loss")
     how.add_argument(
         "--factor", metavar="K", type=float, default=K, help="how many times worse than eager an error may be (3)"
@@ -62,9 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
     how.add_argument(
-        "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
-    )
-    how.add_argument(
         "--timeout",
         metavar="S",
         type=float,
@@ -76,7 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=get_args(Float64On),
         help="where float64 is computed: on the program's device where it can be (auto), or on the CPU",
     )
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 
 
 def _add_searches(how: argparse._ArgumentGroup) -> None:
@@ -153,23 +160,37 @@ def status(run: Run) -> int:
 
 def _comparison(args: argparse.Namespace) -> Comparison:
     """The comparison that the command line asks for. Raises BadInput for a number that means nothing."""
-    for name, lowest in (("atol", 0.0), ("rtol", 0.0), ("factor", 1.0), ("runs", 1), ("steps", 0), ("timeout", 0.001)):
-        value = getattr(args, name)
-        if value is not None and not lowest <= value < math.inf:
-            raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
-    return Comparison(
-        reference=_reference(args.against),
+    check_numbers(args, runs=1, steps=0)
+    return replace(
+        held_against(args),
         per_kernel=args.per_kernel or args.owner is not None,
         sync=args.sync,
         nan=args.nan,
         steps=args.steps,
-        backward=args.backward,
         runs=args.runs,
+    )
+
+
+def held_against(args: argparse.Namespace) -> Comparison:
+    """The comparison of the arguments of `add_reference`. Raises BadInput for a number that means nothing."""
+    check_numbers(args, atol=0.0, rtol=0.0, factor=1.0, timeout=0.001)
+    return Comparison(
+        reference=_reference(args.against),
+        backward=args.backward,
         atol=args.atol,
         rtol=args.rtol,
         k=args.factor,
         seconds=args.timeout,
     )
+
+
+def check_numbers(args: argparse.Namespace, **lowest: float) -> None:
+    """Raises BadInput for an option that was given less than its lowest number, or none that is finite."""
+    for name, least in lowest.items():
+        value = getattr(args, name)
+        if value is not None and not least <= value < math.inf:
+            option = name.replace("_", "-")
+            raise BadInput(f"--{option} is {value:g}", hint=f"give a number from {least:g} up")
 
 
 def _reference(named: str) -> str:

@@ -1,0 +1,263 @@
+"""What is the smallest script that shows a program's failure again?"""
+
+import argparse
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from idbg.cli import BAD_USAGE, chosen, printing
+from idbg.cli.commands.diff import add_reference, check_numbers, held_against
+from idbg.cli.commands.run import never_began
+from idbg.cli.one_run import a_session, searched
+from idbg.config import places
+from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.config.arguments import settle
+from idbg.reports.owner import launch_named
+from idbg.reports.repros import result_lines, sought_words, status_words
+from idbg.schema.diff import Comparison
+from idbg.schema.errors import BadInput
+from idbg.schema.kept import KeptRepro
+from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
+from idbg.schema.runs import Run
+from idbg.session.session import Session
+
+HELP = "find the smallest script that shows a program's failure again"
+
+REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
+
+EXITS = """\
+What is looked for, where no option says so: how the run failed; else the severest rule that strict mode stopped it for;
+else, compared with eager, what is wrong in its numbers; else the severest rule that it breaks. Ctrl+C stops the search
+and keeps the smallest script that fails; the same command again goes on from there.
+
+exit status: 1 if there is a script, and it failed so again in a fresh process; 0 if nothing fails; 3 if something does,
+and no script was seen to show it; 2 for bad usage; 130 stopped by Ctrl+C
+"""
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which program for which target, which of its failures, and what the search may take."""
+    parser.epilog = EXITS
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_program_arguments(parser)
+    what = parser.add_argument_group("failure", conflict_handler="resolve")
+    what.add_argument("--violation", metavar="N", type=int, help="the run's Nth violation (idbg repro FILE --list)")
+    what.add_argument("--rule", metavar="NAME", default="", help="the severest violation of this rule")
+    what.add_argument(
+        "--node", metavar="NAME", default="", help="the violation at this node; one that breaks no rule: what feeds it"
+    )
+    what.add_argument(
+        "--wrong", metavar="KERNEL", nargs="?", const="", help="wrong numbers (of this kernel), compared as idbg diff"
+    )
+    what.add_argument("--break", dest="graph_break", metavar="FILE:LINE", nargs="?", const="", help="a graph break")
+    what.add_argument("--recompile", metavar="FILE:LINE", nargs="?", const="", help="a recompile")
+    what.add_argument("--check", metavar="CMD", help="this command fails, given a script's path as its last argument")
+    add_reference(parser.add_argument_group("comparison"))
+    _add_budget(parser.add_argument_group("search"))
+    parser.add_argument("--no-data", action="store_true", help="no value of the program's goes into the script")
+    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, and nothing else there")
+    what.add_argument(
+        "--backend",
+        metavar="NAME",
+        help="inductor, aot, mock, eager, or another package's or torch's by name (inductor; where a rule is named, "
+        "or with --strict or --accelerator: aot)",
+    )
+
+
+def _add_budget(search: argparse._ArgumentGroup) -> None:
+    search.add_argument("--calls", metavar="N", type=int, default=CALLS, help=f"at most N tries ({CALLS})")
+    search.add_argument(
+        "--seconds", metavar="S", type=float, default=SECONDS, help=f"at most S seconds in all ({SECONDS:g})"
+    )
+    search.add_argument(
+        "--try-seconds", metavar="S", type=float, default=0.0, help="at most S seconds a try (what the whole takes, x5)"
+    )
+    search.add_argument(
+        "--memory", metavar="BYTES", default="0", help="at most so much a try, 4G as well (half of all)"
+    )
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The run that was looked into, what the search came to (None: nothing fails), and a signal's exit status."""
+
+    run: Run
+    repro: KeptRepro | None
+    stopped: int
+    folder: Path
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Run, search, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
+    _check_one(args)
+    budget, against = _budget(args), replace(held_against(args), per_kernel=True)
+    if args.backend is None and not _is_about_rules(args):
+        args.backend = "inductor"
+    asked = settle(args, argv, strict=True)
+    with a_session(asked.program, asked.target, places.expanded(asked.settings.output)) as session:
+        done, sought = _failing(session, args, against)
+        stopped = 0
+        if sought is not None:
+            print(f"idbg: looking for the least that shows {sought_words(sought)}", file=sys.stderr)
+            session.minify(sought, budget, keep_data=not args.no_data)
+            stopped = searched(session)
+        repro = session.history.repros[-1] if sought is not None else None
+        found = Searched(done, repro, stopped, session.folder)
+    _report(found, as_json=args.json)
+    return status(found)
+
+
+def status(found: Searched) -> int:
+    """The exit status that says what came of it."""
+    if found.stopped:
+        return found.stopped
+    if found.repro is None:
+        return BAD_USAGE if never_began(found.run) else NOTHING
+    if found.repro.minified is not None and found.repro.minified.signature.kind == "none":
+        return NOTHING
+    return REPRODUCED if found.repro.reproduced else UNSHOWN
+
+
+# ------------------------------------------------------------- what is asked for
+
+
+def _check_one(args: argparse.Namespace) -> None:
+    """Raises BadInput where two failures are asked for at once."""
+    named = {
+        "--violation": args.violation is not None,
+        "--rule or --node": bool(args.rule or args.node),
+        "--wrong": args.wrong is not None,
+        "--break": args.graph_break is not None,
+        "--recompile": args.recompile is not None,
+        "--check": args.check is not None,
+    }
+    given = [name for name, there in named.items() if there]
+    if len(given) > 1:
+        raise BadInput(f"{' and '.join(given)} ask for different failures", hint="ask for one at a time")
+    if args.check is not None and not _words(args.check):
+        raise BadInput("--check names no command", hint='for example --check "python check.py"')
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise BadInput(f"--check {command}: {error}", hint="quote it as for a shell") from error
+
+
+def _is_about_rules(args: argparse.Namespace) -> bool:
+    return bool(args.violation is not None or args.rule or args.node or args.strict or args.accelerator)
+
+
+def _budget(args: argparse.Namespace) -> Budget:
+    check_numbers(args, calls=1, seconds=0.001, try_seconds=0.0)
+    match = re.fullmatch(r"(\d+)([kmg]?)i?b?", args.memory.strip().lower())
+    if match is None:
+        raise BadInput(f"--memory {args.memory} is no number of bytes", hint="for example 4G, 512M or 1073741824")
+    return Budget(args.calls, args.seconds, args.try_seconds, int(match[1]) * _UNITS[match[2]])
+
+
+def _failing(session: Session, args: argparse.Namespace, against: Comparison) -> tuple[Run, Sought | None]:
+    """The run that fails, and which of its failures to look for; None where nothing does. Raises BadInput where what
+    was named is not there.
+    """
+    if args.wrong is not None:
+        return _compared(session, against, args.wrong)
+    done = _ran(session)
+    if (named := _named(done, args)) is not None:
+        return done, named
+    if done.cause is not None:
+        return done, None if never_began(done) else Sought()
+    if done.stopped:
+        return done, _of_rule(done, args)
+    compared, sought = _compared(session, against, "")
+    if sought is None and compared.violations:
+        sought = _of_rule(compared, args)
+    return compared, sought
+
+
+def _named(done: Run, args: argparse.Namespace) -> Sought | None:
+    """The failure that the command line names; None where it names none."""
+    if args.check is not None:
+        return Sought("check", command=_words(args.check))
+    if args.graph_break is not None:
+        return Sought("break", place=args.graph_break)
+    if args.recompile is not None:
+        return Sought("recompile", place=args.recompile)
+    if args.violation is not None or args.rule:
+        return _of_rule(done, args)
+    if args.node:
+        broken = any(chosen.is_at(each.node, args.node) for each in done.violations)
+        return _of_rule(done, args) if broken else Sought("node", chosen.node(done, args.node))
+    return None
+
+
+def _of_rule(done: Run, args: argparse.Namespace) -> Sought:
+    found = chosen.violation(done, args.violation, args.rule, args.node)
+    if len(done.violations) > 1:
+        number = chosen.number_of(done, found)
+        print(f"idbg: violation {number} of {len(done.violations):,} (another: --violation N)", file=sys.stderr)
+    return Sought("violation", found.node, found.rule)
+
+
+def _compared(session: Session, against: Comparison, kernel: str) -> tuple[Run, Sought | None]:
+    """The run, held against its reference: what is wrong with it, a side's failure, or None."""
+    done = _ran(session, against)
+    if done.cause is not None:
+        return done, None if never_began(done) else Sought()
+    if kernel and done.diff is not None:
+        return done, Sought("wrong", launch=launch_named(done.diff, kernel))
+    wrong = done.diff is not None and done.diff.verdict == "failed"
+    return done, Sought("wrong") if wrong else None
+
+
+def _ran(session: Session, against: Comparison | None = None) -> Run:
+    number = session.run(comparison=against)
+    session.wait()
+    return session.history.runs[number]
+
+
+# ------------------------------------------------------------- what is told
+
+
+def _report(found: Searched, *, as_json: bool) -> None:
+    with printing():
+        if as_json:
+            from idbg.reports import repros_json
+
+            sys.stdout.buffer.write(repros_json.encode(repros_json.minify_report(found.run, found.repro)) + b"\n")
+        else:
+            for line in _lines(found):
+                print(line)
+    print(f"session: {found.folder}", file=sys.stderr)
+
+
+def _lines(found: Searched) -> list[str]:
+    repro = found.repro
+    if repro is None:
+        return _nothing(found.run)
+    lines = list(result_lines(repro.minified)) if repro.minified is not None else []
+    if repro.failure is not None and not (repro.stopped and repro.minified is not None):
+        lines.append(f"{status_words(repro)}: {repro.failure.message}")
+        lines += [f"  {repro.failure.hint}"] if repro.failure.hint else []
+    if repro.minified is None and repro.path:
+        lines.append(f"the smallest script that has failed so far, not run in a fresh process: {repro.path}")
+    return lines
+
+
+def _nothing(done: Run) -> list[str]:
+    if never_began(done):
+        from idbg.reports import text
+
+        return [text.render(text.run_report(done))]
+    if not done.graphs:
+        return [f"nothing fails: {done.program.label} ran, and nothing in it was compiled"]
+    numbers = "" if done.diff is None else f", its numbers agree with {done.diff.reference}"
+    rules = ", and it breaks no rule" if done.checked else f" ({done.target.backend} asks no rules: --backend aot does)"
+    return [f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}{numbers}{rules}"]

@@ -1,0 +1,192 @@
+"""How do a repro, and a search for a smaller one, read to another program? docs/json-schema.md has the keys.
+
+Every key is always there; what is not known is null, "" or an empty list.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from idbg.reports.json import ErrorReport, ProgramReport, TargetReport
+from idbg.reports.repros import result_words, signature_words, sought_words, status_words, tried_words
+from idbg.schema.kept import KeptRepro
+from idbg.schema.repros import OtherFailure
+from idbg.schema.runs import Run
+from idbg.schema.violations import Violation
+
+MINIFY, REPROS = "idbg.minify/1", "idbg.repros/1"
+
+
+class SignatureReport(msgspec.Struct, frozen=True):
+    """What makes two failures the same one; `said` in words."""
+
+    kind: str
+    stage: str
+    type: str
+    message: str
+    place: str
+    said: str
+
+
+class FoundReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search came to; `said` in one line."""
+
+    said: str
+    signature: SignatureReport
+    path: str
+    reproduced: bool | None
+    status: int | None
+    printed: str
+    size: int
+    whole: int
+    unit: str
+    lines: int
+    bytes: int
+    minimal: bool
+    guarantee: str
+    calls: int
+    known: int
+    seconds: float
+    failed: int
+    tried: int
+    others: list[OtherFailure]
+    passing: str
+    difference: list[str]
+    note: str
+
+
+class ReproReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One script of a session; `age` in seconds, as the report was made."""
+
+    run: int
+    origin: Literal["written", "minified", "strict", "kernel"]
+    what: str
+    rule: str
+    node: str
+    stage: str
+    status: str
+    said: str
+    path: str
+    reproduced: bool | None
+    exit_status: int | None
+    printed: str
+    seconds: float
+    at: float
+    stopped: bool
+    error: ErrorReport | None
+    found: FoundReport | None
+
+
+class MinifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """`idbg minify`: the program, the target, and the search; `repro` is null where nothing fails."""
+
+    schema: str
+    program: ProgramReport
+    target: TargetReport
+    verdict: str
+    repro: ReproReport | None
+
+
+class NumberedViolation(msgspec.Struct, frozen=True, kw_only=True):
+    """One violation by the number that `--violation` takes."""
+
+    number: int
+    rule: str
+    severity: str
+    stage: str
+    frame: str
+    node: str
+    found: str
+    wanted: str
+    file: str
+    line: int
+
+
+class ReprosReport(msgspec.Struct, frozen=True, kw_only=True):
+    """`idbg repro`: a session's violations and repros, or, with `repro`, the one that was written."""
+
+    schema: str
+    program: ProgramReport
+    target: TargetReport
+    violations: list[NumberedViolation]
+    repros: list[ReproReport]
+    repro: ReproReport | None
+
+
+def minify_report(run: Run, repro: KeptRepro | None) -> MinifyReport:
+    """The report of a search in a run; of None, that nothing fails."""
+    return MinifyReport(
+        schema=MINIFY,
+        program=ProgramReport(**msgspec.structs.asdict(run.program)),
+        target=TargetReport(**msgspec.structs.asdict(run.target)),
+        verdict=run.verdict,
+        repro=None if repro is None else repro_report(repro),
+    )
+
+
+def repros_report(
+    run: Run, repros: list[KeptRepro], repro: KeptRepro | None = None, *, live: bool = False
+) -> ReprosReport:
+    """The report of a session whose last run this is."""
+    return ReprosReport(
+        schema=REPROS,
+        program=ProgramReport(**msgspec.structs.asdict(run.program)),
+        target=TargetReport(**msgspec.structs.asdict(run.target)),
+        violations=[_violation(number, each) for number, each in enumerate(run.violations, 1)],
+        repros=[repro_report(each, live=live) for each in repros],
+        repro=None if repro is None else repro_report(repro),
+    )
+
+
+def repro_report(repro: KeptRepro, *, live: bool = True) -> ReproReport:
+    """One script of a session; `live`: it may still come to something."""
+    node = repro.sought.node
+    return ReproReport(
+        run=repro.run,
+        origin=repro.origin,
+        what=sought_words(repro.sought),
+        rule=repro.sought.rule,
+        node=node.name if node else "",
+        stage=node.graph.stage if node else "",
+        status=status_words(repro, live=live),
+        said=tried_words(repro) if repro.ended else status_words(repro, live=live),
+        path=repro.path,
+        reproduced=repro.reproduced,
+        exit_status=repro.status,
+        printed=repro.printed,
+        seconds=repro.seconds,
+        at=repro.at,
+        stopped=repro.stopped,
+        error=None if repro.failure is None else ErrorReport(**msgspec.structs.asdict(repro.failure)),
+        found=_found(repro),
+    )
+
+
+def encode(report: MinifyReport | ReprosReport) -> bytes:
+    """Strict JSON: a float that is not finite is null."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2)
+
+
+def _found(repro: KeptRepro) -> FoundReport | None:
+    found = repro.minified
+    if found is None:
+        return None
+    values = msgspec.structs.asdict(found)
+    signature = SignatureReport(**msgspec.structs.asdict(found.signature), said=signature_words(found.signature))
+    values |= {"signature": signature, "others": list(found.others), "difference": list(found.difference)}
+    return FoundReport(said=result_words(found), **values)
+
+
+def _violation(number: int, violation: Violation) -> NumberedViolation:
+    return NumberedViolation(
+        number=number,
+        rule=violation.rule,
+        severity=violation.severity,
+        stage=violation.node.graph.stage,
+        frame=violation.node.graph.frame,
+        node=violation.node.name,
+        found=violation.found,
+        wanted=violation.wanted,
+        file=violation.file,
+        line=violation.line,
+    )
