@@ -1,5 +1,23 @@
 """By which names in its environment is a child process of ours told what it needs to know?"""
 
+import os
+import site
+from pathlib import Path
+
+import idbg
+
 NICENESS = "IDBG_NICE"  # how nice it is to be
 PATH_ADDED = "IDBG_PATH_ADDED"  # PYTHONPATH begins with an entry of ours, which the program must not see
 SCRATCH = "IDBG_SCRATCH"  # the folder that the host made for what its compilers have not finished, and removes
+_ROOT = str(Path(idbg.__file__).resolve().parents[1])
+
+
+def importable() -> dict[str, str]:
+    """The variables of our environment, with PYTHONPATH such that a child can import `idbg` from where it was imported
+    here.
+    """
+    environ = dict(os.environ)
+    path = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if _ROOT not in {*site.getsitepackages(), site.getusersitepackages(), *path}:
+        environ |= {"PYTHONPATH": os.pathsep.join([_ROOT, *path]), PATH_ADDED: "1"}
+    return environ

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import signal
-import site
 import subprocess
 import sys
 import tempfile
@@ -12,8 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import idbg
-from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH
+from idbg.config.environment import NICENESS, PATH_ADDED, SCRATCH, importable
 from idbg.schema.faults import CrashSite
 from idbg.worker import protocol
 from idbg.worker.last_words import crash_site
@@ -21,7 +19,6 @@ from idbg.worker.last_words import crash_site
 # -P: the folder that the user stands in must not shadow the worker's own imports.
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
-_ROOT = str(Path(idbg.__file__).resolve().parents[1])
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
 GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2" "$3"; }'
@@ -227,17 +224,6 @@ def read(fd: int) -> bytes | None:
         return os.read(fd, CHUNK)
     except BlockingIOError:
         return None
-
-
-def importable() -> dict[str, str]:
-    """The variables of our environment, with PYTHONPATH such that a child can import `idbg` from where it was imported
-    here.
-    """
-    environ = dict(os.environ)
-    path = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    if _ROOT not in {*site.getsitepackages(), site.getusersitepackages(), *path}:
-        environ |= {"PYTHONPATH": os.pathsep.join([_ROOT, *path]), PATH_ADDED: "1"}
-    return environ
 
 
 def forget_ours() -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
+from idbg.config.environment import importable
 from idbg.constraints import check
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
@@ -37,7 +38,6 @@ from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
-from idbg.worker.child import importable
 from idbg.worker.comparing import RunComparison
 from idbg.worker.last_words import LAUNCHES
 from idbg.worker.minifying import minify

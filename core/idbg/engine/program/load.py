@@ -22,7 +22,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.compat import dynamo
 from idbg.engine.program.environment import as_main, state_restored
-from idbg.engine.program.script import run_script, status_of
+from idbg.engine.program.main_file import status_of
+from idbg.engine.program.script import run_script
 from idbg.engine.program.torch_compile import BeforeFirst, CompileCalls, torch_compile_replaced
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
 from idbg.schema.errors import ProgramError, spelled

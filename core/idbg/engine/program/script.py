@@ -1,10 +1,8 @@
 """How does a script run as with `python FILE`, and end as it would: its threads, its exit handlers, its status?"""
 
 import atexit
-import builtins
 import concurrent.futures.thread
 import gc
-import io
 import os
 import runpy
 import sys
@@ -13,11 +11,9 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.machinery import SourceFileLoader
-from types import ModuleType
 
 from idbg.engine.capture.run import RunCapture, phase
-from idbg.schema.errors import spelled
+from idbg.engine.program.main_file import run_file, words_of
 from idbg.schema.programs import Program
 
 _LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
@@ -31,30 +27,12 @@ def run_script(program: Program, capture: RunCapture) -> object:
             if program.module:
                 runpy.run_module(program.path, run_name="__main__", alter_sys=True)
             else:
-                _run_file(program.path)
+                run_file(program.path)
         except SystemExit as error:
             if error.code is not None and not isinstance(error.code, int):
-                print(_words(error.code), file=sys.stderr)  # as Python does
+                print(words_of(error.code), file=sys.stderr)  # as Python does
             return error.code
     return None
-
-
-def _run_file(path: str) -> None:
-    """As `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
-    full = os.path.abspath(path)
-    with io.open_code(full) as file:
-        code = compile(file.read(), full, "exec")
-    main = ModuleType("__main__")
-    main.__dict__.update(
-        __file__=full,
-        __builtins__=builtins,
-        __loader__=SourceFileLoader("__main__", full),
-        __cached__=None,
-        __package__=None,
-        __annotations__={},
-    )
-    sys.modules["__main__"] = main
-    exec(code, main.__dict__)
 
 
 @contextmanager
@@ -69,17 +47,6 @@ def _globals_let_go() -> Iterator[None]:
         for name in [name for name, value in names.items() if hasattr(type(value), "__del__")]:
             del names[name]
         gc.collect()
-
-
-def status_of(code: object) -> int:
-    """The exit status that Python makes of sys.exit's argument."""
-    if code is None:
-        return 0
-    return code & 0xFF if isinstance(code, int) else 1
-
-
-def _words(code: object) -> str:
-    return code if isinstance(code, str) else spelled(code)
 
 
 @contextmanager

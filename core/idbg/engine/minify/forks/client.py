@@ -1,0 +1,133 @@
+"""How is a script run in a process of its own, within limits, again and again? Imports no torch."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from idbg.config.environment import SCRATCH, importable
+from idbg.engine.compat.builds.torn import is_torn
+from idbg.engine.minify.forks.attempt import Attempt, Limits
+from idbg.engine.minify.forks.handle import Message, Server, ServerGone
+from idbg.engine.minify.forks.tried import Tried
+from idbg.schema.errors import WorkerError
+
+DEATHS = 2  # of warm processes, until each script gets a Python of its own
+# Where what scripts build and keep goes, below the scratch folder
+CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    SCRATCH: "unfinished",
+}
+_IMPORT = re.compile(r"^\s*(import|from)\s+torch\b", re.MULTILINE)
+
+
+class Forks:
+    """Runs scripts, one at a time, each in a process forked from one that has torch imported; without `fork`, and where
+    the warm process dies twice or cannot be forked, each in a Python of its own.
+
+    Scripts run in `cwd`; modules are looked for beside the script, then in `path`. What their compilers write and keep
+    is below `scratch`, which the caller removes; with `own_caches` false, it is kept where the user's is. Leaving the
+    context ends all.
+
+    A forked script ends without C's exit handlers, and finds torch imported: one that sets environment variables before
+    it imports torch gets a Python of its own.
+    """
+
+    def __init__(
+        self, cwd: Path, path: Sequence[str], scratch: Path, fork: bool = True, *, own_caches: bool = True
+    ) -> None:
+        self._cwd, self._path, self._scratch = cwd, list(path), scratch
+        self._own_caches = own_caches
+        self._deaths = 0 if fork else DEATHS
+        self._servers: dict[bool, Server] = {}  # by whether they are warm
+
+    def __enter__(self) -> Self:
+        """Begin the warm process: it imports torch while the caller does other things."""
+        self._server(self.forks)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    @property
+    def forks(self) -> bool:
+        """Whether scripts are forked from a warm process."""
+        return self._deaths < DEATHS
+
+    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> Tried:
+        """Run the script once: at most `seconds`, and `memory` bytes for it and what it starts. Whatever interrupts
+        this ends it. Raises WorkerError where no process can be started.
+        """
+        order = {"script": str(script), "arguments": [*arguments], "path": self._path, "cwd": str(self._cwd)}
+        try:
+            tried = self._run(order, Limits(seconds, memory), fork=not sets_up_torch(script))
+        except BaseException:  # KeyboardInterrupt above all
+            self._end()
+            raise
+        if tried.status is None:
+            self._tidy()
+        return tried
+
+    def _run(self, order: Message, limits: Limits, fork: bool) -> Tried:
+        while True:
+            server = self._server(self.forks and fork)
+            attempt = Attempt(server, limits)
+            try:
+                server.ready()
+                return attempt.run(order)
+            except ServerGone as error:
+                told = attempt.lost()
+                del self._servers[server.warm]
+                server.end()
+                if server.warm:
+                    self._deaths += 1
+                elif attempt.pid:
+                    return told
+                else:
+                    raise WorkerError(
+                        f"the process that runs scripts cannot be started: {error}", hint=f"see {self._log}"
+                    ) from error
+
+    def _server(self, warm: bool) -> Server:
+        if warm not in self._servers:
+            self._scratch.mkdir(parents=True, exist_ok=True)
+            self._servers[warm] = Server(self._cwd, self._environment(), warm, self._log)
+        return self._servers[warm]
+
+    @property
+    def _log(self) -> Path:
+        return self._scratch / "server.log"
+
+    def _environment(self) -> dict[str, str]:
+        own = {"TORCHINDUCTOR_COMPILE_THREADS": "1", **CACHES} if self._own_caches else {SCRATCH: CACHES[SCRATCH]}
+        folders = {name: str(self._scratch / folder) for name, folder in own.items() if folder in CACHES.values()}
+        return importable() | own | folders
+
+    def _tidy(self) -> None:
+        """Take away what a script that was ended, or something that it started, left half-built in our own caches."""
+        if not self._own_caches:
+            return
+        for folder in (self._scratch / CACHES[name] for name in CACHES):
+            for file in folder.rglob("*"):
+                if is_torn(file) or (file.name == "lock" and CACHES["TORCH_EXTENSIONS_DIR"] in file.parts):
+                    file.unlink(missing_ok=True)
+
+    def _end(self) -> None:
+        while self._servers:
+            _, server = self._servers.popitem()
+            server.end()
+
+
+def sets_up_torch(script: Path) -> bool:
+    """Whether it sets environment variables before it imports torch, which reads some of them then."""
+    text = ""
+    with contextlib.suppress(OSError):
+        text = script.read_text(encoding="utf-8", errors="replace")
+    imported = _IMPORT.search(text)
+    return imported is not None and "environ" in text[: imported.start()]

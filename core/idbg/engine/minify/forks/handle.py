@@ -1,0 +1,84 @@
+"""How is the server that forks started, told and ended, from the process that asks?"""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from select import select
+
+from idbg.engine.minify.forks.processes import end_all, process
+
+SERVER = "idbg.engine.minify.forks.server"
+START_SECONDS = 300.0  # torch from a cold disk
+LEAVE_SECONDS = 2.0  # for the server to end what it began, by itself
+LARGEST = 1 << 17  # bytes of a message
+Message = Mapping[str, object]
+
+
+class ServerGone(Exception):
+    """The server ended, or its socket broke."""
+
+
+class Server:
+    """One server. With `warm`, it has torch imported when it is `ready`. What it complains of goes to `log`."""
+
+    def __init__(self, cwd: Path, environment: Mapping[str, str], warm: bool, log: Path) -> None:
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.warm = warm
+        self._channel = ours
+        with its, log.open("ab") as complaints:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", SERVER, str(its.fileno()), "warm" if warm else "cold"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=complaints,
+                cwd=cwd,
+                env=environment,
+                pass_fds=(its.fileno(),),
+                start_new_session=True,
+            )
+        self._ready = False
+
+    @property
+    def file(self) -> int:
+        """What is readable when it says something."""
+        return self._channel.fileno()
+
+    def ready(self) -> None:
+        """Wait until it can fork. Raises ServerGone where it cannot, or ends before."""
+        if not self._ready:
+            self._ready = bool(self.hear(START_SECONDS).get("ready"))
+        if not self._ready:
+            raise ServerGone("a device's driver was begun in it")
+
+    def tell(self, message: Message, *files: int) -> None:
+        """Raises ServerGone."""
+        try:
+            socket.send_fds(self._channel, [json.dumps(message).encode()], list(files))
+        except OSError as error:
+            raise ServerGone(str(error)) from error
+
+    def hear(self, seconds: float) -> Message:
+        """What it says next. Raises ServerGone, also where it says nothing for so long."""
+        try:
+            said = self._channel.recv(LARGEST) if select([self._channel], [], [], seconds)[0] else b""
+        except OSError as error:
+            raise ServerGone(str(error)) from error
+        if not said:
+            raise ServerGone("it ended" if self.process.poll() is not None else "it says nothing")
+        message: Message = json.loads(said)
+        return message
+
+    def end(self) -> None:
+        """End it and whatever it began. It sees its socket close, and where it does not, it is ended."""
+        here = process(self.process.pid)  # it is not reaped: its number is its own
+        self._channel.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(LEAVE_SECONDS)
+        if self.process.returncode is None and here is not None:
+            end_all(here)
+        self.process.kill()
+        self.process.wait()

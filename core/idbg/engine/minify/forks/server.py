@@ -1,0 +1,179 @@
+"""Who forks a process for each script? `python -P -m idbg.engine.minify.forks.server FD warm|cold`, over the socket FD.
+
+Warm, it has torch and its compilers imported, and has touched no device and computed nothing: a CUDA driver, or GNU
+OpenMP's threads, do not survive a fork. Cold, it has imported nothing, and each script is a new Python.
+
+It is told `{"script": ...}` with the file to print to, says `{"pid": ...}`, and `{"ended": status}` once that is so;
+told `{"over": patience}`, it ends whatever the script left running, and says `{"over": true}`. Once its host is gone it
+ends all, and itself.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from types import FrameType
+from typing import NoReturn
+
+from idbg.engine.compat.builds import scratch
+from idbg.engine.minify.forks.become import become, stand_alone
+from idbg.engine.minify.forks.processes import end_all, process
+
+PRELOADED = (
+    "torch",
+    "torch._dynamo",
+    "torch._functorch.aot_autograd",
+    "torch._inductor.compile_fx",
+    "torch._inductor.async_compile",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.lowering",
+    "safetensors.torch",
+)
+PRELOADED_WITH_A_GPU = ("torch._inductor.codegen.triton", "torch._inductor.runtime.triton_heuristics")
+LARGEST = 1 << 17  # bytes of a message
+ADOPTS = 36  # prctl's PR_SET_CHILD_SUBREAPER: what a script leaves behind becomes this process's child
+BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"  # torch then asks for GPUs without waking CUDA's driver
+ALONE = "idbg.engine.minify.forks.alone"
+UNIFIED = "/dev/nvidia-uvm"  # opened by CUDA's driver, and not by NVML
+TIDY_SECONDS = 0.5  # for what is ended to tidy up
+LOOK_SECONDS = 1.0  # how often it looks whether its host is there
+
+
+def main() -> None:
+    """Serve until the host is gone."""
+    channel, is_warm = socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "warm"
+    channel.set_inheritable(False)
+    host = os.getppid()
+    ctypes.CDLL(None).prctl(ADOPTS, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    os.set_blocking(wake_read, False)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, _nothing)
+    if is_warm:
+        _warm_up()
+    channel.send(json.dumps({"ready": not _has_a_driver()}).encode())
+    running = 0
+    while True:
+        ready, _, _ = select.select([channel.fileno(), wake_read], [], [], LOOK_SECONDS)
+        if os.getppid() != host:
+            _leave()
+        if wake_read in ready:
+            _drained(wake_read)
+            if running and (status := _ended(running)) is not None:
+                running = 0
+                channel.send(json.dumps({"ended": status}).encode())
+        if channel.fileno() not in ready:
+            continue
+        message, files, _, _ = socket.recv_fds(channel, LARGEST, 1)
+        if not message:
+            _leave()
+        order = json.loads(message)
+        if "over" in order:
+            _end_what_is_left(order["over"])
+            running = 0
+            channel.send(b'{"over": true}')
+            continue
+        running = os.fork()
+        if not running:
+            signal.set_wakeup_fd(-1)
+            for each in (channel.detach(), wake_read, wake_write):
+                os.close(each)
+            _be(order, files[0], is_warm)
+        os.close(files[0])
+        channel.send(json.dumps({"pid": running}).encode())
+
+
+def _warm_up() -> None:
+    """Import what a compile needs. Nothing here may compute, or ask for a device."""
+    given = os.environ.get(BY_NVML)
+    os.environ[BY_NVML] = "1"
+    scratch.begin()
+    gc.disable()
+    for name in PRELOADED:
+        importlib.import_module(name)
+    import torch
+
+    if torch.cuda.device_count():
+        for name in PRELOADED_WITH_A_GPU:
+            with contextlib.suppress(ImportError):  # no Triton: then no compile for it either
+                importlib.import_module(name)
+    gc.freeze()  # no child looks through all of it, nor copies it
+    gc.enable()
+    os.environ.pop(BY_NVML)
+    os.environ |= {} if given is None else {BY_NVML: given}
+
+
+def _has_a_driver() -> bool:
+    """Whether CUDA's driver was begun here, whatever we did: its files are open. No child could use a GPU then."""
+    with contextlib.suppress(OSError):
+        return any(os.readlink(f"/proc/self/fd/{name}") == UNIFIED for name in os.listdir("/proc/self/fd"))
+    return False
+
+
+def _be(order: dict[str, object], output: int, is_warm: bool) -> NoReturn:
+    """In the child: the script, to its end."""
+    script, cwd = str(order["script"]), str(order["cwd"])
+    arguments, path = [[str(word) for word in order[name]] for name in ("arguments", "path")]  # type: ignore[attr-defined]
+    try:
+        stand_alone(output)
+        if is_warm:
+            become(script, arguments, path, cwd)
+        os.chdir(cwd)
+        os.execv(sys.executable, [sys.executable, "-u", "-P", "-m", ALONE, json.dumps(path), script, *arguments])
+    except BaseException as error:  # nothing of the server may run on in a child
+        os.write(2, f"idbg: {error}\n".encode())
+    os._exit(1)
+
+
+def _ended(pid: int) -> int | None:
+    """How it ended, as `subprocess` says it; None while it runs. It is left to be buried: its number stays its own."""
+    try:
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def _end_what_is_left(patience: float) -> None:
+    """End all that this process forked or adopted, and bury it."""
+    me = process(os.getpid())
+    assert me is not None
+    end_all(me, patience)
+    deadline = time.monotonic() + 1.0
+    with contextlib.suppress(ChildProcessError):  # there is none left
+        while time.monotonic() < deadline:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.005)
+
+
+def _drained(pipe: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while os.read(pipe, 4096):
+            pass
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """A handler, so that the signal wakes `select`."""
+
+
+def _leave() -> NoReturn:
+    _end_what_is_left(TIDY_SECONDS)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

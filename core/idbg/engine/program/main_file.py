@@ -1,0 +1,39 @@
+"""How does a file run as `__main__`, and which exit status does Python make of its end? Imports no torch."""
+
+import builtins
+import io
+import os
+import sys
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+
+from idbg.schema.errors import spelled
+
+
+def run_file(path: str) -> None:
+    """As `python FILE` does: `__file__` is absolute, `sys.argv[0]` as it was typed."""
+    full = os.path.abspath(path)
+    with io.open_code(full) as file:
+        code = compile(file.read(), full, "exec")
+    main = ModuleType("__main__")
+    main.__dict__.update(
+        __file__=full,
+        __builtins__=builtins,
+        __loader__=SourceFileLoader("__main__", full),
+        __cached__=None,
+        __package__=None,
+        __annotations__={},
+    )
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+
+
+def status_of(code: object) -> int:
+    """The exit status that Python makes of sys.exit's argument."""
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def words_of(code: object) -> str:
+    return code if isinstance(code, str) else spelled(code)
