@@ -80,7 +80,9 @@ def test_it_holds_the_node_alone_with_the_values_that_it_had(bench: Bench):
     saved = load_file(path.parent / "tensors.safetensors")
     assert len(saved) == 3
     relu = torch.arange(-32.0, 32.0).relu()
-    assert any(torch.equal(value, relu) for value in saved.values()), "the input is the relu of the program's own"
+    assert any(torch.equal(value.flatten(), relu) for value in saved.values()), (
+        "the input is the relu of the program's own"
+    )
 
 
 def test_an_overlapping_or_transposed_input_comes_back_with_its_strides(tmp_path: Path):
@@ -95,7 +97,9 @@ def test_an_overlapping_or_transposed_input_comes_back_with_its_strides(tmp_path
 def test_a_repro_whose_cause_is_gone_exits_zero(bench: Bench):
     violation = next(found for found in bench.violations if found.rule == "unsupported_ops")
     path = Path(bench.repro(violation.node, violation.rule).path)
-    (path.parent / "rules.toml").write_text('name = "lenient"\n')
+    text = path.read_text()
+    assert "relu_" in text, "the rule is in the script"
+    path.write_text(text.replace('kind = "unsupported_ops"', 'kind = "unsupported_ops"\nenabled = false'))
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -119,8 +119,9 @@ def backend(
 ) -> TargetBackend:
     """A backend for `torch.compile(model, backend=...)`.
 
-    `name` may also be an adapter itself. `accelerator` is a preset's name or a TOML file; where none is given, the
-    rules are the backend's own (its package's accelerator, or its adapter's capabilities), else the preset "mock".
+    `name` may also be an adapter itself. `accelerator` is a preset's name, a TOML file, or its text in several lines;
+    where none is given, the rules are the backend's own (its package's accelerator, or its adapter's capabilities),
+    else the preset "mock".
     `constraints`, where given, are the rules instead (none: no checks). `strict` is MOCK_STRICT's (default on) where it
     is not given: a `reject` violation raises ConstraintViolation, which names them all and the repro written into
     `repros`. Without it they are kept in `.violations` and the program runs. Raises AcceleratorError, SettingsError,
@@ -133,7 +134,7 @@ def backend(
         text = unparse(rules)
     else:
         named = str(accelerator or default_accelerator(chosen.name))
-        text, _ = registry.find(named)
+        text = named if "\n" in named else registry.find(named)[0]
         text = environment.applied(text, os.environ) if named == "mock" else text
         rules = parse(text)
     if constraints is not None:

@@ -4,6 +4,7 @@ A search makes drafts smaller; `script.render` writes one. Two drafts that are e
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,7 @@ class Input:
     """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value, or, with
     `recipe`, Python that makes the tensor ("torch.ones(4, 4)"), which is run with torch's seed at 0.
 
+    A contiguous tensor is stored in its shape, any other as the memory that it lies in (`values.stored` makes both).
     `dtype` is given where it is stored as another one; `dynamic` are the dimensions whose size is symbolic. With
     `is_weight` it is passed as a Parameter, so that rules about weights know it for one; with `is_array` as NumPy's.
     """
@@ -52,16 +54,33 @@ class Input:
         text = f'saved["{self.name}"]'
         text += f".view({self.dtype})" if self.dtype else ""
         text += f'.to("{self.device}")' if self.device != "cpu" else ""
-        return text + f".as_strided({self.shape}, {self.stride})"
+        kept = not self.dtype and is_contiguous(self.shape, self.stride)
+        return text if kept else f"{text}.as_strided({self.shape}, {self.stride})"
+
+
+def is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether these are just the strides that torch gives a new tensor of this shape."""
+    step = 1
+    for size, each in zip(reversed(shape), reversed(stride), strict=True):
+        if each != step:
+            return False
+        step *= max(size, 1)
+    return True
 
 
 @dataclass(frozen=True)
 class Raises:
-    """It raises an exception of this type, whose message has `fragment` in it. `stage`: where, in words."""
+    """It raises an exception of this type, whose message has `fragment` in it; where there is no such piece to tell it
+    by, in `function`, the innermost of its traceback. `stage`: where, in words.
+    """
 
     error: str
     fragment: str
     stage: str = ""
+    function: str = ""
+
+
+Subject = Literal["node", "input", "graph"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ class Breaks:
     """It breaks this rule: at its marked node, by its one argument, or as a whole graph. `op`: the node's."""
 
     rule: str
-    subject: Literal["node", "input", "graph"] = "node"
+    subject: Subject = "node"
     op: str = ""
 
 
@@ -86,9 +105,10 @@ class Differs:
 
 @dataclass(frozen=True)
 class Dies:
-    """Its process dies of this signal ("SIGSEGV")."""
+    """Its process dies of this signal ("SIGSEGV") within so many seconds."""
 
     signal: str
+    seconds: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -110,6 +130,9 @@ class FailsCommand:
 class Runs:
     """Nothing is wrong: a script to begin with. It says how far compiled and eager are apart."""
 
+
+MARK = "  # the node"
+"""What ends the line of the node that `Breaks` with the subject "node" is about."""
 
 Check = Raises | Breaks | Differs | Dies | Hangs | FailsCommand | Runs
 

@@ -5,6 +5,7 @@ backend of idbg's shows the failure, the script says so.
 """
 
 import re
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +14,19 @@ import numpy as np
 import torch
 
 from idbg import __version__
+from idbg.accelerators.parse import parse, unparse
 from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import dynamo, exceptions, repros
 from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
+from idbg.engine.repro.draft import Draft, Heading, Raises
 from idbg.engine.repro.folder import new_folder, write
-from idbg.engine.repro.script import ScriptBody, of_a_compile
+from idbg.engine.repro.script import render
 from idbg.engine.repro.values import arguments, sizes_of, trained, values
 from idbg.engine.repro.violation import Cutter
 from idbg.schema.errors import said
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
+from idbg.schema.repros import Signature
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
 _LINES, _WIDTH = 12, 160  # of a message, in a script
@@ -54,20 +58,33 @@ def compile_repro(
     has_sizes = any(node.name in sizes and not node.tensors for node in cut.inputs)
     how, note, imports = _how(target, compiling.options, has_sizes=has_sizes)
     first = next((node for node in graph.nodes if node.file), None)
-    script = of_a_compile(
-        title=f"{type(link).__name__}: {message[0] if message else ''}".rstrip(": "),
-        message=message[1:],
-        source=f"{first.file}:{first.line}" if first else "",
-        note=note,
-        versions=f"idbg {__version__} with torch {torch.__version__}",
-        body=ScriptBody(inputs, cut.statements, cut.result, known.note, {*cut.imports, *imports}),
-        error=type(link).__name__,
-        fragment=fragment(message),
+    check = Raises(type(link).__name__, fragment(message), function=function_of(link))
+    draft = Draft(
+        check,
+        tuple(inputs),
+        tuple(cut.statements),
+        cut.result,
+        how,
+        known.note,
+        frozenset((*cut.imports, *imports)),
         settings=(*compiling.settings, *repros.globals_changed()),
-        modes=compiling.modes,
-        how=how,
+        modes=tuple(compiling.modes),
+        rules=inline(rules) if "RULES" in how else "",
     )
-    return write(new_folder(folder, f"failed-{type(link).__name__}"), script, tensors, rules if "idbg." in how else "")
+    heading = Heading(
+        f"{check.error}: {message[0] if message else ''}".rstrip(": "),
+        f"idbg {__version__} and torch {torch.__version__}",
+        tuple(message[1:]),
+        f"{first.file}:{first.line}" if first else "",
+        note,
+        Signature("compile", type=check.error, message=check.fragment),
+    )
+    return write(new_folder(folder, f"failed-{check.error}"), render(draft, heading), tensors)
+
+
+def inline(rules: str) -> str:
+    """The accelerator's rules without its comments, as they stand in a script."""
+    return unparse(parse(rules))
 
 
 @dataclass(frozen=True)
@@ -128,8 +145,8 @@ def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> t
     if name in dynamo.backend_names() and name != "mock":
         module = exceptions.module_of_backend(name) if home_of(name).folders else ""
         return f'backend="{name}"{given}', "", [module] if module else []
-    made = f'idbg.backend("{name}", strict={target.strict}, accelerator=HERE / "rules.toml")'
-    note = f'It needs idbg: its backend {name} is the one that fails. backend="inductor" shows torch\'s own.'
+    made = f'idbg.backend("{name}", strict={target.strict}, accelerator=RULES)'
+    note = f'It needs idbg ({__version__}): its backend {name} is what fails. backend="inductor" shows torch\'s own.'
     return f"backend={made}", note, []
 
 
@@ -138,6 +155,12 @@ def telling(error: BaseException) -> BaseException:
     links = chain(error)
     own = [link for link in links if exceptions.is_torch_error(link) and not exceptions.is_wrapper(link)]
     return own[-1] if own else links[-1]
+
+
+def function_of(error: BaseException) -> str:
+    """The innermost function of an exception's traceback: what tells it where its message does not."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames[-1].name if frames else ""
 
 
 def shortened(message: str) -> list[str]:

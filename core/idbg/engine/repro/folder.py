@@ -28,12 +28,11 @@ def new_folder(parent: Path, name: str) -> Path:
     raise OutputError(f"{parent} holds 10,000 repros of {name} already", hint="delete some")
 
 
-def write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor], rules: str = "") -> Path:
+def write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor]) -> Path:
     """Write the repro's files, and return the script's path. Raises OutputError."""
     try:
-        save_file(dict(tensors), folder / "tensors.safetensors")
-        if rules:
-            (folder / "rules.toml").write_text(rules, encoding="utf-8")
+        if tensors:
+            save_file(dict(tensors), folder / "tensors.safetensors")
         path = folder / "repro.py"
         path.write_text(script, encoding="utf-8")
     except OSError as error:

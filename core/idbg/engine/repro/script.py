@@ -1,278 +1,153 @@
 """What does a repro's script say? Plain Python that a stranger can read, run and cut down further."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import ast
+import sys
+import textwrap
 
-from jinja2 import Environment, StrictUndefined
+from idbg.engine.repro import checks
+from idbg.engine.repro.draft import MARK, Breaks, Draft, FailsCommand, Heading, Input, Runs
+from idbg.engine.repro.layout import element, laid_out, names_in, spaced
 
-MARK = "  # the node"
+_PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
+_MODULES = {"idbg", "operator", "os", "signal", "subprocess", "sys", "torch", "traceback"}
+_MEMBERS = {
+    "contextlib": {"nullcontext"},
+    "pathlib": {"Path"},
+    "safetensors.torch": {"load_file"},
+    "torch": {"device", "inf", "nan"},
+    "torch.testing._comparison": {"default_tolerances"},
+    "torch.utils._python_dispatch": {"TorchDispatchMode"},
+    "torch.utils._pytree": {"keystr", "tree_leaves", "tree_leaves_with_path", "tree_map"},
+}
+_HERE = "HERE = Path(__file__).resolve().parent"
+_WEIGHT = ("def weight(tensor):", "    return torch.nn.Parameter(tensor, requires_grad=False)")
+_DYNAMIC = (
+    "def dynamic(tensor, *dims):",
+    '    """These sizes may change: they are symbols to the compiler."""',
+    "    torch._dynamo.maybe_mark_dynamic(tensor, dims)",
+    "    return tensor",
+)
 
 
-@dataclass(frozen=True)
-class Input:
-    """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value.
+def render(draft: Draft, heading: Heading) -> str:
+    """The script of a draft, as `ruff format` would leave it.
 
-    `dtype` is given where it is stored as another one; `dynamic` are the dimensions whose size is symbolic. With
-    `is_weight` it is passed as a Parameter, so that rules about weights know it for one; with `is_array` as NumPy's.
+    It exits 1 and prints a line `REPRODUCED <signature>` where it fails as its check says, 0 where it does not fail,
+    and 2 with a line `OTHER <type>: <first line of its message>` where it fails in another way. It reads stored
+    arguments from `tensors.safetensors` beside it.
     """
-
-    name: str
-    shape: tuple[int, ...] = ()
-    stride: tuple[int, ...] = ()
-    device: str = ""
-    literal: str = ""
-    dtype: str = ""
-    dynamic: tuple[int, ...] = ()
-    requires_grad: bool = False
-    is_weight: bool = False
-    is_array: bool = False
-
-    @property
-    def text(self) -> str:
-        """The argument as Python."""
-        if self.literal:
-            return self.literal
-        text = f'saved["{self.name}"]'
-        text += f".view({self.dtype})" if self.dtype else ""
-        text += f'.to("{self.device}")' if self.device != "cpu" else ""
-        text += f".as_strided({self.shape}, {self.stride})"
-        text += ".requires_grad_()" if self.requires_grad else ""
-        text = f"weight({text})" if self.is_weight else text
-        text = f"{text}.numpy()" if self.is_array else text
-        return f"dynamic({text}, {', '.join(map(str, self.dynamic))})" if self.dynamic and not self.is_array else text
+    checked = checks.lines_of(draft)
+    blocks = [*map(list, draft.definitions), _program(draft), *_helpers(draft), _inputs(draft), *checked.blocks]
+    head = [*draft.settings, *checked.constants]
+    if any(argument.is_stored for argument in draft.arguments):
+        head.insert(0, _HERE)
+    code = [*_joined([head, *blocks] if head else blocks), "", "", 'if __name__ == "__main__":', *checked.ending]
+    imports = _imports(draft, code)
+    parts = [_docstring(draft, heading), "", *imports, "" if head else "\n", *code]
+    return "\n".join(parts) + "\n"
 
 
-@dataclass(frozen=True)
-class ScriptBody:
-    """What the script computes: the function's arguments and lines, what it returns, and the packages it needs."""
-
-    arguments: Sequence[Input]
-    statements: Sequence[str]
-    result: str
-    values: str
-    imports: Iterable[str] = ()
+def _joined(blocks: list[list[str]]) -> list[str]:
+    lines: list[str] = []
+    for block in blocks:
+        lines += [*([""] * 2 if lines else []), *block]
+    return lines
 
 
-_PROGRAM = """\
-def program({{ body.arguments | map(attribute="name") | join(", ") }}):
-{%- for statement in body.statements %}
-    {{ statement }}
-{%- endfor %}
-    return {{ body.result }}
-
-{% if body.arguments | selectattr("is_weight") | list %}
-def weight(tensor):
-    return torch.nn.Parameter(tensor, requires_grad=False)
-
-{% endif %}
-{%- if body.arguments | selectattr("dynamic") | list %}
-def dynamic(tensor, *dims):
-    \"""These sizes may change: they are symbols to the compiler.\"""
-    torch._dynamo.maybe_mark_dynamic(tensor, dims)
-    return tensor
-
-{% endif %}
-def inputs():
-    \"""Values: {{ values }}.\"""
-{%- if body.arguments | rejectattr("literal") | list %}
-    saved = load_file(HERE / "tensors.safetensors")
-{%- endif %}
-    return (
-{%- for argument in body.arguments %}
-        {{ argument.text }},{% if argument.literal %}  # {{ argument.name }}{% endif %}
-{%- endfor %}
-    )
+def _docstring(draft: Draft, heading: Heading) -> str:
+    lines = [_quotable(heading.title).strip() or "It fails.", ""]
+    if heading.message:
+        lines += [*(f"    {_quotable(line)}".rstrip() for line in heading.message), ""]
+    lines += [f"From {_quotable(heading.source)}"] if heading.source else []
+    lines += textwrap.wrap(_quotable(heading.note), 118) if heading.note else []
+    lines += [f"Written with {heading.versions}. Run it: python repro.py", *textwrap.wrap(_exits(draft), 118)]
+    text = "\n".join(lines)
+    return f'"""{text}\n"""'
 
 
-"""
-
-_IMPORTS = """\
-{%- for name in imports %}
-import {{ name }}  # noqa: F401
-{%- endfor %}
-import torch
-{%- if body.arguments | rejectattr("literal") | list %}
-from safetensors.torch import load_file
-{%- endif %}
-from torch import device, inf, nan  # noqa: F401
-
-HERE = Path(__file__).resolve().parent
-"""
-
-_OF_A_RULE = (
-    '''\
-"""Repro, written by idbg. {{ title }}
-{% if source %}
-From {{ source }}
-{%- endif %}
-Written with {{ versions }}. Run it: python repro.py
-It exits 1 and prints REPRODUCED if {{ subject }} still breaks the rule, 0 if not.
-"""
-
-import operator  # noqa: F401
-import sys
-import traceback
-from pathlib import Path
-
-import idbg'''
-    + _IMPORTS
-    + "\n\n"
-    + _PROGRAM
-    + '''\
-def main():
-    backend = idbg.backend("mock", strict=False, accelerator=HERE / "rules.toml")
-    try:
-        torch.compile(program, backend=backend)(*inputs())
-    except Exception:
-        traceback.print_exc()  # the rules were checked before it ran
-    found = [found for found in backend.violations if found.rule == {{ rule | pprint }}{{ where }}]
-    for violation in found:
-        print(f"REPRODUCED {violation}")
-    return 1 if found else 0
-{%- if marked %}
+def _exits(draft: Draft) -> str:
+    match draft.check:
+        case Runs():
+            return "It prints how far compiled and eager are apart, and exits 0; 2 if it fails."
+        case Breaks(subject=subject):
+            what = {"node": "the node", "input": "the argument", "graph": "the graph"}[subject]
+            return f"It exits 1 and prints REPRODUCED if {what} still breaks the rule, 0 if not."
+        case FailsCommand(command=command, status=status):
+            asked = " ".join(command)
+            return (
+                f"It exits 1 and prints REPRODUCED if `{asked} repro.py` still exits {status}, 0 if it exits 0, else 2."
+            )
+    return "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, 2 if it fails in another way."
 
 
-def marked():
-    """The lines of the node: another, or an argument, may break the rule as well."""
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    return [number for number, line in enumerate(lines, 1) if line.endswith("{{ mark }}")]
-{%- endif %}
+def _program(draft: Draft) -> list[str]:
+    lines: list[str] = []
+    for line in draft.statements:
+        text, marked = line.removesuffix(MARK), line.endswith(MARK)
+        lines += laid_out(text, 1, MARK if marked else "")
+    head = laid_out(f"def program({', '.join(argument.name for argument in draft.arguments)}):")
+    return [*head, *spaced(lines), *laid_out(f"return {draft.result}", 1)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-'''
-)
-
-_OF_A_COMPILE = (
-    '''\
-"""{{ title }}
-{% for line in message %}
-{{ "    " + line if line }}
-{%- endfor %}
-{% if source %}
-From {{ source }}
-{%- endif %}
-{%- if note %}
-{{ note }}
-{%- endif %}
-Written by {{ versions }}. Run it: python repro.py
-It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, and 2 if it fails in another way.
-"""
-
-import operator  # noqa: F401
-import sys
-import traceback
-from pathlib import Path
-{% if of_idbg %}
-import idbg
-{%- endif %}'''
-    + _IMPORTS
-    + """\
-ERROR, MESSAGE = {{ error | pprint }}, {{ fragment | pprint }}
+def _helpers(draft: Draft) -> list[list[str]]:
+    """Functions that make the arguments what they are to the compiler."""
+    needed: list[list[str]] = []
+    if any(argument.is_weight for argument in draft.arguments):
+        needed.append([*_WEIGHT])
+    if any(argument.dynamic for argument in draft.arguments):
+        needed.append([*_DYNAMIC])
+    return needed
 
 
-"""
-    + _PROGRAM
-    + """\
-def main():
-{%- for line in settings %}
-    {{ line }}
-{%- endfor %}
-    compiled = torch.compile(program, {{ how }})
-    try:
-{%- if modes %}
-        with {{ modes | join(", ") }}:
-            result = compiled(*inputs())
-{%- else %}
-        result = compiled(*inputs())
-{%- endif %}
-{%- if body.arguments | selectattr("requires_grad") | list %}
-        outputs = [out for out in result if isinstance(out, torch.Tensor) and out.requires_grad]
-        torch.autograd.backward(outputs, [torch.ones_like(out) for out in outputs])
-{%- else %}
-        del result
-{%- endif %}
-    except Exception as error:
-        traceback.print_exc()
-        return 1 if is_the_same(error) else 2
-    return 0
+def _inputs(draft: Draft) -> list[str]:
+    values = f" {_quotable(draft.values).strip()}".rstrip(".") if draft.values else ""
+    lines = [
+        "def inputs():",
+        *textwrap.wrap(f'"""Values:{values}."""', 112, initial_indent="    ", subsequent_indent="    "),
+    ]
+    if any(argument.is_stored for argument in draft.arguments):
+        lines.append('    saved = load_file(HERE / "tensors.safetensors")')
+    if any("rand" in argument.recipe for argument in draft.arguments):
+        lines.append("    torch.manual_seed(0)")
+    given = [(argument.text, _said(argument)) for argument in draft.arguments]
+    if not given:
+        return [*lines, "    return ()"]
+    alone = f"    return ({given[0][0]},)"
+    if len(given) == 1 and not given[0][1]:
+        return [*lines, *laid_out(alone.strip(), 1)]
+    return [*lines, "    return (", *(line for text, note in given for line in element(text, 2, note)), "    )"]
 
 
-def is_the_same(error):
-    while error is not None:
-        if type(error).__name__ == ERROR and MESSAGE in str(error):
-            print("REPRODUCED", ERROR, MESSAGE)
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+def _said(argument: Input) -> str:
+    return f"  # {argument.name}" if argument.literal or argument.recipe else ""
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-"""
-)
-
-_OF_THE_NODE = " and found.line in marked() and not backend.is_argument(found)"
-
-_environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
-
-
-def of_a_rule(
-    *, title: str, source: str, versions: str, body: ScriptBody, rule: str, is_input: bool, is_whole: bool
-) -> str:
-    """A script in which one node breaks `rule`; or its one argument, or the graph as a whole."""
-    where = "" if is_whole else " and backend.is_argument(found)" if is_input else _OF_THE_NODE
-    return _environment.from_string(_OF_A_RULE).render(
-        title=_quotable(title),
-        source=_quotable(source),
-        versions=versions,
-        body=body,
-        imports=_imported(body),
-        values=_quotable(body.values),
-        rule=rule,
-        where=where,
-        marked=not (is_input or is_whole),
-        mark=MARK,
-        subject="the graph" if is_whole else "the argument" if is_input else "the node",
-    )
+def _imports(draft: Draft, code: list[str]) -> list[str]:
+    """What the code uses, and what needs to be there for the ops that it calls."""
+    used = names_in(code)
+    lines = {f"import {name}" for name in _MODULES & used}
+    lines |= {
+        f"from {home} import {', '.join(sorted(names & used))}" for home, names in _MEMBERS.items() if names & used
+    }
+    for name in draft.imports - _MODULES:
+        line = name if name.startswith(("import ", "from ")) else f"import {name}"
+        lines.add(line if _binds(line) & used else f"{line}  # noqa: F401")
+    own = sorted((line for line in lines if _root(line) in sys.stdlib_module_names), key=_order)
+    others = sorted((line for line in lines if _root(line) not in sys.stdlib_module_names), key=_order)
+    return [*own, *([""] if own and others else []), *others]
 
 
-def of_a_compile(
-    *,
-    title: str,
-    message: Sequence[str],
-    source: str,
-    note: str,
-    versions: str,
-    body: ScriptBody,
-    error: str,
-    fragment: str,
-    settings: Sequence[str],
-    modes: Sequence[str],
-    how: str,
-) -> str:
-    """A script whose compile fails with the exception type `error`, and a message that has `fragment` in it."""
-    return _environment.from_string(_OF_A_COMPILE).render(
-        title=_quotable(title),
-        message=[_quotable(line) for line in message],
-        source=_quotable(source),
-        note=note,
-        versions=versions,
-        body=body,
-        imports=_imported(body),
-        of_idbg="idbg." in how,
-        values=_quotable(body.values),
-        error=error,
-        fragment=fragment,
-        settings=settings,
-        modes=modes,
-        how=how,
-    )
+def _binds(line: str) -> set[str]:
+    """The names that an import binds."""
+    return {(alias.asname or alias.name).partition(".")[0] for alias in ast.parse(line).body[0].names}  # type: ignore[attr-defined]
 
 
-def _imported(body: ScriptBody) -> list[str]:
-    return sorted(set(body.imports) - {"torch", "operator", "sys", "traceback"})
+def _root(line: str) -> str:
+    return line.split()[1].partition(".")[0]
+
+
+def _order(line: str) -> tuple[bool, str]:
+    return line.startswith("from "), line.split()[1].lower()
 
 
 def _quotable(text: str) -> str:

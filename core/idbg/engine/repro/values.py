@@ -1,7 +1,7 @@
 """Which values do a repro's arguments have, and how are they kept?"""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch.fx import Node as FxNode
 from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import HeldGraph, RunCapture
 from idbg.engine.compat import fx, repros
-from idbg.engine.repro.script import Input
+from idbg.engine.repro.draft import Input, is_contiguous
 from idbg.engine.repro.source import name_of
 from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
 
@@ -162,14 +162,10 @@ def arguments(
         if is_array:
             value = torch.from_numpy(value)
         if isinstance(value, torch.Tensor):
-            tensors[name], kept_as = _flat(node.name, value)
+            tensors[name], argument = stored(name, value)
             given.append(
-                Input(
-                    name,
-                    tuple(value.shape),
-                    tuple(value.stride()),
-                    str(value.device),
-                    dtype="" if kept_as == value.dtype else str(value.dtype),
+                replace(
+                    argument,
                     dynamic=_open(node),
                     requires_grad=node.name in trained,
                     is_weight=node.role in ("weight", "buffer") and node.name not in trained,
@@ -181,6 +177,18 @@ def arguments(
         else:
             raise ValueError(f"{node.name} is a {type(value).__name__}, which a repro cannot store")
     return tensors, given
+
+
+def stored(name: str, value: torch.Tensor) -> tuple[torch.Tensor, Input]:
+    """What of a tensor goes into the file, and the argument that has it back with its strides: a contiguous one in its
+    shape, any other as the memory that it lies in. Raises ValueError for a layout that no script can make.
+    """
+    flat, kept = _flat(name, value)
+    shape, stride = tuple(value.shape), tuple(value.stride())
+    argument = Input(name, shape, stride, str(value.device), dtype="" if kept == value.dtype else str(value.dtype))
+    if is_contiguous(shape, stride) and kept == value.dtype:
+        return flat.view(shape), argument
+    return flat, argument
 
 
 def _open(node: Node) -> tuple[int, ...]:

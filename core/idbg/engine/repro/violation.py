@@ -1,5 +1,6 @@
 """How is one violation shown again: the violating node alone, or the graph that breaks the rule as a whole?"""
 
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,16 +9,18 @@ from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg import __version__
-from idbg.accelerators import edit
-from idbg.accelerators.parse import parse
+from idbg.accelerators.model import Accelerator
+from idbg.accelerators.parse import parse, unparse
 from idbg.constraints import Constraint
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
+from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
 from idbg.engine.repro.folder import new_folder, write
-from idbg.engine.repro.script import MARK, Input, ScriptBody, of_a_rule
+from idbg.engine.repro.script import render
 from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
 from idbg.engine.repro.values import arguments, sizes_of, values
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
+from idbg.schema.repros import Signature
 from idbg.schema.violations import Violation
 
 
@@ -34,21 +37,30 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
     known = values(capture, graph, cut.inputs)
     tensors, inputs = arguments(cut.inputs, known)
     inputs = [_as_array(argument) if argument.name in cut.arrays else argument for argument in inputs]
-    script = of_a_rule(
-        title=f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
+    subject: Subject = "graph" if rule.is_about_graphs else "node" if node.op.startswith("call") else "input"
+    draft = Draft(
+        Breaks(rule.name, subject, node.target),
+        tuple(inputs),
+        tuple(cut.statements),
+        cut.result,
+        'backend="mock"',
+        known.note,
+        frozenset(cut.imports),
+        rules=_unscoped(rules, rule, graph, node),
+    )
+    heading = Heading(
+        f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
+        f"idbg {__version__} and torch {torch.__version__}",
         source=f"{violation.file}:{violation.line}" if violation.file else "",
-        versions=f"idbg {__version__}, torch {torch.__version__}",
-        body=ScriptBody(inputs, cut.statements, cut.result, known.note, cut.imports),
-        rule=violation.rule,
-        is_input=not node.op.startswith("call") and not rule.is_about_graphs,
-        is_whole=rule.is_about_graphs,
+        note=f"It needs idbg ({__version__}): the rule is one of its mock backend's.",
+        signature=Signature("violation", type=rule.name, message=node.target),
     )
     place = new_folder(folder, f"{violation.rule}-{node.name}")
-    return write(place, script, tensors, _unscoped(rules, rule, graph, node))
+    return write(place, render(draft, heading), tensors)
 
 
 def _as_array(argument: Input) -> Input:
-    return argument if argument.literal else Input(**{**vars(argument), "is_array": True, "dynamic": ()})
+    return argument if argument.literal else dataclasses.replace(argument, is_array=True, dynamic=())
 
 
 @dataclass(frozen=True)
@@ -152,17 +164,15 @@ class Cutter:
 
 
 def _unscoped(rules: str, rule: Constraint, graph: Graph, node: Node) -> str:
-    """The rules with this one asked wherever the script's graphs are: the node is there alone, but has no stage, and
-    what it reads is an argument.
+    """The accelerator with this rule alone, asked wherever the script's graphs are: the node is there alone, but has no
+    stage, and what it reads is an argument.
     """
-    number = next((at for at, each in enumerate(parse(rules).rules) if each.name == rule.name), 0)
-    if number >= edit.count(rules):
-        return rules
     wider = replace(rule, stages=())
     if isinstance(rule, TensorRule) and rule.tensors != "results":
         computed = [name for name in node.inputs if self_made(graph.by_name[name])]
         wider = replace(wider, roles=()) if computed else wider
-    return edit.apply(rules, number, rule, wider)
+    whole = parse(rules)
+    return unparse(Accelerator(whole.name, "", (wider,), whole.numerics))
 
 
 def self_made(node: Node) -> bool:

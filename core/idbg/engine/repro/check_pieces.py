@@ -1,0 +1,75 @@
+"""What do the checks of all scripts have in common: the failing call, its modes, the rules, how it ends?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from idbg.engine.repro.draft import Draft
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a script has of its check: constants, functions, and what it ends with."""
+
+    blocks: Sequence[list[str]]
+    constants: Sequence[str] = ()
+    ending: Sequence[str] = ("    sys.exit(main())",)
+
+
+_OTHER = (
+    "except Exception as error:",
+    "    traceback.print_exc()",
+    "    root = error.__cause__ or error",
+    '    print(f"OTHER {type(root).__name__}: {str(root).strip().partition(chr(10))[0]}")',
+    "    sys.exit(2)",
+)
+
+
+def guarded(*lines: str) -> list[str]:
+    """What a script ends with that fails in another way where it raises."""
+    return indented(["try:", *indented(lines), *_OTHER])
+
+
+def toml_of(draft: Draft) -> list[str]:
+    """The accelerator's rules as a constant."""
+    if not draft.rules:
+        return []
+    text = draft.rules.strip("\n").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return ['RULES = """', *text.splitlines(), '"""']
+
+
+def under(modes: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """The lines within the modes that the program compiles under."""
+    if not modes:
+        return list(lines)
+    return [f"with {', '.join(modes)}:", *indented(lines)]
+
+
+def indented(lines: Sequence[str], levels: int = 1) -> list[str]:
+    """The lines, so many levels deeper."""
+    return [f"{'    ' * levels}{line}" if line else "" for line in lines]
+
+
+def compiled(draft: Draft) -> str:
+    """The program as it is compiled."""
+    return f"torch.compile(program, {draft.how})" if draft.how else "torch.compile(program)"
+
+
+def called(draft: Draft) -> list[str]:
+    """The failing call, with its backward where a gradient is wanted."""
+    call = f"{compiled(draft)}(*inputs())"
+    if not trains(draft):
+        return under(draft.modes, [call])
+    ends = "[leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]"
+    backward = "torch.autograd.backward(outputs, [torch.ones_like(leaf) for leaf in outputs])"
+    return [*under(draft.modes, [f"result = {call}"]), f"outputs = {ends}", backward]
+
+
+def trains(draft: Draft) -> bool:
+    """Whether a gradient of an argument is wanted."""
+    return any(argument.requires_grad for argument in draft.arguments)
+
+
+def quoted(text: str) -> str:
+    """A string as Python, with double quotes where these need no backslash."""
+    plain = repr(text)
+    return f'"{plain[1:-1]}"' if plain.startswith("'") and '"' not in plain and "\\'" not in plain else plain

@@ -1,0 +1,89 @@
+"""How does a script tell that it fails as it should? The lines of its check, for each kind."""
+
+from idbg.engine.repro.check_of_processes import of_a_command, of_a_process
+from idbg.engine.repro.check_of_values import of_values, of_what_runs
+from idbg.engine.repro.check_pieces import Checked, called, indented, quoted, toml_of, under
+from idbg.engine.repro.draft import MARK, Breaks, Dies, Differs, Draft, FailsCommand, Hangs, Raises
+
+
+def lines_of(draft: Draft) -> Checked:
+    """The check of a draft as Python."""
+    match draft.check:
+        case Raises() as check:
+            return _raises(draft, check)
+        case Breaks() as check:
+            return _breaks(draft, check)
+        case Differs() as check:
+            return of_values(draft, check)
+        case Dies() | Hangs() as check:
+            return of_a_process(draft, check)
+        case FailsCommand() as check:
+            return of_a_command(draft, check)
+    return of_what_runs(draft)
+
+
+def _raises(draft: Draft, check: Raises) -> Checked:
+    names, values = ["ERROR", "MESSAGE"], [check.error, check.fragment]
+    same = ["    if any(MESSAGE in str(link) for link in links if type(link).__name__ == ERROR):"]
+    if not check.fragment and check.function:
+        names, values = ["ERROR", "FUNCTION"], [check.error, check.function]
+        same = [
+            "    stacks = [traceback.extract_tb(link.__traceback__) for link in links if type(link).__name__ == ERROR]",
+            "    if any(frame.name == FUNCTION for stack in stacks for frame in stack[-1:]):",
+        ]
+    constants = [*toml_of(draft), f"{', '.join(names)} = {', '.join(map(quoted, values))}"]
+    main = [
+        "def main():",
+        "    try:",
+        *indented(called(draft), 2),
+        "    except Exception as error:",
+        "        traceback.print_exc()",
+        "        return verdict(error)",
+        "    return 0",
+    ]
+    verdict = [
+        "def verdict(error):",
+        "    links = [error]",
+        "    while link := links[-1].__cause__ or links[-1].__context__:",
+        "        links.append(link)",
+        *same,
+        f'        print("REPRODUCED", {", ".join(names)})',
+        "        return 1",
+        "    root = next(link for link in links if link.__cause__ is None)",
+        '    print(f"OTHER {type(root).__name__}: {str(root).strip().partition(chr(10))[0]}")',
+        "    return 2",
+    ]
+    return Checked([main, verdict], constants)
+
+
+def _breaks(draft: Draft, check: Breaks) -> Checked:
+    where = {
+        "node": [
+            "    arguments = [each for each in found if backend.is_argument(each)]",
+            "    found = [each for each in found if each.line in marked() and each not in arguments]",
+        ],
+        "input": ["    found = [each for each in found if backend.is_argument(each)]"],
+        "graph": [],
+    }[check.subject]
+    call = under(draft.modes, ["torch.compile(program, backend=backend)(*inputs())"])
+    main = [
+        "def main():",
+        '    backend = idbg.backend("mock", strict=False, accelerator=RULES)',
+        "    try:",
+        *indented(call, 2),
+        "    except Exception:",
+        "        traceback.print_exc()  # the rules were checked before it ran",
+        f"    found = [each for each in backend.violations if each.rule == {quoted(check.rule)}]",
+        *where,
+        "    for violation in found:",
+        '        print(f"REPRODUCED {violation}")',
+        "    return 1 if found else 0",
+    ]
+    marked = [
+        "def marked():",
+        '    """The lines of the node: another, or an argument, may break the rule as well."""',
+        '    lines = Path(__file__).read_text(encoding="utf-8").splitlines()',
+        f'    return [number for number, line in enumerate(lines, 1) if line.endswith("{MARK}")]',
+    ]
+    blocks = [main, marked] if check.subject == "node" else [main]
+    return Checked(blocks, toml_of(draft))
