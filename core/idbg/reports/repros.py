@@ -3,18 +3,23 @@
 One place for the CLI, the log and the screen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
+from idbg.format.failures import headline
+from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
+from idbg.schema.runs import Run
+from idbg.schema.violations import Violation
 
 REPRODUCED, GONE, OTHER = 1, 0, 2
 """The exit statuses of every script of ours: it fails so again; it does not fail; it fails in another way."""
 
+_PRINTED = 12  # lines of what a script printed that did not do as it should
 _WRONG = {"values": "wrong values", "nan": "NaN or infinities that eager has not", "form": "another dtype or shape"}
 
 
@@ -259,3 +264,32 @@ def kept_line(repro: KeptRepro, now: float, *, live: bool = True) -> str:
     path = file_names.from_here(repro.path) if repro.path else MARKS["separator"]
     known = repro.reproduced if repro.ended else None
     return f"{sign(known)} {what}  {status_words(repro, live=live)}, {age(repro.at, now)} ago  {path}"
+
+
+def violation_line(number: int, violation: Violation) -> str:
+    """A violation by the number that `--violation` takes."""
+    place = near_place(violation.file, violation.line)
+    where = f"  ({place})" if place else ""
+    what = f"{violation.rule}: {violation.node.name} [{violation.node.graph.stage}]"
+    return f"{number:>4}  {violation.severity}  {what} {violation.found}, wanted {violation.wanted}{where}"
+
+
+def listed(run: Run, repros: Sequence[KeptRepro], now: float, *, live: bool = False) -> Iterator[str]:
+    """What there is to reproduce of a run, and the repros that its session has."""
+    yield f"{counted(len(run.violations), 'violation')} of run {run.number}{':' if run.violations else ''}"
+    yield from (violation_line(number, each) for number, each in enumerate(run.violations, 1))
+    if run.cause is not None:
+        yield f"{VERDICT_SIGNS['failed']} the run failed: {headline(run.cause)} (idbg repro without an option)"
+    yield f"{counted(len(repros), 'repro')}{':' if repros else ''}"
+    yield from (f"  {kept_line(each, now, live=live)}" for each in repros)
+
+
+def written_lines(repro: KeptRepro) -> Iterator[str]:
+    """What became of a repro that was written, and what it printed where that is not what was to be seen."""
+    yield f"{sign(repro.reproduced)} {sought_words(repro.sought)}: {tried_words(repro)}"
+    if repro.failure is not None and repro.failure.hint:
+        yield f"  {repro.failure.hint}"
+    if repro.path:
+        yield f"script: {file_names.from_here(repro.path)}"
+    if repro.path and not repro.reproduced and repro.failure is None:
+        yield from (f"  {line}" for line in repro.printed.strip().splitlines()[-_PRINTED:])

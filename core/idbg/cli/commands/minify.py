@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from idbg.cli import BAD_USAGE, chosen, printing
 from idbg.cli.commands.diff import add_reference, check_numbers, held_against
-from idbg.cli.commands.run import never_began
+from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import a_session, searched
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -118,7 +118,7 @@ def status(found: Searched) -> int:
     if found.stopped:
         return found.stopped
     if found.repro is None:
-        return BAD_USAGE if never_began(found.run) else NOTHING
+        return BAD_USAGE if is_unusable(found.run) else NOTHING
     if found.repro.minified is not None and found.repro.minified.signature.kind == "none":
         return NOTHING
     return REPRODUCED if found.repro.reproduced else UNSHOWN
@@ -173,7 +173,7 @@ def _failing(session: Session, args: argparse.Namespace, against: Comparison) ->
     if (named := _named(done, args)) is not None:
         return done, named
     if done.cause is not None:
-        return done, None if never_began(done) else Sought()
+        return done, None if is_unusable(done) else Sought()
     if done.stopped:
         return done, _of_rule(done, args)
     compared, sought = _compared(session, against, "")
@@ -210,7 +210,7 @@ def _compared(session: Session, against: Comparison, kernel: str) -> tuple[Run, 
     """The run, held against its reference: what is wrong with it, a side's failure, or None."""
     done = _ran(session, against)
     if done.cause is not None:
-        return done, None if never_began(done) else Sought()
+        return done, None if is_unusable(done) else Sought()
     if kernel and done.diff is not None:
         return done, Sought("wrong", launch=launch_named(done.diff, kernel))
     wrong = done.diff is not None and done.diff.verdict == "failed"
@@ -252,7 +252,7 @@ def _lines(found: Searched) -> list[str]:
 
 
 def _nothing(done: Run) -> list[str]:
-    if never_began(done):
+    if is_unusable(done):
         from idbg.reports import text
 
         return [text.render(text.run_report(done))]

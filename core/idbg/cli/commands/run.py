@@ -41,6 +41,11 @@ def never_began(run: Run) -> bool:
     return failure is not None and failure.kind == "input" and failure.type == "BadInput" and not run.frames
 
 
+def is_unusable(run: Run) -> bool:
+    """Whether what the user gave us cannot be run: there is nothing of it that could be shown again."""
+    return run.failure is not None and run.failure.kind == "input" and not run.frames
+
+
 def status(run: Run) -> int:
     """The exit status that says what came of the run."""
     if run.verdict == "failed" and never_began(run):

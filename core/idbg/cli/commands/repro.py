@@ -1,0 +1,180 @@
+"""Which script shows one violation, or a failed compile, of a program or of a saved session again?"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from idbg.cli import BAD_USAGE, chosen, printing
+from idbg.cli.commands.run import is_unusable
+from idbg.cli.one_run import a_session
+from idbg.config import places, settings
+from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.config.arguments import settle
+from idbg.reports import repros as told
+from idbg.schema.errors import BadInput
+from idbg.schema.kept import KeptRepro
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
+from idbg.schema.violations import Violation
+from idbg.session.session import Session
+
+HELP = "write a script that shows one violation, or a failed compile, again; list those of a session"
+
+REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
+
+EXITS = """\
+A saved session is not changed: its program runs again, for its target and with the rules that were in force last.
+Without --violation, --rule or --node it is the failed compile. `idbg minify` makes it as small as can be.
+
+exit status: 1 if the script failed so again in a fresh process; 0 if nothing fails (any more), or with --list; 3 if no
+script was seen to show it; 2 for bad usage; 130 stopped by Ctrl+C
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which program or session, which of its violations, and whether that is told as text or as JSON."""
+    parser.epilog = EXITS
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_program_arguments(parser)
+    program = next(action for action in parser._actions if action.dest == "program")
+    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
+    parser.add_argument("--violation", metavar="N", type=int, help="the Nth violation, as --list has them")
+    parser.add_argument("--rule", metavar="NAME", default="", help="the severest violation of this rule")
+    parser.add_argument("--node", metavar="NAME", default="", help="the severest violation at this node")
+    parser.add_argument(
+        "--list", action="store_true", help="the violations with their numbers, and the repros there are"
+    )
+    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, and nothing else there")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """List, or write, try and tell; the exit status is as `EXITS` has it. Raises BadInput before anything runs."""
+    folder = Path(args.program)
+    if folder.is_dir():
+        return _of_session(args, argv, folder)
+    if folder.suffix == "" and not args.module and not folder.exists() and ":" not in args.program:
+        raise BadInput(
+            f"there is no session {args.program}", hint="name the folder that a run made, below debug_artifacts/"
+        )
+    asked = settle(args, argv, strict=False)
+    return _written(args, asked.program, asked.target, places.expanded(asked.settings.output), None)
+
+
+# ------------------------------------------------------------- a saved session
+
+
+def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -> int:
+    """Raises BadInput where it is no session, has no run, or its target is said once more."""
+    given = ("backend", "accelerator", "device", "strict", "dynamic")
+    if argv or args.option or args.module or any(getattr(args, name) is not None for name in given):
+        raise BadInput(
+            "a session is run for its own target, with its own arguments",
+            hint="to choose others, name the program's file in place of the session",
+        )
+    with Session.open(folder) as saved:
+        last = saved.history.last
+        if last is None:
+            raise BadInput(f"the session {folder} has no run: there is nothing to reproduce", hint="run it: idbg run")
+        if args.list:
+            _report(args, last, saved.history.repros)
+            return NOTHING
+        before = None
+        if _names_one(args):
+            before = chosen.violation(last, args.violation, args.rule, args.node)
+        else:
+            _check_named(last)
+        target = saved.target
+    output = places.expanded(_output(args))
+    return _written(args, last.program, target, output, before)
+
+
+def _output(args: argparse.Namespace) -> str:
+    return settings.load(os.environ, {"output": args.output} if args.output else {}).output
+
+
+def _names_one(args: argparse.Namespace) -> bool:
+    return args.violation is not None or bool(args.rule or args.node)
+
+
+# ------------------------------------------------------------- a run
+
+
+def _written(args: argparse.Namespace, program: Program, target: Target, output: Path, before: Violation | None) -> int:
+    """Run the program, have the repro written and tried, and tell. `before`: the violation that a session had."""
+    with a_session(program, target, output) as session:
+        number = session.run()
+        session.wait()
+        done = session.history.runs[number]
+        found = _sought(args, done, before)
+        if found is not None:
+            session.export_repro(found.node, found.rule)
+        elif done.failure is not None and not is_unusable(done) and not args.list and before is None:
+            session.export_repro(None)
+        session.wait()
+        kept, folder = session.history.repros, session.folder
+    asked = [repro for repro in kept if repro.origin == "written"]
+    repro = asked[-1] if asked else None
+    _report(args, done, kept, repro, before)
+    print(f"session: {folder}", file=sys.stderr)
+    if repro is not None:
+        return REPRODUCED if repro.reproduced else UNSHOWN
+    return BAD_USAGE if is_unusable(done) else NOTHING
+
+
+def _sought(args: argparse.Namespace, done: Run, before: Violation | None) -> Violation | None:
+    """The violation to show; None where it is the failed compile, or it is there no more."""
+    if args.list or is_unusable(done):
+        return None
+    if before is not None:
+        return _again(done, before)
+    if _names_one(args):
+        return chosen.violation(done, args.violation, args.rule, args.node)
+    _check_named(done)
+    return None
+
+
+def _check_named(done: Run) -> None:
+    """Raises BadInput where a violation has to be named."""
+    if done.failure is None and done.violations:
+        raise BadInput(
+            "the compile did not fail, and breaks rules: say which violation",
+            hint="--violation N, --rule NAME or --node NAME; --list has their numbers",
+        )
+
+
+def _again(done: Run, before: Violation) -> Violation | None:
+    """The same violation in a later run: at the same node, else at one of its name at its stage."""
+    alike = [each for each in done.violations if each.rule == before.rule and each.node.name == before.node.name]
+    same = [each for each in alike if each.node == before.node]
+    return next(iter([*same, *(each for each in alike if each.node.graph.stage == before.node.graph.stage)]), None)
+
+
+# ------------------------------------------------------------- what is told
+
+
+def _report(
+    args: argparse.Namespace,
+    done: Run,
+    kept: list[KeptRepro],
+    repro: KeptRepro | None = None,
+    before: Violation | None = None,
+) -> None:
+    with printing():
+        if args.json:
+            from idbg.reports import repros_json
+
+            sys.stdout.buffer.write(repros_json.encode(repros_json.repros_report(done, kept, repro)) + b"\n")
+        elif args.list:
+            print("\n".join(told.listed(done, kept, time.time())))
+        elif repro is not None:
+            print("\n".join(told.written_lines(repro)))
+        elif is_unusable(done):
+            from idbg.reports import text
+
+            print(text.render(text.run_report(done)))
+        elif before is not None:
+            print(f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more")
+        else:
+            print(f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}")
