@@ -1,0 +1,91 @@
+"""Which numbers and arguments of calls do the statements need?"""
+
+from dataclasses import replace
+
+from idbg.engine.minify.shrink.extras import used_alone
+from idbg.engine.minify.shrink.hunt import Hunt, Step
+from idbg.engine.minify.shrink.literals import Dropped, droppable, numbers, replaced
+from idbg.engine.minify.shrink.parts import Parts, weight_of
+from idbg.engine.minify.shrink.plausible import Plausible
+
+_PLAIN = (1, 0, 2)
+
+
+def drop_arguments(hunt: Hunt) -> None:
+    """Arguments that say what a call does by itself: all at once, else by halves, until none is left that can go."""
+    if hunt.allows.is_known:
+        bare, before = _bare(hunt), None
+        while bare is not before:
+            before, bare = bare, _bare(hunt, bare)
+        if hunt.take(bare):
+            return
+    while hunt.together([*_steps(hunt, hunt.parts), used_alone]):
+        pass
+
+
+def _bare(hunt: Hunt, parts: Parts | None = None) -> Parts:
+    """The parts without all arguments that, one by one, make no difference to what the statements give."""
+    parts = parts or hunt.parts
+    for step in [*_steps(hunt, parts), used_alone]:
+        parts = step(parts) or parts
+    return parts
+
+
+def _steps(hunt: Hunt, parts: Parts) -> list[Step]:
+    """One for each argument that may go, those at the end of the text first: the places of those before it stay."""
+    found = _candidates(hunt.allows, parts)
+    return [_without(hunt.allows, at, each) for at, each in reversed([*enumerate(found)])]
+
+
+def _candidates(allows: Plausible, parts: Parts) -> list[Dropped]:
+    """What may go, in the order of the text. Where it is not known what runs, an argument without a name stays: that
+    it meant something else would show too late.
+    """
+    found = sorted(droppable(parts.draft.statements), key=lambda each: each.start)
+    return found if allows.is_known else [each for each in found if each.is_named]
+
+
+def simplify_numbers(hunt: Hunt) -> None:
+    """Numbers to 1, 0 or 2, all at once, else by halves; what is left shorter, whole ones by halves of their value."""
+    for plain in _PLAIN:
+        hunt.together([_with_number(at, plain) for at in _odd(hunt.parts)])
+    for at in _odd(hunt.parts):
+        value = numbers(hunt.parts.draft.statements)[at].value
+        if isinstance(value, float):
+            hunt.take(_with_number(at, float(f"{value:.1g}"))(hunt.parts))
+            continue
+        while (value := numbers(hunt.parts.draft.statements)[at].value) > 3:
+            if not hunt.take(_with_number(at, value // 2)(hunt.parts)):
+                break
+
+
+def _odd(parts: Parts) -> list[int]:
+    return [at for at, each in enumerate(numbers(parts.draft.statements)) if weight_of(each.value)]
+
+
+def _with_number(at: int, value: float) -> Step:
+    """The n-th number replaced; a float stays one."""
+
+    def step(parts: Parts) -> Parts | None:
+        held = numbers(parts.draft.statements)
+        if at >= len(held) or held[at].value == value:
+            return None
+        new = float(value) if isinstance(held[at].value, float) else int(value)
+        lines = replaced(parts.draft.statements, [(held[at], repr(new))])
+        return replace(parts, draft=replace(parts.draft, statements=lines))
+
+    return step
+
+
+def _without(allows: Plausible, at: int, dropped: Dropped) -> Step:
+    """The n-th of what can be dropped; those before it are found at the same place once it is gone."""
+
+    def step(parts: Parts) -> Parts | None:
+        found = _candidates(allows, parts)
+        if at >= len(found) or found[at].text != dropped.text:
+            return None
+        lines = replaced(parts.draft.statements, [(found[at], "")])
+        after = replace(parts, draft=replace(parts.draft, statements=lines))
+        return after if allows.is_alike(after, parts) else None
+
+    return step

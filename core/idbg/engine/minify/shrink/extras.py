@@ -1,0 +1,161 @@
+"""Which of what surrounds the statements is not needed: settings, options, modes, marks, gradients, imports, rules?"""
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from idbg.accelerators import edit
+from idbg.accelerators.parse import parse
+from idbg.engine.minify.shrink.hunt import Hunt, Step
+from idbg.engine.minify.shrink.literals import names
+from idbg.engine.minify.shrink.parts import Argument, Parts
+from idbg.engine.repro.draft import Breaks, Draft, Input
+from idbg.schema.errors import AcceleratorError
+
+
+def drop_extras(hunt: Hunt) -> None:
+    """All of it at once, else by halves."""
+    draft = hunt.parts.draft
+    steps: list[Step] = [
+        *(_without_setting(line) for line in draft.settings),
+        *(_without_mode(mode) for mode in draft.modes),
+        *(_without_option(name) for name in _options(draft.how)),
+        _without_gradients,
+        *(_changed(each.input.name, _static) for each in hunt.parts.arguments if each.input.dynamic),
+        _plain_tensors,
+        *(_without_import(name) for name in sorted(draft.imports)),
+        *(_without_definition(source) for source in reversed(draft.definitions)),
+        used_alone,
+        _without_other_rules,
+    ]
+    hunt.together(steps)
+
+
+def used_alone(parts: Parts) -> Parts | None:
+    """Without the arguments that nothing reads."""
+    read = names((*parts.draft.statements, parts.draft.result))
+    kept = tuple(each for each in parts.arguments if each.input.name in read)
+    return replace(parts, arguments=kept) if len(kept) < len(parts.arguments) else None
+
+
+def _without_setting(line: str) -> Step:
+    return _on_draft(lambda draft: replace(draft, settings=_without(draft.settings, line)))
+
+
+def _without_mode(mode: str) -> Step:
+    return _on_draft(lambda draft: replace(draft, modes=_without(draft.modes, mode)))
+
+
+def _without_definition(source: str) -> Step:
+    return _on_draft(lambda draft: replace(draft, definitions=_without(draft.definitions, source)))
+
+
+def _without_import(name: str) -> Step:
+    """An import that a line names stays: without it the script could not run."""
+
+    def step(draft: Draft) -> Draft:
+        used = names((*draft.statements, draft.result, *draft.settings, *draft.modes, *draft.definitions))
+        needed = name.partition(".")[0] in used - {"torch"}
+        return draft if needed else replace(draft, imports=draft.imports - {name})
+
+    return _on_draft(step)
+
+
+def _without_option(path: tuple[str, ...]) -> Step:
+    """Without an argument of torch.compile, or an entry of its dictionary of options."""
+
+    def step(draft: Draft) -> Draft:
+        call = _call(draft.how)
+        if call is None:
+            return draft
+        held = next((each for each in call.keywords if each.arg == path[0]), None)
+        if held is not None and len(path) > 1 and isinstance(held.value, ast.Dict):
+            entries = [(key, value) for key, value in zip(held.value.keys, held.value.values, strict=True)]
+            left = [entry for entry in entries if entry[0] is None or ast.unparse(entry[0]) != path[1]]
+            held.value.keys, held.value.values = [key for key, _ in left], [value for _, value in left]
+            if left:
+                return replace(draft, how=", ".join(map(_keyword, call.keywords)))
+        kept = [each for each in call.keywords if each is not held]
+        return replace(draft, how=", ".join(map(_keyword, kept)))
+
+    return _on_draft(step)
+
+
+def _options(how: str) -> list[tuple[str, ...]]:
+    """What can be left out of the arguments of torch.compile: all but the backend."""
+    call = _call(how)
+    found: list[tuple[str, ...]] = []
+    for each in call.keywords if call is not None else ():
+        if each.arg and each.arg != "backend":
+            entries = [key for key in each.value.keys if key is not None] if isinstance(each.value, ast.Dict) else []
+            found += [(each.arg, ast.unparse(key)) for key in entries] or [(each.arg,)]
+    return found
+
+
+def _call(how: str) -> ast.Call | None:
+    try:
+        call = ast.parse(f"f({how})", mode="eval").body
+    except SyntaxError:
+        return None
+    return call if isinstance(call, ast.Call) and not call.args else None
+
+
+def _keyword(given: ast.keyword) -> str:
+    """As repr() of a string but with the quotes that formatters like."""
+    value = given.value
+    is_plain = isinstance(value, ast.Constant) and isinstance(value.value, str) and '"' not in value.value
+    text = ast.unparse(value)
+    return f"{given.arg}=" + (f'"{text[1:-1]}"' if is_plain and text.startswith("'") else text)
+
+
+def _without_gradients(parts: Parts) -> Parts | None:
+    return _on_inputs(parts, lambda given: replace(given, requires_grad=False))
+
+
+def _plain_tensors(parts: Parts) -> Parts | None:
+    return _on_inputs(parts, lambda given: replace(given, is_weight=False))
+
+
+def _static(given: Input) -> Input:
+    return replace(given, dynamic=())
+
+
+def _changed(name: str, change: Callable[[Input], Input]) -> Step:
+    return lambda parts: _on_inputs(parts, lambda given: change(given) if given.name == name else given)
+
+
+def _on_inputs(parts: Parts, change: Callable[[Input], Input]) -> Parts | None:
+    changed = tuple(_with_input(each, change(each.input)) for each in parts.arguments)
+    return replace(parts, arguments=changed) if changed != parts.arguments else None
+
+
+def _with_input(argument: Argument, given: Input) -> Argument:
+    return argument if given == argument.input else replace(argument, input=given)
+
+
+def _on_draft(change: Callable[[Draft], Draft]) -> Step:
+    def step(parts: Parts) -> Parts | None:
+        changed = change(parts.draft)
+        return replace(parts, draft=changed) if changed != parts.draft else None
+
+    return step
+
+
+def _without(items: Sequence[str], item: str) -> tuple[str, ...]:
+    return tuple(each for each in items if each != item)
+
+
+def _without_other_rules(parts: Parts) -> Parts | None:
+    """The accelerator's rules without those that the check does not ask for."""
+    draft = parts.draft
+    if not draft.rules or not isinstance(draft.check, Breaks):
+        return None
+    text = draft.rules
+    try:
+        rules = parse(text).rules
+        for number in reversed(range(edit.count(text))):
+            if number < len(rules) and rules[number].name != draft.check.rule:
+                text = edit.remove_rule(text, number)
+    except AcceleratorError:
+        return None
+    return replace(parts, draft=replace(draft, rules=text)) if text != draft.rules else None

@@ -1,0 +1,191 @@
+"""What is a candidate, taken apart: what each argument is made of, and the draft around them?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from idbg.engine.minify.candidate import Candidate
+from idbg.engine.minify.shrink.fills import WEIGHTS, Fill, Form, recipe, resized
+from idbg.engine.minify.shrink.literals import numbers
+from idbg.engine.repro.draft import Draft, Input
+from idbg.engine.repro.values import kept_as
+
+_FOREIGN = 5  # what a recipe weighs that was not made here: more than any that is
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """An argument of the draft. `form` is None for a Python value. Its values are those of `fill`, else the recorded
+    ones (`recorded`, with the strides and sizes that it had), else what its own recipe makes.
+    """
+
+    input: Input
+    form: Form | None = None
+    fill: Fill | None = None
+    recorded: torch.Tensor | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its values are in the file."""
+        return self.fill is None and self.recorded is not None and not self.input.literal
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its form can be another: not where a recipe of others makes it."""
+        return self.fill is not None or self.recorded is not None
+
+    @property
+    def is_recast(self) -> bool:
+        """Whether what is stored has another dtype than what was recorded."""
+        return self.recorded is not None and self.form is not None and self.form.dtype != self.recorded.dtype
+
+    @property
+    def as_input(self) -> Input:
+        """It, as a draft has it."""
+        if self.form is None:
+            return self.input
+        shaped = replace(self.input, shape=self.form.shape, stride=self.form.stride, device=self.form.device)
+        if self.fill is not None:
+            return replace(shaped, recipe=recipe(self.fill, self.form), dtype="")
+        if not self.is_stored:
+            return self.input
+        kept = kept_as(self.form.dtype)
+        return replace(shaped, dtype="" if kept == self.form.dtype else str(self.form.dtype))
+
+    def flat(self) -> torch.Tensor:
+        """What is stored of it: its own memory, cut to its form."""
+        assert self.recorded is not None and self.form is not None
+        form, recorded = self.form, self.recorded
+        if form.stride == recorded.stride():
+            room = recorded.as_strided((form.room,), (1,)).to(form.dtype)
+            return room.clone().view(kept_as(form.dtype))
+        part = recorded[tuple(slice(0, size) for size in form.shape)].to(form.dtype)
+        memory = torch.zeros(form.room, dtype=form.dtype)
+        memory.as_strided(form.shape, form.stride).copy_(part)
+        return memory.view(kept_as(form.dtype))
+
+    def with_shape(self, shape: tuple[int, ...]) -> "Argument":
+        """It with other sizes, none above those that it has."""
+        assert self.form is not None
+        return replace(self, form=resized(self.form, shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A draft whose arguments are taken apart; those of `draft` itself are not up to date."""
+
+    draft: Draft
+    arguments: tuple[Argument, ...] = field(default=())
+
+    def candidate(self) -> Candidate:
+        """It, put together."""
+        stored = [each for each in self.arguments if each.is_stored]
+        draft = replace(self.draft, arguments=tuple(each.as_input for each in self.arguments), values=self._origin())
+        recast = [f"{each.input.name} {each.form.dtype}" for each in stored if each.form and each.is_recast]
+        return Candidate(draft, lambda: {each.input.name: each.flat() for each in stored}, " ".join(recast))
+
+    def size(self) -> "Size":
+        """How large it is."""
+        draft, arguments = self.draft, self.arguments
+        stored = [each for each in arguments if each.is_stored]
+        forms = [each.form for each in arguments if each.form is not None]
+        flags = sum(each.input.requires_grad + each.input.is_weight + len(each.input.dynamic) for each in arguments)
+        lines = [line for line in draft.statements if not line.lstrip().startswith("#")]
+        texts = [each.as_input.text for each in arguments if not each.is_stored]
+        return Size(
+            extras=sum(map(len, (draft.settings, draft.modes, draft.definitions, draft.imports, arguments))) + flags,
+            how=len(draft.how) + len(draft.rules),
+            stored=sum(each.form.room for each in stored if each.form),
+            made=sum(_weight(each) for each in arguments),
+            odd=sum(_oddities(form) for form in forms),
+            elements=sum(form.room for form in forms) + sum(map(_value, arguments)),
+            arguments=sum(line.count(",") + line.count("(") for line in lines),
+            constants=sum(weight_of(number.value) for number in numbers(draft.statements)),
+            text=sum(map(len, lines)) + sum(map(len, texts)),
+        )
+
+    def _origin(self) -> str:
+        stored = [each.input.name for each in self.arguments if each.is_stored]
+        if all(each.fill is None for each in self.arguments):
+            return self.draft.values
+        if not stored:
+            return "made here; it fails with these as with the program's own"
+        return f"{', '.join(stored)}: {self.draft.values}; the others are made here"
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """How large a candidate is; earlier counts matter more. Each step lowers it, so that steps come to an end."""
+
+    extras: int
+    how: int
+    stored: int
+    made: int
+    odd: int
+    elements: int
+    arguments: int
+    constants: int
+    text: int
+
+
+def taken_apart(candidate: Candidate) -> Parts:
+    """The parts of a candidate."""
+    tensors = candidate.tensors()
+    return Parts(candidate.draft, tuple(_argument(each, tensors) for each in candidate.draft.arguments))
+
+
+def plain_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What a reader expects in its place; whole numbers and booleans stay what they are."""
+    if dtype.is_complex:
+        return torch.complex64
+    return torch.float32 if dtype.is_floating_point else dtype
+
+
+def weight_of(value: float) -> int:
+    """How odd a number is that the statements hold: nothing below 3, then more with each digit."""
+    if value in (0, 1, 2):
+        return 0
+    return value.bit_length() if isinstance(value, int) else 1 + len(repr(value))
+
+
+def _argument(given: Input, tensors: Mapping[str, torch.Tensor]) -> Argument:
+    if given.literal:
+        return Argument(given)
+    if given.recipe:
+        return _of_recipe(given)
+    flat = tensors[given.name]
+    if given.dtype:
+        flat = flat.view(getattr(torch, given.dtype.removeprefix("torch.")))
+    recorded = flat.as_strided(given.shape, given.stride)
+    return Argument(given, Form(given.shape, given.stride, recorded.dtype, given.device or "cpu"), recorded=recorded)
+
+
+def _of_recipe(given: Input) -> Argument:
+    """A tensor that is made already; of what does not run by itself nothing is known, and it stays as it is."""
+    try:
+        with torch.device("meta"):
+            made: object = eval(given.recipe, {"torch": torch, "__builtins__": {"complex": complex}})
+    except (RuntimeError, TypeError, ValueError, NameError, AttributeError, SyntaxError, LookupError, ArithmeticError):
+        return Argument(given)
+    if not isinstance(made, torch.Tensor) or made.layout != torch.strided:
+        return Argument(given)
+    return Argument(given, Form(tuple(made.shape), tuple(made.stride()), made.dtype, given.device or "cpu"))
+
+
+def _weight(argument: Argument) -> int:
+    if argument.input.literal or argument.is_stored or argument.form is None:
+        return 0
+    made = WEIGHTS[argument.fill.kind] if argument.fill is not None else _FOREIGN
+    return made + (not argument.form.is_contiguous)
+
+
+def _oddities(form: Form) -> int:
+    """What it has that a new tensor has not."""
+    return (plain_dtype(form.dtype) != form.dtype) + (not form.is_contiguous) + (form.device != "cpu")
+
+
+def _value(argument: Argument) -> int:
+    """A Python value that is a size counts as elements do."""
+    text = argument.input.literal
+    return int(text) if text.isdigit() else 0

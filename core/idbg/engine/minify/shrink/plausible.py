@@ -1,0 +1,88 @@
+"""Would a candidate's statements run at all? Asked of tensors without memory, in a millisecond instead of a process."""
+
+import ast
+import operator
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+
+import torch
+
+from idbg.engine.compat.fakes import without_memory
+from idbg.engine.minify.shrink.parts import Argument, Parts
+
+_LONG = 0.03  # seconds for one run: with more, questions by the hundred take longer than the tries that they save
+_CONSTANTS = {"torch": torch, "operator": operator, "device": torch.device, "inf": torch.inf, "nan": torch.nan}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of statements: how many ran before one raised (their result counts as one), whether that were all, the
+    form of each tensor that they name, and what Python warned of.
+    """
+
+    steps: int
+    is_whole: bool
+    forms: dict[str, tuple[torch.Size, torch.dtype]]
+    warned: frozenset[str]
+
+
+class Plausible:
+    """Asks whether statements run; says yes to all where that cannot be told by this (`is_known` is False): where the
+    first candidate itself does not run so, takes long, or brings source of its own that would have to be run.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        brings_its_own = parts.draft.definitions or any(each.input.is_array for each in parts.arguments)
+        begun = time.perf_counter()
+        self.is_known = not brings_its_own and _run(parts).is_whole
+        if self.is_known and time.perf_counter() - begun > _LONG:  # the first time torch loads what it needs
+            begun = time.perf_counter()
+            self.is_known = _run(parts).is_whole and time.perf_counter() - begun < _LONG
+
+    def __call__(self, parts: Parts) -> bool:
+        """Whether the statements run with arguments of these forms, as far as that is known."""
+        return not self.is_known or _run(parts).is_whole
+
+    def steps(self, parts: Parts) -> tuple[int, bool]:
+        """How many statements run, and whether that is all of them."""
+        ran = _run(parts)
+        return ran.steps, ran.is_whole
+
+    def is_alike(self, parts: Parts, before: Parts) -> bool:
+        """Whether it gives tensors of the same forms as before, and warns of nothing new, as far as that is known."""
+        if not self.is_known:
+            return True
+        now, then = _run(parts), _run(before)
+        return now.is_whole and now.forms == then.forms and now.warned <= then.warned
+
+
+def _run(parts: Parts) -> Ran:
+    """What comes of the statements where tensors have no memory; of what needs modules that are not here, nothing."""
+    steps, names, warned = 0, dict[str, object](_CONSTANTS), list[warnings.WarningMessage]()
+    is_whole = False
+    try:
+        with without_memory(), warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            names |= {name.partition(".")[0]: sys.modules[name.partition(".")[0]] for name in parts.draft.imports}
+            names |= {each.input.name: _value(each) for each in parts.arguments}
+            for statement in ast.parse("\n".join(parts.draft.statements)).body:
+                exec(compile(ast.Module([statement], []), "<statement>", "exec"), names)
+                steps += 1
+            eval(parts.draft.result or "None", names)
+            is_whole = True
+    except Exception:  # whatever an op may raise: then it is no program, or not one that is known to be
+        is_whole = False
+    tensors = {name: value for name, value in names.items() if isinstance(value, torch.Tensor)}
+    forms = {name: (value.shape, value.dtype) for name, value in tensors.items()}
+    return Ran(steps, is_whole, forms, frozenset(str(each.message) for each in warned or ()))
+
+
+def _value(argument: Argument) -> object:
+    if argument.input.literal:
+        return eval(argument.input.literal, dict(_CONSTANTS))
+    if argument.form is None:
+        raise ValueError(f"what {argument.input.recipe} makes is not known")
+    form = argument.form
+    return torch.empty_strided(form.shape, form.stride, dtype=form.dtype, device=form.device)

@@ -1,0 +1,176 @@
+"""Which values does it need: ones, whole numbers, random ones of a seed, one special number, or those recorded?"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from idbg.engine.minify.shrink.fills import Fill, Form, Kind, contiguous
+from idbg.engine.minify.shrink.hunt import Hunt, Step
+from idbg.engine.minify.shrink.parts import Argument, Parts
+
+_FEW = 16  # elements that are written into the script rather than into a file
+_DIGITS = 2  # to which they are rounded, where that is enough
+
+# what all arguments are made by at once: floating, whole, boolean
+_ALL: tuple[tuple[Kind, Kind, Kind], ...] = (
+    ("ones", "zeros", "ones"),
+    ("randn", "randn", "randn"),
+    ("rand", "arange", "arange"),
+    ("arange", "arange", "arange"),
+    ("zeros", "zeros", "zeros"),
+    ("scaled", "randn", "randn"),
+)
+_ALONE: tuple[Kind, ...] = ("ones", "rand", "arange", "zeros", "scaled")
+
+
+def simplify_values(hunt: Hunt) -> None:
+    """All arguments by one recipe; else each that can, and the others alone, until as few as possible are stored."""
+    if not any(hunt.take(parts) for parts in _all_at_once(hunt.parts)):
+        hunt.together([_made(each.input.name, "randn") for each in _unmade(hunt.parts)])
+        for argument in _unmade(hunt.parts):
+            _alone(hunt, argument)
+        hunt.take(_plainer(hunt.parts))
+    odd = [each for each in hunt.parts.arguments if each.form is not None and not each.form.is_contiguous]
+    hunt.together([_contiguous(each.input.name) for each in odd])
+
+
+def write_out(hunt: Hunt) -> None:
+    """The few elements of small stored tensors go into the script: rounded, else as they are."""
+    stored = [each for each in hunt.parts.arguments if each.is_stored and each.form and 0 < each.form.room <= _FEW]
+    for argument in stored:
+        name = argument.input.name
+        if not hunt.take(_changed(hunt.parts, name, lambda each: _inline(each, _DIGITS))):
+            hunt.take(_changed(hunt.parts, name, lambda each: _inline(each, None)))
+
+
+def _alone(hunt: Hunt, argument: Argument) -> None:
+    """One tensor that random numbers cannot stand for: the plainest that can, or a number that is in it."""
+    name = argument.input.name
+    for kind in _ALONE:
+        if hunt.take(_made(name, kind)(hunt.parts)):
+            return
+    for value in specials(argument):
+        fill = Fill("full", number=value)
+        if hunt.take(_changed(hunt.parts, name, lambda each, fill=fill: replace(each, fill=fill))):  # type: ignore[misc]
+            return
+
+
+def _plainer(parts: Parts) -> Parts:
+    """Ones where random numbers are, now that it is known which arguments need values of their own."""
+    random = {each.input.name for each in parts.arguments if each.fill is not None and each.fill.kind == "randn"}
+    made = [_refilled(each, _kind(each, _ALL[0])) if each.input.name in random else each for each in parts.arguments]
+    return replace(parts, arguments=tuple(made))
+
+
+def specials(argument: Argument) -> Iterator[complex]:
+    """Numbers of a recorded tensor of which one alone may be what matters: NaN, infinities, the largest, the smallest
+    but for zero, a zero below zero.
+    """
+    recorded = argument.recorded
+    if recorded is None or recorded.numel() == 0 or recorded.dtype == torch.bool or recorded.is_complex():
+        return
+    if not recorded.dtype.is_floating_point:
+        yield from dict.fromkeys((int(recorded.max()), int(recorded.min())))
+        return
+    values = recorded.detach().to(torch.float64).flatten()
+    if bool(values.isnan().any()):
+        yield math.nan
+    for infinity in (math.inf, -math.inf):
+        if bool((values == infinity).any()):
+            yield infinity
+    finite = values[values.isfinite()]
+    real = finite[finite != 0]
+    if real.numel():
+        magnitudes = real.abs()
+        yield from dict.fromkeys(float(real[at]) for at in (int(magnitudes.argmax()), int(magnitudes.argmin())))
+    if bool(((values == 0) & values.signbit()).any()):
+        yield -0.0
+
+
+def _unmade(parts: Parts) -> list[Argument]:
+    """Tensors that are stored, or made by a recipe of others."""
+    return [each for each in parts.arguments if each.form is not None and each.fill is None]
+
+
+def _all_at_once(parts: Parts) -> Iterator[Parts]:
+    """All tensors made anew, by one kind after the other; the first kinds also with the strides that they have."""
+    for number, kinds in enumerate(_ALL):
+        made = _filled(parts, kinds)
+        yield replace(made, arguments=tuple(map(_new, made.arguments)))
+        if number < 2:
+            yield made
+
+
+def _filled(parts: Parts, kinds: tuple[Kind, Kind, Kind]) -> Parts:
+    """All tensors made anew; those that hold whole numbers and booleans by the second and third kind."""
+    made = {each.input.name: _refilled(each, _kind(each, kinds)) for each in _unmade(parts)}
+    arguments = [made.get(each.input.name, each) for each in parts.arguments]
+    return replace(parts, arguments=tuple(arguments))
+
+
+def _made(name: str, kind: Kind) -> Step:
+    return lambda parts: _changed(parts, name, lambda each: _refilled(each, kind))
+
+
+def _contiguous(name: str) -> Step:
+    return lambda parts: _changed(parts, name, _new)
+
+
+def _changed(parts: Parts, name: str, change: Callable[[Argument], Argument | None]) -> Parts | None:
+    """The parts with one argument changed, if it is there and can be."""
+    held = next((each for each in parts.arguments if each.input.name == name), None)
+    changed = change(held) if held is not None else None
+    if held is None or changed is None or changed is held:
+        return None
+    return replace(parts, arguments=tuple(changed if each is held else each for each in parts.arguments))
+
+
+def _kind(argument: Argument, kinds: tuple[Kind, Kind, Kind]) -> Kind:
+    assert argument.form is not None
+    dtype = argument.form.dtype
+    if dtype == torch.bool:
+        return kinds[2]
+    return kinds[0] if dtype.is_floating_point or dtype.is_complex else kinds[1]
+
+
+def _refilled(argument: Argument, kind: Kind) -> Argument:
+    """It made anew, with as much of its recorded values in the recipe as the kind takes from them."""
+    recorded = argument.recorded
+    if recorded is None or recorded.numel() == 0 or recorded.dtype == torch.bool or recorded.is_complex():
+        return replace(argument, fill=Fill("randn" if kind == "scaled" else kind))
+    if not recorded.dtype.is_floating_point:
+        return replace(
+            argument, fill=Fill("randn" if kind == "scaled" else kind, bound=max(1, int(recorded.max()) + 1))
+        )
+    if kind != "scaled":
+        return replace(argument, fill=Fill(kind))
+    values = recorded.detach().to(torch.float64)
+    values = values[values.isfinite()]
+    deviation, mean = (float(values.std()), float(values.mean())) if values.numel() > 1 else (0.0, 0.0)
+    if not deviation:
+        return replace(argument, fill=Fill("randn"))
+    around = mean if abs(mean) > deviation / 4 else 0.0
+    return replace(argument, fill=Fill("scaled", number=float(f"{deviation:.1g}"), mean=float(f"{around:.1g}")))
+
+
+def _new(argument: Argument) -> Argument:
+    """It without strides of its own."""
+    form = argument.form
+    if form is None or form.is_contiguous or (argument.fill is None and argument.recorded is None):
+        return argument
+    return replace(argument, form=Form(form.shape, contiguous(form.shape), form.dtype, form.device))
+
+
+def _inline(argument: Argument, digits: int | None) -> Argument:
+    assert argument.form is not None
+    stored = argument.flat().view(argument.form.dtype)
+    values: list[complex] = [_rounded(value, digits) for value in stored.tolist()]
+    return replace(argument, fill=Fill("inline", values=tuple(values)))
+
+
+def _rounded(value: complex, digits: int | None) -> complex:
+    if digits is None or not isinstance(value, float) or not math.isfinite(value):
+        return value
+    return float(f"{value:.{digits}g}")
