@@ -196,6 +196,9 @@ class IdbgApp(App[None]):
     def on_repro_asked(self, message: messages.ReproAsked) -> None:
         self.controllers.repros.ask(message)
 
+    def on_script_asked(self, message: messages.ScriptAsked) -> None:
+        self.controllers.repros.read(message)
+
     def on_lower_asked(self, message: messages.LowerAsked) -> None:
         self.controllers.compiling.lower(message)
 

@@ -19,9 +19,19 @@ from idbg_tui.state.state import State
 
 WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
-ORDER: tuple[PaneId, ...] = ("graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules")
+ORDER: tuple[PaneId, ...] = (
+    "graph",
+    "source",
+    "node",
+    "violations",
+    "kernel_diff",
+    "benchmarks",
+    "log",
+    "rules",
+    "repros",
+)
 """The panes by their numbers: the first is 1."""
-TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log")
+TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros")
 """The panes that share one frame."""
 _BOXES: dict[str, tuple[PaneId, ...]] = {
     "#top": ("graph", "source", "node"),
@@ -214,9 +224,10 @@ class Body(Vertical):
 
     def refresh_titles(self) -> None:
         """Name the panes again where several share a place, after a mark or the current pane has changed."""
-        tabs = (self._tab,) if self.single else TABS
-        names = [(pane, self.panes[pane].heading().plain) for pane in tabs]
-        titles = _tabs(names, self._tab, f" {MARKS['guide']} ")
+        tabs = [self.panes[pane] for pane in ((self._tab,) if self.single else TABS)]
+        between = f" {MARKS['guide']} "
+        names = tab_names(tabs, self._tab, self.query_one("#tabs").outer_size.width - 4, len(between))
+        titles = _tabs(names, self._tab, between)
         if self._titles is None or not titles.is_same(self._titles):
             self._titles = titles
             self.query_one("#tabs").border_title = titles
@@ -282,13 +293,21 @@ def number(panes: Iterable[Pane]) -> None:
         pane.number = ORDER.index(pane.ID) + 1
 
 
-def tab_names(panes: Sequence[Pane], current: PaneId, width: int) -> list[tuple[PaneId, str]]:
-    """The panes' names for one line of `width` cells: whole, short, without marks, or but for the current numbers."""
+def tab_names(panes: Sequence[Pane], current: PaneId, width: int, gap: int = 2) -> list[tuple[PaneId, str]]:
+    """The panes' names for one line of `width` cells, `gap` between two: whole, short, without marks, shorter with them
+    and without, or but for the current numbers.
+    """
     whole = [(pane.ID, pane.heading().plain) for pane in panes]
     short = [(pane.ID, pane.short_heading()) for pane in panes]
-    bare = [(pane.ID, pane.shortest_heading()) for pane in panes]
+    bare = [(pane.ID, pane.bare_heading()) for pane in panes]
+    tight = [(pane.ID, pane.tight_heading()) for pane in panes]
+    tightest = [(pane.ID, pane.tight_heading(marked=False)) for pane in panes]
     numbers = [(pane.ID, pane.short_heading() if current == pane.ID else str(pane.number)) for pane in panes]
-    fitting = (names for names in (whole, short, bare) if sum(len(name) + 2 for _, name in names) - 2 <= width)
+    fitting = (
+        names
+        for names in (whole, short, bare, tight, tightest)
+        if sum(len(name) + gap for _, name in names) - gap <= width
+    )
     return next(fitting, numbers)
 
 

@@ -4,7 +4,8 @@ from textual.message import Message
 
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId, Part
-from idbg.schema.repros import Sought
+from idbg.schema.kept import KeptRepro
+from idbg.schema.repros import OtherFailure, Sought
 from idbg_tui.widgets.notices import CopyAsked as CopyAsked
 from idbg_tui.widgets.notices import Flash as Flash
 
@@ -67,6 +68,15 @@ class ReproAsked(Message):
         self.sought = sought
         self.smallest = smallest
         self.run = run
+
+
+class ScriptAsked(Message):
+    """The user wants to read a repro's script, or that of an `other` failure that its search met."""
+
+    def __init__(self, repro: KeptRepro, other: OtherFailure | None = None) -> None:
+        super().__init__()
+        self.repro = repro
+        self.other = other
 
 
 class DiffAsked(Message):

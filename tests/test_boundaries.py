@@ -78,7 +78,7 @@ def test_the_first_paint_waits_for_nothing_that_it_does_not_show() -> None:
     environ = {"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environ)
     assert found.returncode == 0, found.stderr
-    panes = {f"idbg_tui.panes.{name}.pane" for name in ("benchmarks", "kernel_diff", "log", "rules")}
+    panes = {f"idbg_tui.panes.{name}.pane" for name in ("benchmarks", "kernel_diff", "log", "repros", "rules")}
     views = {f"idbg_tui.panes.{name}" for name in ("benchmarks.rows", "kernel_diff.detail", "graph.memory")}
     views |= {"idbg_tui.help", "idbg_tui.panes.log.narration"}
     slow = {"importlib.metadata", "sqlite3", "idbg_tui.widgets.picker", "textual.widgets._text_area"}

@@ -1,11 +1,15 @@
 """Of what can a repro be written, or the smallest script be found?"""
 
 from functools import partial
+from pathlib import Path
 
+from idbg.reports.repros import status_words
 from idbg.schema.repros import Budget
 from idbg_tui.controllers.context import Actions, Context
-from idbg_tui.messages import ReproAsked
+from idbg_tui.controllers.listings import Listings
+from idbg_tui.messages import ReproAsked, ScriptAsked
 from idbg_tui.state import queries, soughts
+from idbg_tui.widgets.listing import Reading
 
 _ONCE = Budget(calls=1)
 """Of a search that makes nothing smaller: the whole is written, and tried."""
@@ -14,8 +18,8 @@ _ONCE = Budget(calls=1)
 class Repros:
     """Has repros written and tried, and made smaller; or says why there is nothing to reproduce."""
 
-    def __init__(self, context: Context) -> None:
-        self._context, self._state = context, context.state
+    def __init__(self, context: Context, listings: Listings) -> None:
+        self._context, self._state, self._listings = context, context.state, listings
 
     def actions(self) -> Actions:
         """What the keys do."""
@@ -59,9 +63,33 @@ class Repros:
     def _why_not(self, asked: ReproAsked) -> str:
         run, sought = self._state.run, asked.sought
         if asked.run and run is not None and asked.run != run.number:
-            return f"that was run {asked.run}, and only the last one is held: r runs again"
+            return f"run {asked.run} is not held any more: r runs again"
         if asked.smallest and (why := soughts.why_no_smaller(self._state, sought)):
             return why
         if sought.kind == "wrong" and queries.compared_run(self._state) is not run:
             return "another run came after the one that was compared: D compares again"
         return ""
+
+    # ---------------------------------------------------------------- the scripts
+
+    def read(self, asked: ScriptAsked) -> None:
+        """Show a script, beside the nearest that does not fail where there is one; of none, why there is none."""
+        from idbg_tui.panes.kernel_diff import detail
+        from idbg_tui.panes.repros import scripts
+        from idbg_tui.panes.repros.reading import ReadingScripts
+
+        repro, other, folder = asked.repro, asked.other, Path(self._context.session.folder)
+        path = other.path if other is not None else repro.path
+        if not path and repro.failure is not None and other is None:
+            self._listings.open(Reading("No script", "", partial(detail.failure_entries, repro.failure)))
+        elif not path:
+            self._context.flash("there is no script of it (yet)")
+        elif other is not None:
+            self._context.app.push_screen(ReadingScripts(f"also met: {other.signature}", scripts.read(path, folder)))
+        else:
+            found = repro.minified
+            passing = scripts.read(found.passing, folder) if found is not None and found.passing else None
+            lacks = ", ".join(found.difference) if found is not None else ""
+            ended = f" (exit {repro.status})" if repro.status is not None else ""
+            title = f"{status_words(repro, live=self._state.live)}{ended}"
+            self._context.app.push_screen(ReadingScripts(title, scripts.read(path, folder), passing, lacks))

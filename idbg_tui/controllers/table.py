@@ -25,7 +25,7 @@ class Controllers:
         self.measuring = Measuring(context, self.listings, keys)
         self.costing = Costing(context, self.listings, keys)
         self.navigation = Navigation(context)
-        self.repros = Repros(context)
+        self.repros = Repros(context, self.listings)
         self.files = Files(context, editor)
         self.leaving = Leaving(context, self.compiling)
 

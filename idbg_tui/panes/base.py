@@ -10,7 +10,7 @@ from textual.widget import Widget
 from idbg_tui.messages import Flash
 from idbg_tui.state.state import State
 
-PaneId = Literal["graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules"]
+PaneId = Literal["graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules", "repros"]
 
 
 class Pane(Widget):
@@ -24,6 +24,7 @@ class Pane(Widget):
     ID: ClassVar[PaneId]
     LABEL: ClassVar[str] = ""
     SHORT: ClassVar[str] = ""  # the label where there is little room
+    TIGHT: ClassVar[str] = ""  # and where there is less
     # (key, words) for the footer while the focus is here, the most useful first
     HINTS: tuple[tuple[str, str], ...] = ()
 
@@ -55,11 +56,19 @@ class Pane(Widget):
 
     def short_heading(self) -> str:
         """The same for a narrow tab: a short label, and a mark only if it is short too."""
-        return self.shortest_heading() + (f" {self.mark}" if 0 < len(self.mark) <= 4 else "")
+        return self.bare_heading() + self._short_mark
 
-    def shortest_heading(self) -> str:
+    def bare_heading(self) -> str:
         """The same without the mark."""
         return self._numbered(self.SHORT or self.LABEL)
+
+    def tight_heading(self, *, marked: bool = True) -> str:
+        """The shortest label, with the mark if that is short too."""
+        return self._numbered(self.TIGHT or self.SHORT or self.LABEL) + (self._short_mark if marked else "")
+
+    @property
+    def _short_mark(self) -> str:
+        return f" {self.mark}" if 0 < len(self.mark) <= 4 else ""
 
     def set_title(self, title: Content) -> None:
         """Put a title in the border, if it is another one."""

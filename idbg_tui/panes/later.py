@@ -22,6 +22,7 @@ def frames() -> list[Pane]:
         PaneFrame("benchmarks", "Benchmarks", "Bench"),
         PaneFrame("log", "Log"),
         PaneFrame("rules", "Rules"),
+        PaneFrame("repros", "Repros"),
     ]
 
 
@@ -30,6 +31,7 @@ def made() -> list[Pane]:
     from idbg_tui.panes.benchmarks.pane import BenchmarksPane
     from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
     from idbg_tui.panes.log.pane import LogPane
+    from idbg_tui.panes.repros.pane import ReprosPane
     from idbg_tui.panes.rules.pane import RulesPane
 
-    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane()]
+    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane()]

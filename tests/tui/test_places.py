@@ -20,8 +20,8 @@ async def test_a_smaller_terminal_names_every_pane_at_once(tmp_path: Path) -> No
         await settle(pilot)
         await pilot.resize_terminal(*SMALL)
         line = app.body.query_one("TabLine")
-        await until(pilot, lambda: "8 Rules" in line.render().plain)  # type: ignore[union-attr]
-        assert "2 Source" in line.render().plain  # type: ignore[union-attr]
+        await until(pilot, lambda: "9 Repro" in line.render().plain)  # type: ignore[union-attr]
+        assert "2 Src" in line.render().plain  # type: ignore[union-attr]
 
 
 async def test_folding_all_leaves_the_cursor_on_the_module_that_it_was_in(tmp_path: Path) -> None:

@@ -102,6 +102,11 @@ def rough(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
 
 
+def left_words(of: Minified | MinifyProgress) -> str:
+    """How much is left of the whole: "3 of 1,934 nodes"; "" where it is not counted."""
+    return _left(of.size, of.whole, of.unit)
+
+
 def _left(left: int, whole: int, unit: str) -> str:
     """ "3 of 1,934 nodes"; "" where there is nothing to count."""
     if not whole:
@@ -158,8 +163,6 @@ def result_lines(found: Minified) -> Iterator[str]:
 
 
 def _pieces(found: Minified) -> Iterator[str]:
-    tries = counted(found.calls, "try")
-    known = f" ({found.known:,} more known from before)" if found.known else ""
     if found.signature.kind == "none":
         yield "nothing fails, so there is nothing to make smaller"
         if found.tried > 1:
@@ -171,10 +174,27 @@ def _pieces(found: Minified) -> Iterator[str]:
     yield again_words(found)
     if found.tried > found.failed:
         yield f"not every time: the whole failed in {found.failed:,} of {found.tried:,} tries"
-    yield found.guarantee or ("1-minimal: no node can be left out" if found.minimal else "not shown to be minimal")
-    yield f"{tries} in {elapsed(found.seconds)}{known}"
+    yield _guarantee(found)
+    yield _tries(found)
     if found.others:
         yield others_words(sum(other.count for other in found.others))
+
+
+def guarantee_words(found: Minified) -> str:
+    """What is promised of the script, and what that took: "1-minimal: no node can be left out; 31 tries in 12.0 s"."""
+    if found.signature.kind == "none":
+        return result_words(found) if not found.path else brief_words(found)
+    lines = _lines(found)
+    return "; ".join(part for part in (_guarantee(found), lines, _tries(found)) if part)
+
+
+def _tries(found: Minified) -> str:
+    known = f" ({found.known:,} more known from before)" if found.known else ""
+    return f"{counted(found.calls, 'try')} in {elapsed(found.seconds)}{known}"
+
+
+def _guarantee(found: Minified) -> str:
+    return found.guarantee or ("1-minimal: no node can be left out" if found.minimal else "not shown to be minimal")
 
 
 def _lines(found: Minified) -> str:
@@ -223,7 +243,7 @@ def status_words(repro: KeptRepro, *, live: bool = True) -> str:
     if not repro.ended:
         return ("searching" if repro.origin == "minified" else "being written") if live else "never ended"
     if repro.minified is not None and repro.minified.signature.kind == "none":
-        return "nothing fails"
+        return "written" if repro.path else "nothing fails"
     if not repro.path:
         return "stopped" if repro.stopped else "no script"
     stopped = ", stopped early" if repro.stopped else ""

@@ -50,6 +50,7 @@ class SourcePane(Pane, Searching):
 
     ID = "source"
     LABEL = "Source"
+    TIGHT = "Src"
     HINTS = (("[ ]", "view"), (", .", "kernel"), ("m", "lowered"), ("/", "find"), ("y", "copy"), ("e", "edit"))
     DEFAULT_CSS = """
     SourcePane { layout: vertical; }

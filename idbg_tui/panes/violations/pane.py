@@ -120,6 +120,7 @@ class ViolationsPane(FindingPane):
 
     ID = "violations"
     LABEL = "Violations"
+    TIGHT = "Viol"
     HINTS = (("enter", "go to node"), ("x", "repro"), ("X", "minify"), ("/", "find"), ("y", "copy"))
     DEFAULT_CSS = """
     ViolationsPane > ViolationLines { height: 1fr; }

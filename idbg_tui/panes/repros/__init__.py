@@ -1,0 +1,1 @@
+"""Which scripts has the session that show a failure again?"""

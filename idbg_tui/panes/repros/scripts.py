@@ -1,0 +1,59 @@
+"""What stands in a repro's scripts now, and which lines of two of them differ?"""
+
+import os
+from bisect import bisect_right
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path, PurePath
+
+from idbg_tui import user_files
+
+_MOST, _FEW = 20_000, 2_000  # lines of both: to compare more takes seconds; so many are compared thoroughly
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script as it is on the disk; `problem` says why there is no text."""
+
+    path: str
+    text: str
+    problem: str = ""
+
+
+def read(path: str, folder: Path) -> Script:
+    """The script at a path that a record names; of a session that was moved, the one in its `folder`."""
+    found = path
+    if not os.path.exists(path):
+        parts = PurePath(path).parts
+        places = [index for index, part in enumerate(parts) if part == "repros"]
+        moved = folder.joinpath(*parts[places[-1] :]) if places else folder
+        if places and moved.is_file():
+            found = str(moved)
+    text, problem = user_files.read(found, 0)
+    if not os.path.lexists(found):
+        problem = "it is not there any more: it was deleted, or moved"
+    return Script(found, text, problem)
+
+
+class Pairing:
+    """The lines of two texts, 1-based: which of them differ, and which stands beside which."""
+
+    def __init__(self, left: str, right: str) -> None:
+        self.marks: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
+        self._blocks = [(0, 0, 0)]
+        lines = left.split("\n"), right.split("\n")
+        if len(lines[0]) + len(lines[1]) > _MOST:
+            return
+        blocks = SequenceMatcher(None, *lines, autojunk=len(lines[0]) + len(lines[1]) > _FEW).get_matching_blocks()
+        self._blocks = [(block.a, block.b, block.size) for block in blocks]
+        same = [
+            {line for block in self._blocks for line in range(block[side], block[side] + block[2])} for side in (0, 1)
+        ]
+        differ = [frozenset(range(1, len(lines[side]) + 1)) - {line + 1 for line in same[side]} for side in (0, 1)]
+        self.marks = differ[0], differ[1]
+
+    def beside(self, side: int, line: int) -> int:
+        """The line of the other text that stands beside this one of `side` (0 or 1): the same, or the next that is."""
+        starts = [block[side] for block in self._blocks]
+        block = self._blocks[max(0, bisect_right(starts, line - 1) - 1)]
+        return max(1, block[1 - side] + min(line - 1 - block[side], block[2]) + 1)
