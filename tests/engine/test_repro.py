@@ -80,9 +80,7 @@ def test_it_holds_the_node_alone_with_the_values_that_it_had(bench: Bench):
     saved = load_file(path.parent / "tensors.safetensors")
     assert len(saved) == 3
     relu = torch.arange(-32.0, 32.0).relu()
-    assert any(torch.equal(value.flatten(), relu) for value in saved.values()), (
-        "the input is the relu of the program's own"
-    )
+    assert any(torch.equal(value, relu) for value in saved.values()), "the input is the relu of the program's own"
 
 
 def test_an_overlapping_or_transposed_input_comes_back_with_its_strides(tmp_path: Path):

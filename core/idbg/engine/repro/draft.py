@@ -16,8 +16,7 @@ class Input:
     """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value, or, with
     `recipe`, Python that makes the tensor ("torch.ones(4, 4)"), which is run with torch's seed at 0.
 
-    A contiguous tensor is stored in its shape, any other as the memory that it lies in (`values.stored` makes both).
-    `dtype` is given where it is stored as another one; `dynamic` are the dimensions whose size is symbolic. With
+    What is stored is the memory that it lies in, flat (`values.stored` makes both). `dtype` is given where it is stored as another one; `dynamic` are the dimensions whose size is symbolic. With
     `is_weight` it is passed as a Parameter, so that rules about weights know it for one; with `is_array` as NumPy's.
     """
 
@@ -54,8 +53,9 @@ class Input:
         text = f'saved["{self.name}"]'
         text += f".view({self.dtype})" if self.dtype else ""
         text += f'.to("{self.device}")' if self.device != "cpu" else ""
-        kept = not self.dtype and is_contiguous(self.shape, self.stride)
-        return text if kept else f"{text}.as_strided({self.shape}, {self.stride})"
+        if not is_contiguous(self.shape, self.stride):
+            return f"{text}.as_strided({self.shape}, {self.stride})"
+        return text if len(self.shape) == 1 else f"{text}.view({', '.join(map(str, self.shape)) or '()'})"
 
 
 def is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:

@@ -9,17 +9,16 @@ from idbg.engine.repro.draft import MARK, Breaks, Draft, FailsCommand, Heading, 
 from idbg.engine.repro.layout import element, laid_out, names_in, spaced
 
 _PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
-_MODULES = {"idbg", "operator", "os", "signal", "subprocess", "sys", "torch", "traceback"}
+_MODULES = {"idbg", "numpy", "operator", "os", "signal", "subprocess", "sys", "torch", "traceback"}
 _MEMBERS = {
-    "contextlib": {"nullcontext"},
+    "contextlib": {"nullcontext", "suppress"},
     "pathlib": {"Path"},
     "safetensors.torch": {"load_file"},
     "torch": {"device", "inf", "nan"},
     "torch.testing._comparison": {"default_tolerances"},
     "torch.utils._python_dispatch": {"TorchDispatchMode"},
-    "torch.utils._pytree": {"keystr", "tree_leaves", "tree_leaves_with_path", "tree_map"},
+    "torch.utils._pytree": {"keystr", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_only"},
 }
-_HERE = "HERE = Path(__file__).resolve().parent"
 _WEIGHT = ("def weight(tensor):", "    return torch.nn.Parameter(tensor, requires_grad=False)")
 _DYNAMIC = (
     "def dynamic(tensor, *dims):",
@@ -39,8 +38,6 @@ def render(draft: Draft, heading: Heading) -> str:
     checked = checks.lines_of(draft)
     blocks = [*map(list, draft.definitions), _program(draft), *_helpers(draft), _inputs(draft), *checked.blocks]
     head = [*draft.settings, *checked.constants]
-    if any(argument.is_stored for argument in draft.arguments):
-        head.insert(0, _HERE)
     code = [*_joined([head, *blocks] if head else blocks), "", "", 'if __name__ == "__main__":', *checked.ending]
     imports = _imports(draft, code)
     parts = [_docstring(draft, heading), "", *imports, "" if head else "\n", *code]
@@ -58,9 +55,9 @@ def _docstring(draft: Draft, heading: Heading) -> str:
     lines = [_quotable(heading.title).strip() or "It fails.", ""]
     if heading.message:
         lines += [*(f"    {_quotable(line)}".rstrip() for line in heading.message), ""]
-    lines += [f"From {_quotable(heading.source)}"] if heading.source else []
     lines += textwrap.wrap(_quotable(heading.note), 118) if heading.note else []
-    lines += [f"Written with {heading.versions}. Run it: python repro.py", *textwrap.wrap(_exits(draft), 118)]
+    source = f"From {_quotable(heading.source)}, w" if heading.source else "W"
+    lines += [f"{source}ritten with {heading.versions}. Run it: python repro.py", *textwrap.wrap(_exits(draft), 118)]
     text = "\n".join(lines)
     return f'"""{text}\n"""'
 
@@ -106,7 +103,7 @@ def _inputs(draft: Draft) -> list[str]:
         *textwrap.wrap(f'"""Values:{values}."""', 112, initial_indent="    ", subsequent_indent="    "),
     ]
     if any(argument.is_stored for argument in draft.arguments):
-        lines.append('    saved = load_file(HERE / "tensors.safetensors")')
+        lines.append('    saved = load_file(Path(__file__).with_name("tensors.safetensors"))')
     if any("rand" in argument.recipe for argument in draft.arguments):
         lines.append("    torch.manual_seed(0)")
     given = [(argument.text, _said(argument)) for argument in draft.arguments]

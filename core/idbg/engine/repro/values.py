@@ -12,7 +12,7 @@ from torch.fx import Node as FxNode
 from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import HeldGraph, RunCapture
 from idbg.engine.compat import fx, repros
-from idbg.engine.repro.draft import Input, is_contiguous
+from idbg.engine.repro.draft import Input
 from idbg.engine.repro.source import name_of
 from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
 
@@ -180,15 +180,13 @@ def arguments(
 
 
 def stored(name: str, value: torch.Tensor) -> tuple[torch.Tensor, Input]:
-    """What of a tensor goes into the file, and the argument that has it back with its strides: a contiguous one in its
-    shape, any other as the memory that it lies in. Raises ValueError for a layout that no script can make.
+    """The memory that a tensor lies in, as it goes into the file, and the argument that has it back, with its strides.
+
+    Raises ValueError for a layout that no script can make.
     """
     flat, kept = _flat(name, value)
     shape, stride = tuple(value.shape), tuple(value.stride())
-    argument = Input(name, shape, stride, str(value.device), dtype="" if kept == value.dtype else str(value.dtype))
-    if is_contiguous(shape, stride) and kept == value.dtype:
-        return flat.view(shape), argument
-    return flat, argument
+    return flat, Input(name, shape, stride, str(value.device), dtype="" if kept == value.dtype else str(value.dtype))
 
 
 def _open(node: Node) -> tuple[int, ...]:
