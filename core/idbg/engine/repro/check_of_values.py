@@ -126,7 +126,7 @@ def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
 
 def _wrong() -> list[str]:
     """The function that judges one result."""
-    said = "{name}: error {error:.2g}, allowed {allowed:.2g}, eager's {own:.2g}; {value[at]} for {eager[at]} at {at}"
+    said = "{name}: error {error:.2g} (allowed {allowed:.2g}, eager {own:.2g}), {value[at]} for {eager[at]} at {at}"
     return [
         "def wrong(name, value, eager, exact):",
         "    if value is None or eager is None or (value.dtype, value.shape) != (eager.dtype, eager.shape):",

@@ -16,8 +16,9 @@ class Input:
     """One argument: a stored tensor with its shape, stride and device, or, with `literal`, a Python value, or, with
     `recipe`, Python that makes the tensor ("torch.ones(4, 4)"), which is run with torch's seed at 0.
 
-    What is stored is the memory that it lies in, flat (`values.stored` makes both). `dtype` is given where it is stored as another one; `dynamic` are the dimensions whose size is symbolic. With
-    `is_weight` it is passed as a Parameter, so that rules about weights know it for one; with `is_array` as NumPy's.
+    What is stored is the memory that it lies in, flat (`values.stored` makes both). `dtype` is given where it is stored
+    as another one; `dynamic` are the dimensions whose size is symbolic. With `is_weight` it is passed as a Parameter,
+    so that rules about weights know it for one; with `is_array` as NumPy's.
     """
 
     name: str
