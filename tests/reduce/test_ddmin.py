@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from idbg.reduce.ddmin import ddmin, shortest_failing
+from idbg.reduce.ddmin import ddmin, shortest_failing, swept
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,8 @@ def test_a_length_is_found_by_halves(wanted: int) -> None:
 
     assert shortest_failing(1000, fails) == wanted
     assert len(asked) <= 10
+
+
+def test_what_can_go_only_once_another_has_gone_goes_too() -> None:
+    failing = [{0, 1, 2}, {1, 2}, {1}]
+    assert swept([0, 1, 2], lambda items: set(items) in failing) == [1]

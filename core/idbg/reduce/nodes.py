@@ -51,8 +51,9 @@ def reduce_nodes(
     if len(search.kept) > FEW:
         search.narrow()
     search.sweep()
-    passed = [kept for kept, failed in search.asked.items() if not failed and kept < search.kept and passes(kept)]
-    return Reduced(search.kept, True, max(passed, key=len, default=None))
+    held = [kept for kept, failed in search.asked.items() if not failed and kept < search.kept]
+    nearest = (kept for kept in sorted(held, key=len, reverse=True) if passes(kept))
+    return Reduced(search.kept, True, next(nearest, None))
 
 
 class _Search:

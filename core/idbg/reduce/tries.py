@@ -41,8 +41,9 @@ class _Line(msgspec.Struct, frozen=True):
 class Tries(Generic[Candidate]):
     """Asks `judge` of each candidate once; two of the same `key` are the same one.
 
-    Each answer is appended to `path`, one line of JSON, as it is given: a search that is stopped and run again is given
-    them from there (they are `known`, and take nothing of the budget). `told` is called after each distinct candidate.
+    Each answer is appended to `path`, one line of JSON, as it is given, and a search that is stopped and run again is
+    given it from there: those are `known`, and take nothing of the budget; `calls` were made by this search. `told` is
+    called after each distinct candidate.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Tries(Generic[Candidate]):
             self._stop_where_used_up()
             answer = self._judge(candidate)
             self._save(key, answer)
-        self.calls += 1
+            self.calls += 1
         self._answers[key] = answer
         if answer.outcome == "other":
             self._count_other(answer)
@@ -105,11 +106,11 @@ class Tries(Generic[Candidate]):
         """Seconds that so many tries more will take, as far as the budget goes; None before the first try."""
         if self.mean is None:
             return None
-        allowed = min(calls, max(0, self.budget.calls - (self.calls - self.known)))
+        allowed = min(calls, max(0, self.budget.calls - self.calls))
         return min(allowed * self.mean, max(0.0, self.budget.seconds - self.seconds))
 
     def _stop_where_used_up(self) -> None:
-        if self.calls - self.known >= self.budget.calls:
+        if self.calls >= self.budget.calls:
             raise Stopped(f"its {self.budget.calls:,} tries are used up")
         if self.seconds >= self.budget.seconds:
             raise Stopped(f"its {self.budget.seconds:,.0f} seconds are used up")

@@ -70,9 +70,9 @@ class OtherFailure(msgspec.Struct, frozen=True):
 
 
 class MinifyProgress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a search has come: what it does now, in words; `size` of `whole` nodes (or lines) are left; tries so
-    far, `known` of which an earlier search had made; `eta`: seconds, None where it is not known; `best`: the smallest
-    script that has failed.
+    """How far a search has come: what it does now, in words; `size` of `whole` nodes (or lines) are left; `calls`: the
+    tries that it has made, beside the `known` that an earlier search had made; `eta`: seconds, None where it is not
+    known; `best`: the smallest script that has failed.
     """
 
     doing: str
