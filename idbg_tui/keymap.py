@@ -40,7 +40,7 @@ KEYS: tuple[Key, ...] = (
     Key("compare_kernels", "D", "compare each stage and kernel too: where the numbers go wrong", "Compile"),
     Key("pass_diff", "p", "the graph before and after the pass that made the numbers wrong", "Compile"),
     Key("repro", "x", "write a repro of what the cursor is on, and try it once", "Repros"),
-    Key("minify", "X", "find the smallest script that still fails as what the cursor is on does", "Repros"),
+    Key("minify", "X", "minify it: search for the smallest script that still fails so", "Repros"),
     Key("measure", "B", "measure the program: eager, inductor, the target's backend", "Measure"),
     Key("time_kernels", "R", "time each kernel: its share, and what bounds it (roofline)", "Measure"),
     Key("measured_backends", "T", "choose on which backends it is measured", "Measure"),

@@ -14,8 +14,11 @@ from idbg.schema.errors import AcceleratorError, BadInput, OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Program, Target
+from idbg.schema.repros import Sought
+from idbg.session.queue import JobQueue
 from idbg.session.session import Session
 from idbg.session.store import Store, load
+from idbg.worker.protocol import Minify
 from tests.harness.fake_sessions import FAKE, Open, fake_sessions, until
 
 RULES = 'name = "mine"\n[[rules]]\nkind = "alignment"\nmultiple = 16\n'
@@ -275,6 +278,19 @@ def test_a_repro_is_told_from_start_to_end(opened: Open) -> None:
     started, ended = session.events[-2:]
     assert isinstance(started, events.ReproStarted) and (started.run, started.rule) == (1, "alignment")
     assert isinstance(ended, events.ReproEnded) and ended.path == str(session.folder / "repros" / "repro.py")
+
+
+def test_a_search_for_a_violation_asks_the_rules_that_are_in_force_now(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, asked = opened(), list[Minify]()
+    session.run()
+    assert session.wait(20)
+    session.edit_rules(RULES)
+    monkeypatch.setattr(JobQueue, "add", lambda _, job: asked.append(job))
+    session.minify(Sought("violation", NODE, "alignment"))
+    session.minify(Sought("failure"))
+    assert [request.target.rules == RULES for request in asked] == [True, False]
 
 
 def test_a_worker_that_dies_fails_the_run_and_the_next_run_works(opened: Open) -> None:

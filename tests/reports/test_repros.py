@@ -64,7 +64,7 @@ def test_progress_says_what_is_left_and_what_it_took() -> None:
     )
     assert repros.progress_words(progress) == (
         "shortest failing prefix: 120 of 1,934 nodes; 14 of 300 tries in 3.2 s, 3 more known from before; "
-        "about 12.0 s to go; 1 other failure was met"
+        "about 12 s to go; 1 other failure was met"
     )
     assert repros.progress_words(MinifyProgress("capturing", calls=1)) == "capturing: 1 try in 0.0 s"
 
@@ -121,3 +121,26 @@ def test_the_status_of_a_kept_repro_is_what_is_known_of_it() -> None:
 
 def test_an_age_has_one_unit() -> None:
     assert [repros.age(0.0, at) for at in (-1, 12, 250, 7300, 3 * 86400)] == ["0 s", "12 s", "4 min", "2 h", "3 days"]
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (FOUND, "1-minimal, 3 of 1,934 nodes, 28 lines, fails so in a fresh process; 2 other failures were met"),
+        (replace(FOUND, minimal=False, size=1934, others=()), "the whole, 1,934 of 1,934 nodes, 28 lines, fails so"),
+        (replace(FOUND, minimal=False, reproduced=False), "the smallest so far, 3 of 1,934 nodes, 28 lines, does NOT"),
+        (replace(FOUND, reproduced=None), "was not run alone"),
+        (replace(FOUND, signature=Signature("none")), "written: 3 of 1,934 nodes, 28 lines, in which nothing is known"),
+        (Minified(Signature("none")), "nothing fails, so there is nothing to make smaller"),
+    ],
+)
+def test_in_little_room_it_is_said_how_small_and_whether_it_fails(found: Minified, words: str) -> None:
+    assert words in repros.brief_words(found)
+
+
+def test_how_far_a_search_is_can_be_told_in_pieces_of_which_the_last_matter_least() -> None:
+    far = MinifyProgress("prefix", size=412, whole=1934, calls=17, budget=300, eta=40.2, others=1)
+    wanted = ["prefix", "412 of 1,934 nodes", "17 of 300 tries", "about 40 s left", "1 other failure"]
+    assert repros.progress_pieces(far) == wanted
+    assert repros.progress_pieces(MinifyProgress("the whole")) == ["the whole"]
+    assert [repros.rough(seconds) for seconds in (12.3, 125, 9000)] == ["12 s", "2 min", "2 h"]

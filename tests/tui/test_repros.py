@@ -67,7 +67,7 @@ async def test_all_repros_are_listed_newest_first_each_with_its_status_its_size_
         await settle(pilot)
         told = "\n".join(texts(app, "repros"))
         ages = ["1 min", "10 min", "1 h", "2 h"]
-        rows = [line for line in texts(app, "repros") if line[:3] in (" ✔ ", " ✘ ", " … ")]
+        rows = [line for line in texts(app, "repros") if line[:3] in (" ✔ ", " ✘ ", " · ")]
         assert [age for line, age in zip(rows, ages, strict=True) if age not in line] == []
         assert "412 of 1,934 nodes" in rows[0] and "4 of 1,934 nodes" in rows[1]
         assert "no script" in rows[2] and "does not reproduce" in rows[3]

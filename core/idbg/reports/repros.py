@@ -79,7 +79,7 @@ def progress_words(progress: MinifyProgress) -> str:
     tries = f"{progress.calls:,}" + (f" of {progress.budget:,}" if progress.budget else "")
     known = f", {progress.known:,} more known from before" if progress.known else ""
     took = f"{tries} {'try' if tries == '1' else 'tries'} in {elapsed(progress.seconds)}{known}"
-    eta = "" if progress.eta is None else f"about {elapsed(progress.eta)} to go"
+    eta = "" if progress.eta is None else f"about {rough(progress.eta)} to go"
     pieces = (_left(progress.size, progress.whole, progress.unit), took, eta, others_words(progress.others))
     return f"{progress.doing}: " + "; ".join(piece for piece in pieces if piece)
 
@@ -144,7 +144,7 @@ def brief_words(found: Minified, *, stopped: bool = False) -> str:
     elif found.minimal:
         which = "1-minimal"
     else:
-        which = "the whole" if found.size == found.whole else "the smallest found"
+        which = "the whole" if found.size == found.whole else "the smallest so far"
     others = f"; {others_words(sum(other.count for other in found.others))}" if found.others else ""
     return f"{which}{f', {told},' if told else ''} {said[found.reproduced]}{others}"
 

@@ -166,11 +166,14 @@ class Session:
         run = self.history.runs.get(jobs.runs)
         if run is None:
             raise BadInput("nothing was run yet, so there is nothing to make smaller", hint="run the program first")
+        target = run.target
+        if sought.kind == "violation":  # of the rules as they are now: the run may have asked others
+            target = replace(target, rules=self.target.rules)
         jobs.add(
             Minify(
                 run=run.number,
                 program=run.program,
-                target=run.target,
+                target=target,
                 folder="",
                 sought=sought,
                 failure=run.cause,

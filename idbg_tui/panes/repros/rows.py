@@ -120,7 +120,8 @@ def _notes(repro: KeptRepro, *, live: bool) -> Iterator[tuple[str, str]]:
         yield "  ".join(progress_pieces(repro.progress)), "accent"
     if repro.minified is not None:
         said = guarantee_words(repro.minified)
-        said += "; X goes on" if repro.stopped and live else ""
+        goes_on = live and repro.path and not repro.minified.minimal and repro.minified.signature.kind != "none"
+        said += "; X goes on" if goes_on else ""
         yield said, "dim" if repro.minified.minimal else "fallback"
         if repro.minified.passing:
             lacks = ", ".join(repro.minified.difference)
@@ -185,11 +186,13 @@ def heads(columns: Columns) -> StyledRow:
 def drawn(row: ReproRow, columns: Columns, now: float) -> StyledRow:
     """One repro."""
     repro = row.repro
-    style = _STYLES[row.sign]
+    style, sign = _STYLES[row.sign], VERDICT_SIGNS[row.sign]
+    if repro.ended and row.sign == "waiting":
+        sign = MARKS["separator"]  # nothing more will be known of it
     if not repro.ended and row.status in ("searching", "being written"):
         style = "accent"
     pieces: list[tuple[str, str]] = [
-        (f" {VERDICT_SIGNS[row.sign]} {fit(row.status, columns.status)}  ", style),
+        (f" {sign} {fit(row.status, columns.status)}  ", style),
         (f"{fit(repro.origin, columns.how)}  " if columns.how else "", "dim"),
         (f"{fit(clip(row.what, columns.what), columns.what)}  ", "strong"),
         (f"{row.left:>{columns.left}}  ", ""),
