@@ -95,8 +95,9 @@ class Forks:
 
     def _server(self, warm: bool) -> Server:
         if warm not in self._servers:
-            self._scratch.mkdir(parents=True, exist_ok=True)
-            environment = importable() | {SCRATCH: str(self._scratch / "unfinished")}
+            unfinished = self._scratch / "unfinished"
+            unfinished.mkdir(parents=True, exist_ok=True)
+            environment = importable() | {SCRATCH: str(unfinished)}
             caches = {}
             if self._own_caches:
                 environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a pool of processes would be forked as well
