@@ -31,7 +31,10 @@ class Bench:
         made = Target(**{"rules": rules, "backend": "mock", **target})
         with contextlib.redirect_stdout(io.StringIO()):
             request = Compile(1, Program(str(path), cwd=str(folder)), made, str(folder / "repros"))
-            self.ended = self.jobs.compile(request)
+            self.ended = self.compiled(request)
+
+    def compiled(self, request: Compile) -> events.RunEnded:
+        return self.jobs.compile(request)
 
     def graph(self, stage: Stage) -> Graph:
         graphs = (graph for frame in self.jobs.last.frames.values() for graph in frame.graphs.values())

@@ -23,3 +23,13 @@ class Flow:
                 found.add(name)
                 stack += [source for source in self.reads[name] if source in self.bound]
         return frozenset(found)
+
+    def feeding(self, name: str) -> frozenset[str]:
+        """The node, and all that it is computed from."""
+        found: set[str] = set()
+        stack = [name]
+        while stack:
+            if (one := stack.pop()) not in found:
+                found.add(one)
+                stack += self.reads[one]
+        return frozenset(found)

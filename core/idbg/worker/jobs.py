@@ -1,5 +1,6 @@
 """How does the worker do what it is asked: compile a program, or write and try a repro?"""
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
-from idbg.constraints import check
+from idbg.config.environment import importable
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import gpu
@@ -22,14 +23,11 @@ from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.owner.script import owner_script
 from idbg.engine.lowered import lowered
-from idbg.engine.minify.forks.fresh import verified
-from idbg.engine.minify.forks.processes import memory_of_machine
-from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
 from idbg.engine.program.target import check_device, options_of
-from idbg.engine.repro import compile_repro, graph_of_node, violation_repro
+from idbg.engine.repro import compile_repro, violation_of, violation_repro
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput, IdbgError, OutputError, said
@@ -38,7 +36,6 @@ from idbg.schema.graphs import Part
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
-from idbg.schema.violations import Violation
 from idbg.worker.comparing import RunComparison
 from idbg.worker.last_words import LAUNCHES
 from idbg.worker.minifying import minify
@@ -46,6 +43,7 @@ from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Min
 
 REPRO_SECONDS = 300
 _LOST = "after this error the GPU does nothing more for this process: the next run has another one"
+OUTPUT_KEPT = 20_000  # characters of what a repro printed
 
 
 class Jobs:
@@ -58,7 +56,14 @@ class Jobs:
         self.request: Compile | None = None
         self.error: BaseException | None = None
         self.comparing: RunComparison | None = None
+        self.run: Run | None = None  # the last, as its events tell it
         self.checks = True  # whether the last run's backend asks rules
+
+    def quiet(self) -> "Jobs":
+        """One that tells nobody what it does, of the same program."""
+        other = Jobs(lambda event: None)
+        other.programs = self.programs
+        return other
 
     def do(self, request: Request) -> SessionEvent:
         """What the request comes to: the event that ends it."""
@@ -83,7 +88,7 @@ class Jobs:
         self.checks = True
         failure: Failure | None = None
         status = 0
-        run = Run(request.run, request.program, request.target, time.time(), request.comparison)
+        self.run = run = Run(request.run, request.program, request.target, time.time(), request.comparison)
 
         def tell(event: SessionEvent) -> None:
             run.apply(event)
@@ -189,16 +194,16 @@ class Jobs:
         began = time.monotonic()
         try:
             path = self._write(request)
-            tried = _tried(path)
+            status, output = _tried(path)
         except (Exception, KeyboardInterrupt) as error:  # the worker's border: no repro may end the session
             seconds = time.monotonic() - began
             return events.ReproEnded(run=request.run, path="", failure=_no_repro(error), seconds=seconds)
         return events.ReproEnded(
             run=request.run,
             path=str(path),
-            reproduced=tried.verdict == "same",
-            status=tried.code,
-            output=tried.printed,
+            reproduced=status == 1 and "REPRODUCED" in output,
+            status=status,
+            output=output[-OUTPUT_KEPT:],
             seconds=time.monotonic() - began,
         )
 
@@ -242,27 +247,12 @@ class Jobs:
         target, folder = self.request.target, Path(request.folder)
         rules = request.rules or target.rules
         if request.node is not None:
-            return violation_repro(self.last, self._violation(request, rules), rules=rules, folder=folder)
+            violation = violation_of(self.last, request.node, request.rule, rules)
+            return violation_repro(self.last, violation, rules=rules, folder=folder)
         if self.error is not None and is_refusal(self.error):
             refused = next(violation for violation in self.last.violations if violation.severity == "reject")
             return violation_repro(self.last, refused, rules=target.rules, folder=folder)
         return compile_repro(self.last, self.error, target=target, rules=rules, folder=folder)
-
-    def _violation(self, request: WriteRepro, rules: str) -> Violation:
-        """The node's violation under these rules, found again: a run does not ask every rule of every graph."""
-        assert self.last is not None
-        assert request.node is not None
-        graph = graph_of_node(self.last, request.node)
-        in_force = parse(rules)
-        if not any(rule.name == request.rule and rule.enabled for rule in in_force.rules):
-            raise BadInput(f"there is no rule {request.rule} in force", hint="choose a violation of these")
-        for violation in check(graph, in_force):
-            if violation.node == request.node and violation.rule == request.rule:
-                return violation
-        raise BadInput(
-            f"{request.node} of the {request.node.graph} graph does not break {request.rule} as the rules are now",
-            hint="run it again under these rules, then choose a violation",
-        )
 
 
 def _launches_noted() -> AbstractContextManager[None]:
@@ -286,10 +276,10 @@ def _with_script(found: OwnerFinding, folder: Path) -> OwnerVerdict:
     except (ValueError, OutputError) as error:
         return replace(found.verdict, no_script=said(error))
     try:
-        tried = _tried(path)
-    except IdbgError as error:
+        status, output = _tried(path)
+    except OutputError as error:
         return replace(found.verdict, script=str(path), printed=said(error))
-    return replace(found.verdict, script=str(path), status=tried.code, printed=tried.printed)
+    return replace(found.verdict, script=str(path), status=status, printed=output[-OUTPUT_KEPT:])
 
 
 def _no_owner(error: BaseException) -> Failure:
@@ -301,11 +291,20 @@ def _no_owner(error: BaseException) -> Failure:
     return Failure(kind="idbg", type=type(error).__name__, message=message)
 
 
-def _tried(path: Path) -> Tried:
-    """How the repro ended in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
-    tried = verified(path, seconds=REPRO_SECONDS, memory=memory_of_machine())
-    if tried.hung:
+def _tried(path: Path) -> tuple[int, str]:
+    """Exit status and output of the repro in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "idbg.worker.alone", str(path)],
+            env={**importable(), **private.environment()},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=REPRO_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
         raise OutputError(
             f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)
-        )
-    return tried
+        ) from error
+    return done.returncode, done.stdout + done.stderr

@@ -1,16 +1,126 @@
 """How does the worker find the smallest script that shows a failure?"""
 
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+from msgspec.structs import replace
+
+from idbg import __version__
+from idbg.config import places
+from idbg.engine.compat.builds.scratch import private
+from idbg.engine.failures.describe import is_refusal
+from idbg.engine.minify.forks.client import Forks
+from idbg.engine.minify.handing_over import Result
+from idbg.engine.minify.oracle import Oracle
+from idbg.engine.minify.problem import Problem, Seen, died_of, of_a_violation, problem_of
+from idbg.engine.minify.search import Search
+from idbg.engine.repro import violation_of
 from idbg.schema import events
+from idbg.schema.errors import BadInput, IdbgError, said
 from idbg.schema.programs import Failure
-from idbg.worker.protocol import Minify
+from idbg.schema.repros import Minified, MinifyProgress
+from idbg.worker.protocol import Compile, Minify
 
 if TYPE_CHECKING:
     from idbg.worker.jobs import Jobs
 
+HANG_SECONDS = 60.0
+"""What a try may take that is to hang, where nobody says."""
+
 
 def minify(request: Minify, jobs: "Jobs") -> events.MinifyEnded:
-    """The search, with its progress told by `jobs.emit`."""
-    del jobs
-    return events.MinifyEnded(run=request.run, failure=Failure(kind="idbg", message="not built yet"))
+    """The search, with its progress told by `jobs.emit`. It ends well also where it is interrupted."""
+    scratch = Path(tempfile.mkdtemp(prefix="minify-", dir=private.folder))
+    try:
+        return events.MinifyEnded(run=request.run, minified=_minified(request, jobs, scratch))
+    except (Exception, KeyboardInterrupt) as error:  # the worker's border: no search may end the session
+        return events.MinifyEnded(run=request.run, failure=_failure(error))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _minified(request: Minify, jobs: "Jobs", scratch: Path) -> Minified:
+    seen = _seen(request, jobs)
+    problem = _problem(request, seen, jobs)
+    with forks_of(request, scratch) as forks:
+        return search(request, problem, forks, scratch, jobs.emit).run()
+
+
+def _problem(request: Minify, seen: Seen, jobs: "Jobs") -> Problem:
+    """What is to be searched for. Raises NoGraph, ValueError or BadInput where it cannot be."""
+    sought, rules = request.sought, request.target.rules
+    if sought.kind == "violation" and sought.node is not None:
+        return of_a_violation(seen, violation_of(seen.capture, sought.node, sought.rule, rules), rules)
+    if seen.error is not None and sought.kind == "failure" and is_refusal(seen.error):
+        refused = next(one for one in seen.capture.violations if one.severity == "reject")
+        return of_a_violation(seen, refused, rules)
+    return problem_of(sought, request.failure, seen, request.target, request.budget.try_seconds or HANG_SECONDS)
+
+
+def search(
+    request: Minify, problem: Problem, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
+) -> Search:
+    """The search for this problem, by the request's budget."""
+    memory = request.budget.memory or _half_of_memory()
+    oracle = Oracle(forks, problem.heading, scratch, memory, request.budget.try_seconds)
+    signature = problem.signature
+    result = Result(Path(request.folder), f"minified-{signature.type or signature.kind}", problem.heading, scratch)
+
+    def tell(progress: MinifyProgress) -> None:
+        emit(events.MinifyProgressed(run=request.run, progress=progress))
+
+    return Search(problem, oracle, result, known(request, problem), request.budget, tell)
+
+
+def forks_of(request: Minify, scratch: Path) -> Forks:
+    """Processes that find what the program finds: its folder, and the modules beside it."""
+    program = request.program
+    folder = str(Path(program.cwd, program.path).parent) if not program.module else program.cwd
+    return Forks(Path(program.cwd or "."), [folder], scratch / "tries")
+
+
+def known(request: Minify, problem: Problem) -> Path:
+    """Where the answers of earlier searches for the same are kept: the same program, versions and failure."""
+    program = request.program
+    parts = (__version__, torch.__version__, sys.version, program, request.target, request.sought, problem.signature)
+    name = hashlib.sha256(repr((*parts, request.keep_data)).encode()).hexdigest()[:32]
+    return places.cache() / "minify" / f"{name}.jsonl"
+
+
+def _half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _seen(request: Minify, jobs: "Jobs") -> Seen:
+    """What the run left behind. Where this process does not hold it (the run killed the one that did), the program is
+    captured again; with what killed it nothing is compiled, as graphs are all that is wanted.
+    """
+    holder = jobs
+    if jobs.last is None or jobs.last.run != request.run or jobs.run is None:
+        holder = jobs.quiet()
+        kills = request.failure is not None and (died_of(request.failure) or request.failure.type == "Timeout")
+        target = replace(request.target, backend="eager", options={}) if kills else request.target
+        comparison = None if kills else request.comparison
+        holder.compile(Compile(request.run, request.program, target, request.folder, comparison))
+    if holder.last is None or holder.run is None:
+        failure = holder.run.failure if holder.run else None
+        raise BadInput(
+            f"the program cannot be run again: {failure.message if failure else 'why is not known'}",
+            hint="run it, and mend what it says",
+        )
+    return Seen(holder.last, holder.error, holder.run)
+
+
+def _failure(error: BaseException) -> Failure:
+    if isinstance(error, IdbgError):
+        return error.failure()
+    if isinstance(error, KeyboardInterrupt):
+        return Failure(kind="cancelled", message="cancelled before anything had failed", hint="ask again")
+    return Failure(kind="idbg", type=type(error).__name__, message=f"nothing can be made smaller: {said(error)}")

@@ -6,6 +6,6 @@ plain torch. `source`: nodes as Python; `values`: what the arguments are; `scrip
 """
 
 from idbg.engine.repro.failing import compile_repro
-from idbg.engine.repro.violation import graph_of_node, violation_repro
+from idbg.engine.repro.violation import graph_of_node, violation_of, violation_repro
 
-__all__ = ["compile_repro", "graph_of_node", "violation_repro"]
+__all__ = ["compile_repro", "graph_of_node", "violation_of", "violation_repro"]

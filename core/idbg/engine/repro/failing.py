@@ -44,7 +44,7 @@ def compile_repro(
     Raises ValueError where the failure is the program's own, or no graph is known to be the one that failed, or it
     cannot be written as plain Python; OutputError.
     """
-    failed = _failed(capture, error, target)
+    failed = failed_compile(capture, error, target)
     graph, compiling = failed.graph, failed.compiling
     held = capture.held[graph.id]
     placeholders = [node.name for node in held.gm.graph.nodes if node.op == "placeholder"]
@@ -56,7 +56,7 @@ def compile_repro(
     link = telling(failed.error)
     message = shortened(said(link))
     has_sizes = any(node.name in sizes and not node.tensors for node in cut.inputs)
-    how, note, imports = _how(target, compiling.options, has_sizes=has_sizes)
+    how, note, imports = how_compiled(target, compiling.options, has_sizes=has_sizes)
     first = next((node for node in graph.nodes if node.file), None)
     check = Raises(type(link).__name__, fragment(message), function=function_of(link))
     draft = Draft(
@@ -94,7 +94,7 @@ class _FailedCompile:
     error: BaseException
 
 
-def _failed(capture: RunCapture, error: BaseException | None, target: Target) -> _FailedCompile:
+def failed_compile(capture: RunCapture, error: BaseException | None, target: Target) -> _FailedCompile:
     """The graph that failed. Raises ValueError where none did, or it is not known which."""
     for frame, compiling in reversed(capture.compiles.items()):
         if compiling.error is not None and (error is None or _is_of(compiling.error, error)):
@@ -135,7 +135,7 @@ def _dynamo(capture: RunCapture, frame: str) -> Graph:
     return graph
 
 
-def _how(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> tuple[str, str, list[str]]:
+def how_compiled(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> tuple[str, str, list[str]]:
     """The arguments of torch.compile after the program, a note, and what registers the backend."""
     name = target.backend
     given = f", options={dict(options)!r}" if options else ""

@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 from idbg import __version__
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse, unparse
-from idbg.constraints import Constraint
+from idbg.constraints import Constraint, check
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
@@ -19,15 +19,35 @@ from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import render
 from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
 from idbg.engine.repro.values import arguments, sizes_of, values
+from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
 from idbg.schema.repros import Signature
 from idbg.schema.violations import Violation
+
+
+@dataclass(frozen=True)
+class Written:
+    """A script and the tensors that go beside it."""
+
+    draft: Draft
+    heading: Heading
+    tensors: dict[str, torch.Tensor]
 
 
 def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, folder: Path) -> Path:
     """Write a repro of one violation below `folder` and return the script's path.
 
     Raises ValueError where the node cannot stand alone, OutputError where the folder cannot be written.
+    """
+    written = written_violation(capture, violation, rules)
+    place = new_folder(folder, f"{violation.rule}-{violation.node.name}")
+    return write(place, render(written.draft, written.heading), written.tensors)
+
+
+def written_violation(capture: RunCapture, violation: Violation, rules: str) -> Written:
+    """The script of one violation: the node alone, or the whole graph of a rule about graphs.
+
+    Raises ValueError where the node cannot stand alone.
     """
     graph = graph_of_node(capture, violation.node)
     node = graph.by_name[violation.node.name]
@@ -55,8 +75,7 @@ def violation_repro(capture: RunCapture, violation: Violation, *, rules: str, fo
         note=f"It needs idbg ({__version__}): the rule is one of its mock backend's.",
         signature=Signature("violation", type=rule.name, message=node.target),
     )
-    place = new_folder(folder, f"{violation.rule}-{node.name}")
-    return write(place, render(draft, heading), tensors)
+    return Written(draft, heading, tensors)
 
 
 def _as_array(argument: Input) -> Input:
@@ -187,3 +206,21 @@ def graph_of_node(capture: RunCapture, node: NodeId) -> Graph:
     if graph is None or node.name not in graph.by_name:
         raise ValueError(f"the worker holds no node {node.name} of graph {node.graph}: run the program again first")
     return graph
+
+
+def violation_of(capture: RunCapture, node: NodeId, rule: str, rules: str) -> Violation:
+    """The node's violation of a rule, found again: a run does not ask every rule of every graph.
+
+    Raises BadInput where there is none under these rules, ValueError where this worker has no such node.
+    """
+    graph = graph_of_node(capture, node)
+    in_force = parse(rules)
+    if not any(one.name == rule and one.enabled for one in in_force.rules):
+        raise BadInput(f"there is no rule {rule} in force", hint="choose a violation of these")
+    for violation in check(graph, in_force):
+        if violation.node == node and violation.rule == rule:
+            return violation
+    raise BadInput(
+        f"{node} of the {node.graph} graph does not break {rule} as the rules are now",
+        hint="run it again under these rules, then choose a violation",
+    )

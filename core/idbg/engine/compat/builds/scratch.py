@@ -36,9 +36,13 @@ class Private:
 
     def new(self) -> Path:
         """A folder for one build."""
+        return Path(tempfile.mkdtemp(dir=self.there(), prefix="build-"))
+
+    def there(self) -> Path:
+        """The folder, made where it is not there."""
         assert self.folder is not None
-        self.folder.mkdir(exist_ok=True)  # whatever tidies /tmp may have taken it from a long session
-        return Path(tempfile.mkdtemp(dir=self.folder, prefix="build-"))
+        self.folder.mkdir(parents=True, exist_ok=True)  # whatever tidies /tmp may have taken it from a long session
+        return self.folder
 
     def environment(self) -> dict[str, str]:
         """What a process of ours needs in its environment to have the same folder."""
@@ -98,7 +102,7 @@ class _Temporary(ModuleType):
         original = getattr(tempfile, name)
         if name not in ("TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile", "mkdtemp", "mkstemp"):
             return original
-        return lambda *given, **how: original(*given, **{"dir": private.folder, **how})
+        return lambda *given, **how: original(*given, **{"dir": private.there(), **how})
 
 
 class _WhenImported(MetaPathFinder):

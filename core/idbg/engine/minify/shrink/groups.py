@@ -122,11 +122,10 @@ def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: Plaus
     related = _related(held, base, found)
     slots, (steps, is_whole) = [base], _doubled(parts, [base], plausible)
     while not is_whole:
-        for more in related:
-            with_more = list(dict.fromkeys([*slots, *more]))
-            after, runs = _doubled(parts, with_more, plausible) if len(with_more) > len(slots) else (0, False)
+        for slot in related:
+            after, runs = _doubled(parts, [*slots, slot], plausible) if slot not in slots else (0, False)
             if runs or after > steps:
-                slots, steps, is_whole = with_more, after, runs
+                slots, steps, is_whole = [*slots, slot], after, runs
                 break
         else:
             return None
@@ -139,10 +138,9 @@ def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: Plaus
     return Group(base if held[base] == held[least] else least, frozenset(slots)) if is_multiple else None
 
 
-def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> list[tuple[Slot, ...]]:
+def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> list[Slot]:
     """Slots of which one may be the other, or times another; the likeliest first. As a rule a size has one reason: what
     is left of it beside the groups that it is in already tells; and a number that is no argument's size is a factor.
-    Last, the arguments' sizes that are known to go together.
     """
 
     def unlikely(slot: Slot) -> tuple[bool, bool, bool]:
@@ -152,9 +150,7 @@ def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> li
 
     dims = {value for slot, value in held.items() if slot.kind != "number"}
     pairs = ((slot, sorted((held[base], held[slot]))) for slot in held if slot != base)
-    single = sorted((slot for slot, (low, high) in pairs if low > 1 and high % low == 0), key=unlikely)
-    bundles = [tuple(slot for slot in group.slots if slot.kind != "number") for group in found]
-    return [*((slot,) for slot in single), *(each for each in bundles if len(each) > 1 and {*each} <= {*single})]
+    return sorted((slot for slot, (low, high) in pairs if low > 1 and high % low == 0), key=unlikely)
 
 
 def _doubled(parts: Parts, slots: Sequence[Slot], plausible: Plausible) -> tuple[int, bool]:

@@ -48,12 +48,6 @@ def names(lines: Sequence[str]) -> frozenset[str]:
     return frozenset(node.id for node in _nodes(lines) if isinstance(node, ast.Name))
 
 
-def imported(lines: Sequence[str]) -> frozenset[str]:
-    """The names that imports among the lines bind."""
-    statements = [node for node in _nodes(lines) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return frozenset((each.asname or each.name).partition(".")[0] for node in statements for each in node.names)
-
-
 def attributes(lines: Sequence[str], spelled: Iterable[str]) -> list[tuple[Span, str]]:
     """Where one of these dotted names stands ("torch.bfloat16")."""
     wanted = frozenset(spelled)

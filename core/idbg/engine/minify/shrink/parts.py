@@ -9,7 +9,7 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink.fills import WEIGHTS, Fill, Form, recipe, resized
 from idbg.engine.minify.shrink.literals import numbers
 from idbg.engine.repro.draft import Draft, Input
-from idbg.engine.repro.values import kept_as, stored
+from idbg.engine.repro.values import kept_as
 
 _FOREIGN = 5  # what a recipe weighs that was not made here: more than any that is
 
@@ -53,15 +53,17 @@ class Argument:
         kept = kept_as(self.form.dtype)
         return replace(shaped, dtype="" if kept == self.form.dtype else str(self.form.dtype))
 
-    def value(self) -> torch.Tensor:
-        """What is stored of it: the recorded values as far as its form reaches."""
+    def flat(self) -> torch.Tensor:
+        """What is stored of it: its own memory, cut to its form."""
         assert self.recorded is not None and self.form is not None
         form, recorded = self.form, self.recorded
         if form.stride == recorded.stride():
-            room = Form(tuple(recorded.shape), recorded.stride(), recorded.dtype).room
-            return recorded.as_strided((room,), (1,)).to(form.dtype).as_strided(form.shape, form.stride)
-        made = torch.zeros(form.room, dtype=form.dtype).as_strided(form.shape, form.stride)
-        return made.copy_(recorded[tuple(slice(0, size) for size in form.shape)])
+            room = recorded.as_strided((form.room,), (1,)).to(form.dtype)
+            return room.clone().view(kept_as(form.dtype))
+        part = recorded[tuple(slice(0, size) for size in form.shape)].to(form.dtype)
+        memory = torch.zeros(form.room, dtype=form.dtype)
+        memory.as_strided(form.shape, form.stride).copy_(part)
+        return memory.view(kept_as(form.dtype))
 
     def with_shape(self, shape: tuple[int, ...]) -> "Argument":
         """It with other sizes, none above those that it has."""
@@ -78,15 +80,15 @@ class Parts:
 
     def candidate(self) -> Candidate:
         """It, put together."""
-        kept = [each for each in self.arguments if each.is_stored]
+        stored = [each for each in self.arguments if each.is_stored]
         draft = replace(self.draft, arguments=tuple(each.as_input for each in self.arguments), values=self._origin())
-        recast = [f"{each.input.name} {each.form.dtype}" for each in kept if each.form and each.is_recast]
-        return Candidate(draft, lambda: {each.input.name: stored_as(each) for each in kept}, " ".join(recast))
+        recast = [f"{each.input.name} {each.form.dtype}" for each in stored if each.form and each.is_recast]
+        return Candidate(draft, lambda: {each.input.name: each.flat() for each in stored}, " ".join(recast))
 
     def size(self) -> "Size":
         """How large it is."""
         draft, arguments = self.draft, self.arguments
-        kept = [each for each in arguments if each.is_stored]
+        stored = [each for each in arguments if each.is_stored]
         forms = [each.form for each in arguments if each.form is not None]
         flags = sum(each.input.requires_grad + each.input.is_weight + len(each.input.dynamic) for each in arguments)
         lines = [line for line in draft.statements if not line.lstrip().startswith("#")]
@@ -94,7 +96,7 @@ class Parts:
         return Size(
             extras=sum(map(len, (draft.settings, draft.modes, draft.definitions, draft.imports, arguments))) + flags,
             how=len(draft.how) + len(draft.rules),
-            stored=sum(each.form.room for each in kept if each.form),
+            stored=sum(each.form.room for each in stored if each.form),
             made=sum(_weight(each) for each in arguments),
             odd=sum(_oddities(form) for form in forms),
             elements=sum(form.room for form in forms) + sum(map(_value, arguments)),
@@ -104,12 +106,12 @@ class Parts:
         )
 
     def _origin(self) -> str:
-        kept = [each.input.name for each in self.arguments if each.is_stored]
+        stored = [each.input.name for each in self.arguments if each.is_stored]
         if all(each.fill is None for each in self.arguments):
             return self.draft.values
-        if not kept:
+        if not stored:
             return "made here; it fails with these as with the program's own"
-        return f"{', '.join(kept)}: {self.draft.values}; the others are made here"
+        return f"{', '.join(stored)}: {self.draft.values}; the others are made here"
 
 
 @dataclass(frozen=True, order=True)
@@ -145,11 +147,6 @@ def weight_of(value: float) -> int:
     if value in (0, 1, 2):
         return 0
     return value.bit_length() if isinstance(value, int) else 1 + len(repr(value))
-
-
-def stored_as(argument: Argument) -> torch.Tensor:
-    """A stored argument as the file has it."""
-    return stored(argument.input.name, argument.value())[0]
 
 
 def _argument(given: Input, tensors: Mapping[str, torch.Tensor]) -> Argument:

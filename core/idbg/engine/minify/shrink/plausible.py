@@ -65,8 +65,7 @@ def _run(parts: Parts) -> Ran:
     try:
         with without_memory(), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            for name in parts.draft.imports:
-                _bring(name, names)
+            names |= {name.partition(".")[0]: sys.modules[name.partition(".")[0]] for name in parts.draft.imports}
             names |= {each.input.name: _value(each) for each in parts.arguments}
             for statement in ast.parse("\n".join(parts.draft.statements)).body:
                 exec(compile(ast.Module([statement], []), "<statement>", "exec"), names)
@@ -78,13 +77,6 @@ def _run(parts: Parts) -> Ran:
     tensors = {name: value for name, value in names.items() if isinstance(value, torch.Tensor)}
     forms = {name: (value.shape, value.dtype) for name, value in tensors.items()}
     return Ran(steps, is_whole, forms, frozenset(str(each.message) for each in warned or ()))
-
-
-def _bring(name: str, names: dict[str, object]) -> None:
-    """An import as the script has it. Raises KeyError for what is not imported here: a module may do anything."""
-    line = name if name.startswith(("import ", "from ")) else f"import {name}"
-    sys.modules[line.split()[1]]
-    exec(line, names)
 
 
 def _value(argument: Argument) -> object:

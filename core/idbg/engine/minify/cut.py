@@ -1,0 +1,170 @@
+"""What is a script that holds some nodes of a graph, and no others?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch.fx import GraphModule
+from torch.fx import Node as FxNode
+
+from idbg.engine.capture.run import HeldGraph, RunCapture
+from idbg.engine.compat.fx import concrete
+from idbg.engine.minify.candidate import Candidate
+from idbg.engine.minify.recorded import Recorder
+from idbg.engine.repro.draft import Draft
+from idbg.engine.repro.source import Source, commented, name_of
+from idbg.engine.repro.values import Values, arguments, sizes_of, trained, values
+from idbg.engine.repro.violation import Cutter
+from idbg.reduce.flow import Flow
+from idbg.schema.graphs import Graph, Node
+
+_RECORDED = "the program's own, computed again from its inputs and weights"
+
+
+@dataclass
+class Cutting:
+    """Cuts candidates out of one graph. `template` is a draft without arguments and statements."""
+
+    capture: RunCapture
+    graph: Graph
+    template: Draft
+
+    @cached_property
+    def held(self) -> HeldGraph | None:
+        """The graph's module and inputs, where they are known."""
+        return self.capture.held.get(self.graph.id)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """The graph as a search sees it: what is no single tensor comes along with whatever reads it."""
+        names = {node.name for node in self._steps}
+        reads = {node.name: tuple(name for name in node.inputs if name in names) for node in self._steps}
+        return Flow(reads, frozenset(node.name for node in self._steps if self._is_bound(node)))
+
+    def candidate(self, kept: frozenset[str], result: Sequence[str] = ()) -> Candidate:
+        """These nodes, what they read of others as arguments, and what nobody among them reads as the results; or
+        `result`, where it is given.
+
+        Raises ValueError where a node cannot be written as Python.
+        """
+        steps = [node for node in self._steps if node.name in kept]
+        first_reader: dict[str, str] = {}
+        for node in steps:
+            for name in node.inputs:
+                if name not in kept:
+                    first_reader.setdefault(name, node.name)
+        inputs = [node for node in self._own if node.name in first_reader]
+        inputs, lines = self._cutter._sized(inputs)
+        source = Source(self.held.gm if self.held else None, set(map(name_of, self._arrays)))
+        last = ""
+        for node in steps:
+            more, last = commented(node, source.statements(node), last)
+            lines += more
+        known = self._values({node.name: first_reader[node.name] for node in inputs})
+        tensors, given = arguments(inputs, known, self._trained)
+        given = [replace(each, is_array=each.name in source.arrays and not each.literal) for each in given]
+        draft = replace(
+            self.template,
+            arguments=tuple(given),
+            statements=tuple(lines),
+            result=f"({', '.join(map(name_of, result or self._sinks(steps)))},)",
+            values=known.note,
+            imports=self.template.imports | source.imports,
+        )
+        return Candidate(draft, lambda: tensors)
+
+    def _sinks(self, steps: Sequence[Node]) -> list[str]:
+        """What the script returns: results that no other of its nodes reads, and those that the graph returns."""
+        read = {name for node in steps for name in node.inputs}
+        values = [node for node in steps if not self._is_function(node)]
+        sinks = [node for node in values if node.name not in read or node.name in self._returned]
+        telling = [node.name for node in sinks if node.tensors or node.unknown]
+        return telling or [node.name for node in sinks]
+
+    def _values(self, wanted: Mapping[str, str]) -> Values:
+        """The values of these nodes, as the nodes that they are given with read them."""
+        if self.held is None or not self.held.inputs:
+            return values(self.capture, self.graph, [self.graph.by_name[name] for name in wanted])
+        computed = {name: reader for name, reader in wanted.items() if name not in self._given}
+        try:
+            recorded = self._recorder.values(computed)
+        except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError):
+            return values(self.capture, self.graph, [self.graph.by_name[name] for name in wanted])  # says why
+        return Values({name: recorded[name] if name in recorded else self._given[name] for name in wanted}, _RECORDED)
+
+    @cached_property
+    def _own(self) -> list[Node]:
+        return [node for node in self.graph.nodes if "." not in node.name]
+
+    @cached_property
+    def _steps(self) -> list[Node]:
+        return [node for node in self._own if node.op.startswith("call") or self._is_function(node)]
+
+    @cached_property
+    def _returned(self) -> set[str]:
+        return {name for node in self._own if node.op == "output" for name in node.inputs}
+
+    @cached_property
+    def _live(self) -> dict[str, FxNode]:
+        return {node.name: node for node in self.held.gm.graph.nodes} if self.held else {}
+
+    @cached_property
+    def _given(self) -> dict[str, object]:
+        """The values that the graph was called with, and the attributes that it holds, by node."""
+        if self.held is None:
+            return {}
+        placeholders = [name for name, node in self._live.items() if node.op == "placeholder"]
+        attributes = {
+            name: attribute_of(self.held.gm, str(node.target))
+            for name, node in self._live.items()
+            if node.op == "get_attr" and not self._is_function(self.graph.by_name[name])
+        }
+        return dict(zip(placeholders, map(concrete, self.held.inputs), strict=False)) | attributes
+
+    @cached_property
+    def _recorder(self) -> Recorder:
+        assert self.held is not None
+        return Recorder(self.held, {node.name for node in self._own if node.role == "weight"})
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        module = self.held.gm if self.held else None
+        return Cutter(self.graph, module, sizes_of(self.capture, self.graph), self._arrays)
+
+    @cached_property
+    def _arrays(self) -> set[str]:
+        return {name for name, value in self._given.items() if isinstance(value, np.ndarray)}
+
+    @cached_property
+    def _trained(self) -> set[str]:
+        """The nodes that gradients are wanted of, where the graph was compiled with a backward."""
+        if self.held is None or not (given := trained(self.capture, self.graph.id)):
+            return set()
+        inside = {name for name, node in self._live.items() if node.op != "placeholder" and _is_trained(node)}
+        return given | inside
+
+    def _is_function(self, node: Node) -> bool:
+        return node.op == "get_attr" and not node.tensors and self._cutter._is_function(node)
+
+    def _is_bound(self, node: Node) -> bool:
+        """Whether no argument can stand for it: a tuple, a function, a computed size, what is done and has no value."""
+        if len(node.tensors) != 1 or node.op == "get_attr":
+            return True
+        live = self._live.get(node.name)
+        value = live.meta.get("example_value", live.meta.get("val")) if live is not None else None
+        return isinstance(value, (tuple, list))
+
+
+def _is_trained(node: FxNode) -> bool:
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def attribute_of(module: GraphModule, path: str) -> object:
+    """What a `get_attr` node holds."""
+    held: object = module
+    for part in path.split("."):
+        held = getattr(held, part)
+    return held

@@ -1,0 +1,224 @@
+"""How is the smallest failing script found: the whole, fewer nodes, less of each, and a fresh process at last?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from idbg.engine.minify.candidate import Candidate
+from idbg.engine.minify.cut import Cutting
+from idbg.engine.minify.forks.rate import rate, tries_needed
+from idbg.engine.minify.handing_over import RATE_TRIES, Result
+from idbg.engine.minify.oracle import SCRIPT, Oracle
+from idbg.engine.minify.problem import Problem, Subject
+from idbg.engine.minify.shrink import shrunk
+from idbg.engine.repro.draft import Runs
+from idbg.reduce.flow import Flow
+from idbg.reduce.nodes import reduce_nodes
+from idbg.reduce.tries import Stopped, Tries
+from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
+
+Change = Callable[[Candidate], Candidate]
+RATE_SECONDS, FEW_TRIES = 60.0, 3  # what is to be known of a rate where RATE_TRIES take longer
+
+
+@dataclass
+class Search:
+    """A search for the smallest candidate of a problem that fails as the whole does.
+
+    `result` keeps the smallest that has failed where the user finds it. `known` is the file of what earlier searches
+    for the same have tried. `change` is made to each candidate before it is tried (its data may have to go).
+    """
+
+    problem: Problem
+    oracle: Oracle
+    result: Result
+    known: Path
+    budget: Budget
+    tell: Callable[[MinifyProgress], None]
+    change: Change = lambda candidate: candidate
+    _doing: str = field(default="the whole", init=False)
+    _left: int = field(default=0, init=False)
+    _whole: int = field(default=0, init=False)
+    _size: int = field(default=0, init=False)
+    _failed: int = field(default=1, init=False)
+    _tried: int = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        self.tries: Tries[Candidate] = Tries(
+            self.oracle, lambda one: one.key, self.budget, path=self.known, told=lambda judged: self._report()
+        )
+
+    def run(self) -> Minified:
+        """What it comes to, also where it was stopped: by its budget, or by KeyboardInterrupt."""
+        if self.problem.fixed is not None and isinstance(self.problem.fixed.draft.check, Runs):
+            return self._written(self.problem.fixed)
+        minimal, stopped = False, ""
+        try:
+            minimal = self._search()
+        except Stopped as reason:
+            stopped = str(reason)
+        except KeyboardInterrupt:
+            stopped = "you stopped it"
+        return self._ended(minimal, stopped)
+
+    def _written(self, candidate: Candidate) -> Minified:
+        """A script in which nothing is looked for: it is run once, and no smaller one is searched for."""
+        self._better(self.change(candidate), len(candidate.draft.statements))
+        return self._ended(False, "")
+
+    def _search(self) -> bool:
+        """Whether no single node can be left out of what is left."""
+        minimal = False
+        if self.problem.fixed is not None:  # one node, which is known
+            candidate = self.change(self.problem.fixed)
+            self._whole = 1
+            if not self._fails(candidate):
+                return False
+            self._better(candidate, 1)
+            minimal = True
+        elif (begun := self._first()) is not None:
+            minimal = self._fewer_nodes(*begun)
+        if self.result.best is None:
+            return False
+        shrunk(self.result.best, self._fails, self._better, lambda words: self._say(words, 0))
+        return minimal
+
+    def _first(self) -> tuple[Cutting, frozenset[str]] | None:
+        """The graph that fails, and those of its nodes to begin with; None where none does."""
+        subjects = self.problem.subjects
+        self._whole = max(len(one.cutting.flow.reads) for one in subjects)
+        for subject in subjects:
+            for suspects in subject.suspects:
+                if self._begins(subject, suspects, "what the accused kernel computes"):
+                    return subject.cutting, subject.cutting.flow.closed(suspects)
+        for subject in subjects:
+            if self._begins(subject, frozenset(subject.cutting.flow.reads), "the whole"):
+                return subject.cutting, frozenset(subject.cutting.flow.reads)
+        return next(filter(None, map(self._at_times, subjects)), None)
+
+    def _at_times(self, subject: Subject) -> tuple[Cutting, frozenset[str]] | None:
+        """The graph again: what passed once may fail at times."""
+        names = frozenset(subject.cutting.flow.reads)
+        whole = self._cut(subject.cutting, names)
+        judged = self.tries(whole)
+        if judged.outcome != "passes":
+            return None
+        times = RATE_TRIES if judged.seconds * RATE_TRIES < RATE_SECONDS else FEW_TRIES
+        self._say("the whole again, as it did not fail", times)
+        failed, tried = rate(partial(self._fails_again, self.oracle.write(whole) / SCRIPT), times)
+        self._tried = tried + 1
+        if not failed:
+            return None
+        self._failed, self.oracle.tries = failed, tries_needed(failed, tried + 1)
+        self._better(whole, len(names))
+        return subject.cutting, names
+
+    def _begins(self, subject: Subject, names: frozenset[str], doing: str) -> bool:
+        self._say(doing, 1)
+        kept = subject.cutting.flow.closed(names)
+        candidate = self._cut(subject.cutting, kept)
+        if self._fails(candidate):
+            self._better(candidate, len(kept))
+            return True
+        return False
+
+    def _fewer_nodes(self, cutting: Cutting, kept: frozenset[str]) -> bool:
+        """Leave out nodes until each is needed; whether that is so."""
+        whole = cutting.flow
+        reads = {
+            name: tuple(read for read in whole.reads[name] if read in kept) for name in whole.reads if name in kept
+        }
+        reduced = reduce_nodes(
+            Flow(reads, whole.bound & kept),
+            lambda nodes: self._fails_with(cutting, nodes),
+            better=lambda nodes: self._better(self._cut(cutting, nodes), len(nodes)),
+            doing=self._say,
+            passes=lambda nodes: self._passes_with(cutting, nodes),
+        )
+        if reduced.passing:
+            lacks = tuple(name for name in reads if name in reduced.kept - reduced.passing)
+            self.result.nearest(self._cut(cutting, reduced.passing), lacks)
+        return reduced.minimal
+
+    # ------------------------------------------------------------- on the way
+
+    def _cut(self, cutting: Cutting, nodes: frozenset[str]) -> Candidate:
+        return self.change(cutting.candidate(nodes))
+
+    def _fails_again(self, script: Path) -> bool:
+        return self.oracle.run(script).verdict == "same"
+
+    def _fails_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
+        """Whether these nodes fail; those that no script can hold do not."""
+        try:
+            candidate = self._cut(cutting, nodes)
+        except ValueError:
+            return False
+        return self._fails(candidate)
+
+    def _passes_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
+        try:
+            return self.tries(self._cut(cutting, nodes)).outcome == "passes"
+        except ValueError:
+            return False
+
+    def _fails(self, candidate: Candidate) -> bool:
+        return self.tries(candidate).outcome == "same"
+
+    def _better(self, candidate: Candidate, size: int = 0) -> None:
+        self._size = size or self._size
+        self.result.better(candidate)
+
+    def _say(self, doing: str, left: int) -> None:
+        """What is done now, and about how many tries that takes."""
+        self._doing, self._left = doing, left
+        self._report()
+
+    def _report(self) -> None:
+        self.tell(
+            MinifyProgress(
+                self._doing,
+                self._size or self._whole,
+                self._whole,
+                calls=self.tries.calls,
+                known=self.tries.known,
+                budget=self.budget.calls,
+                seconds=self.tries.seconds,
+                eta=self.tries.eta(self._left) if self._left else None,
+                others=sum(other.count for other in self.tries.others),
+                best=str(self.result.script or ""),
+            )
+        )
+
+    def _ended(self, minimal: bool, stopped: str) -> Minified:
+        """The result, once its script has run in a fresh process."""
+        found = self.result.best is not None
+        passes = self.problem.signature.kind == "none" or not (found or stopped or self.tries.others)
+        told = Minified(
+            Signature("none") if passes else self.problem.signature,
+            size=self._size,
+            whole=self._whole,
+            minimal=minimal,
+            guarantee=_guarantee(minimal, stopped) if found or stopped else _otherwise(self.tries.others),
+            calls=self.tries.calls,
+            known=self.tries.known,
+            failed=self._failed if found else 0,
+            tried=self._tried,
+        )
+        self._say("a fresh process", 0)
+        seconds, memory = self.oracle.limit, self.oracle.memory
+        told = self.result.finished(told, self.tries.others, seconds=seconds, memory=memory)
+        return replace(told, seconds=self.tries.seconds)
+
+
+def _guarantee(minimal: bool, stopped: str) -> str:
+    if stopped:
+        return f"not known to be minimal: {stopped}"
+    return "1-minimal: no single node can be left out" if minimal else ""
+
+
+def _otherwise(others: Sequence[OtherFailure]) -> str:
+    return f"no graph shows it by itself: it fails otherwise there ({others[0].signature})" if others else ""

@@ -1,1 +1,0 @@
-"""Does a repro fail elsewhere too: with another backend, accelerator, options or torch?"""

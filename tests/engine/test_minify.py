@@ -1,0 +1,127 @@
+"""The smallest script that fails as the program does: what is left, what is said of it, and that it fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from idbg.schema import events
+from idbg.schema.diff import Comparison
+from idbg.schema.graphs import NodeId
+from idbg.schema.repros import Budget, Minified, Sought
+from idbg.worker.jobs import Jobs
+from idbg.worker.protocol import Compile, Minify
+from tests.harness.repro_bench import Bench
+
+BUG = "import torch._inductor.config as config\nconfig.cpp.inject_relu_bug_TESTING_ONLY = '{}'\n"
+LAYERS = """
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.n = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+    def forward(self, x, last):
+        x = torch.nn.functional.gelu(self.a(self.n(x)))
+        return torch.relu(x) if last else torch.sin(x)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(4))
+    def forward(self, x):
+        for number, block in enumerate(self.blocks):
+            x = block(x, number == 2)
+        return x.sum(-1)
+def program():
+    return Net(), (torch.randn(4, 8),)
+"""
+
+
+WHOLE = Budget()
+
+
+class Minifying(Bench):
+    def __init__(self, folder: Path, text: str, comparison: Comparison | None = None, **target: Any) -> None:
+        self.comparison = comparison
+        super().__init__(folder, text, **target)
+
+    def compiled(self, request: Compile) -> events.RunEnded:
+        from msgspec.structs import replace
+
+        return self.jobs.compile(replace(request, comparison=self.comparison))
+
+    def minified(self, sought: Sought, jobs: Jobs | None = None, budget: Budget = WHOLE) -> Minified:
+        request = self.jobs.request
+        asked = Minify(
+            1,
+            request.program,
+            request.target,
+            request.folder,
+            sought,
+            self.ended.failure,
+            self.comparison,
+            budget,
+        )
+        ended = (jobs or self.jobs).do(asked)
+        assert ended.failure is None, ended.failure
+        assert isinstance(ended.minified, Minified)
+        return ended.minified
+
+    @property
+    def progress(self) -> list[events.MinifyProgressed]:
+        return [event for event in self.told if isinstance(event, events.MinifyProgressed)]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What earlier searches tried is none of this one's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.slow
+def test_a_compile_error_is_one_node_that_fails_in_a_fresh_process(tmp_path: Path) -> None:
+    bench = Minifying(tmp_path, BUG.format("compile_error") + LAYERS, backend="aot")
+    found = bench.minified(Sought())
+    assert found.reproduced, found.printed
+    assert (found.size, found.whole, found.minimal) == (1, 17, True)
+    assert found.signature.type == "CppCompileError"
+    assert "relu(" in Path(found.path).read_text()
+    assert found.lines < 80, Path(found.path).read_text()
+    assert all(event.progress.whole == 17 for event in bench.progress)
+    again = bench.minified(Sought())
+    assert again.reproduced
+    assert (again.known, again.calls) == (found.calls, 0)
+
+
+@pytest.mark.slow
+def test_a_wrong_result_begins_at_the_accused_kernel(tmp_path: Path) -> None:
+    bench = Minifying(
+        tmp_path, BUG.format("accuracy") + LAYERS, Comparison(per_kernel=True, backward=False), backend="inductor"
+    )
+    found = bench.minified(Sought("wrong"))
+    assert found.reproduced, found.printed
+    assert (found.size, found.signature.message) == (1, "values")
+    assert "relu(" in Path(found.path).read_text()
+    assert bench.progress[0].progress.doing == "what the accused kernel computes"
+
+
+@pytest.mark.slow
+def test_what_does_not_fail_is_said_so(tmp_path: Path) -> None:
+    bench = Minifying(tmp_path, LAYERS, Comparison(), backend="inductor")
+    graph = bench.graph("dynamo")
+    told = bench.minified(Sought("node", node=NodeId(graph.id, "x_3")))
+    assert (told.signature.kind, told.status, told.reproduced) == ("none", 0, None), told.printed
+    text = Path(told.path).read_text()
+    assert "sum(" not in text
+    with pytest.raises(AssertionError, match="no result that is wrong"):
+        bench.minified(Sought("wrong"))
+
+
+@pytest.mark.slow
+def test_a_search_that_is_stopped_keeps_its_smallest_and_goes_on_from_there(tmp_path: Path) -> None:
+    bench = Minifying(tmp_path, BUG.format("compile_error") + LAYERS, backend="aot")
+    found = bench.minified(Sought(), budget=Budget(calls=3))
+    assert found.reproduced, found.printed
+    assert not found.minimal
+    assert "3 tries are used up" in found.guarantee
+    assert 1 < found.size <= 17
+    rest = bench.minified(Sought())
+    assert (rest.size, rest.known) == (1, 3)
