@@ -20,15 +20,10 @@ _BITS = re.compile(r"\.view\(torch\.|view\.dtype")
 _OP = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
 _FLOAT64 = [
     "class Float64(TorchDispatchMode):  # each op computes in float64, whatever dtype the program names",
-    "    def __torch_dispatch__(self, op, types, args=(), kwargs=None):",
-    "        args, kwargs = tree_map(wide, (args, kwargs or {}))",
-    "        return tree_map(wide, op(*args, **kwargs))",
-]
-_WIDE = [
-    "def wide(value):",
-    "    if isinstance(value, torch.dtype):",
-    "        return torch.float64 if value.is_floating_point else value",
-    "    return value.double() if torch.is_tensor(value) and value.is_floating_point() else value",
+    "    def __torch_dispatch__(self, op, types, args=(), kw=None):",
+    "        args, kw = tree_map_only(torch.dtype, lambda d: torch.float64 if d.is_floating_point else d, "
+    "(args, kw or {}))",
+    "        return tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x, op(*args, **kw))",
 ]
 _CAST = "tree_map_only(torch.Tensor, lambda x: x.double() if exact and x.is_floating_point() else x, inputs())"
 
@@ -38,31 +33,25 @@ def of_values(draft: Draft, check: Differs) -> Checked:
     code = "\n".join([*(line for line in draft.statements if not line.lstrip().startswith("#")), *draft.definitions])
     exact = not (_is_another_in_float64(code) or _has_arrays(draft))
     modal = exact and bool(_NAMES_DTYPES.search(code) or draft.modes or draft.definitions)
+    why = "# where it does not run in float64, eager is the reference"
     sides = [
         "eager = results(program)",
         *laid_out(f"compiled = results({compiled(draft)})"),
-        "exact = {}"
-        if exact
-        else "exact = {}  # in float64 it is another program (random numbers, bits): eager is the reference",
+        f"exact = eager  {why if exact else '# in float64 it is another program (random numbers, bits)'}",
+        *(["with suppress(Exception):", "    exact = results(program, exact=True)"] if exact else []),
+        "found = [wrong(name, compiled.get(name), eager.get(name), exact.get(name)) for name in {**eager, **compiled}]",
     ]
-    if exact:
-        sides += [
-            "with suppress(Exception):  # where it does not run in float64, eager is the reference",
-            "    exact = results(program, exact=True)",
-        ]
     ending = [
         "try:",
         *indented(sides),
-        "    names = {**eager, **compiled}",
-        "    found = [wrong(name, compiled.get(name), eager.get(name), exact.get(name)) for name in names]",
         "except Exception as error:",
         "    traceback.print_exc()",
+        '    error = getattr(error, "inner_exception", error)',
         '    found = [f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"]',
-        "if any(found):",
-        '    print(f"REPRODUCED {WRONG}" if WRONG in found else f"OTHER {next(filter(None, found))}")',
+        'print(f"REPRODUCED {WRONG}" if WRONG in found else f"OTHER {max(found)}" if any(found) else "It is right")',
         "sys.exit(1 if WRONG in found else 2 if any(found) else 0)",
     ]
-    blocks = [*([_FLOAT64, _WIDE] if modal else []), _results(draft, exact=exact, modal=modal), _wrong()]
+    blocks = [*([_FLOAT64] if modal else []), _results(draft, exact=exact, modal=modal), _wrong()]
     constants = [*_constants(draft), f"WRONG, K, LEAST = {quoted(check.wrong)}, {check.k:g}, {check.least:g}"]
     return Checked(blocks, constants, indented(ending))
 
@@ -100,18 +89,17 @@ def _is_another_in_float64(code: str) -> bool:
 
 def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
     """The function that runs one side."""
-    lines = ["torch.manual_seed(0)", f"given = {_CAST if exact else 'inputs()'}"]
-    lines[1] = "given = [wide(value) for value in inputs()] if exact else inputs()" if modal else lines[1]
+    seed = ["torch.manual_seed(0)"] if trains(draft) or not exact or draft.definitions else []
+    given = f"given = {_CAST if exact else 'inputs()'}"
     own = ["Float64() if exact else nullcontext()"] if modal else []
-    lines += under((*draft.modes, *own), ["out = function(*given)"])
+    lines = [*seed, given, *under((*draft.modes, *own), ["out = function(*given)"])]
     told = '{"output": out, "argument": given}'
     if trains(draft):
-        tensor = "torch.is_tensor(leaf) and leaf.requires_grad"
+        wanted = "[x for x in tree_leaves(side) if torch.is_tensor(x) and x.requires_grad]"
+        along = "[torch.randn(x.shape).to(x) for x in ends]"
         lines += [
-            f"ends = [leaf for leaf in tree_leaves(out) if {tensor}]",
-            f"wanted = [leaf for leaf in given if {tensor}]",
-            "along = [torch.randn(end.shape, dtype=torch.float64).to(end) for end in ends]",
-            *under(own, ["grads = torch.autograd.grad(ends, wanted, along, allow_unused=True)"]),
+            f"ends, wanted = ({wanted} for side in (out, given))",
+            *under(own, [f"grads = torch.autograd.grad(ends, wanted, {along}, allow_unused=True)"]),
         ]
         told = '{"output": out, "argument": given, "gradient": grads}'
     numbers = "NUMBERS" if _has_arrays(draft) else "(torch.Tensor, int, float)"
@@ -126,19 +114,17 @@ def _results(draft: Draft, *, exact: bool, modal: bool) -> list[str]:
 
 def _wrong() -> list[str]:
     """The function that judges one result."""
-    said = "{name}: error {error:.2g} (allowed {allowed:.2g}, eager {own:.2g}), {value[at]} for {eager[at]} at {at}"
+    wide = "side.to(torch.complex128).masked_fill(~eager.isfinite(), 0)"
+    said = "{name}: error {error:.2g} (limit {limit:.2g}, eager {own:.2g}), {value[at]} for {eager[at]} at {at}"
     return [
         "def wrong(name, value, eager, exact):",
         "    if value is None or eager is None or (value.dtype, value.shape) != (eager.dtype, eager.shape):",
         '        return "form"',
-        "    sides = (value, eager, eager if exact is None else exact)",
-        "    test, own, right = (side.to(torch.complex128).masked_fill(~eager.isfinite(), 0) for side in sides)",
+        f"    test, own, right = ({wide} for side in (value, eager, exact))",
         "    error, own = ((side - right).norm().item() / (right.norm().item() or 1) for side in (test, own))",
-        "    allowed = default_tolerances(value)[0] if exact is None else max(K * own, LEAST)",
+        "    limit = default_tolerances(value)[0] if exact is eager else max(K * own, LEAST)",
         "    at = tuple(map(int, torch.unravel_index((test - right).abs().argmax(), value.shape)))",
-        '    if error > allowed or "output" in name:',
+        '    if error > limit or "output" in name:',
         f'        print(f"{said}")',
-        "    if (eager.isfinite() & ~value.isfinite()).any():",
-        '        return "nan"',
-        '    return "values" if error > allowed else ""',
+        '    return "nan" if (eager.isfinite() & ~value.isfinite()).any() else "values" if error > limit else ""',
     ]

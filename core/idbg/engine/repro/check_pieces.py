@@ -18,7 +18,7 @@ class Checked:
 _OTHER = (
     "except Exception as error:",
     "    traceback.print_exc()",
-    "    root = error.__cause__ or error",
+    '    root = getattr(error, "inner_exception", error)',
     '    print(f"OTHER {type(root).__name__}: {str(root).strip().partition(chr(10))[0]}")',
     "    sys.exit(2)",
 )

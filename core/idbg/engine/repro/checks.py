@@ -49,7 +49,7 @@ def _raises(draft: Draft, check: Raises) -> Checked:
         *same,
         f'        print("REPRODUCED", {", ".join(names)})',
         "        return 1",
-        "    root = next(link for link in links if link.__cause__ is None)",
+        '    root = getattr(error, "inner_exception", error)',
         '    print(f"OTHER {type(root).__name__}: {str(root).strip().partition(chr(10))[0]}")',
         "    return 2",
     ]

@@ -45,21 +45,18 @@ def flat(node: ast.AST) -> str:
     return _requoted(text) if "'" in text else text
 
 
-def spaced(lines: Sequence[str], indent: int = 1) -> list[str]:
+def spaced(lines: Sequence[str]) -> list[str]:
     """The lines of a block, with the empty lines around functions inside of it."""
     spread: list[str] = []
-    inner = ""  # the margin of the function that we are in
-    for at, line in enumerate(lines):
-        text, margin = line.lstrip(" "), line[: len(line) - len(line.lstrip(" "))]
-        if inner and text and len(margin) <= len(inner) and not text.startswith((")", "]")):
-            spread += [""] if spread and spread[-1] else []
-            inner = ""
-        if text.startswith("def "):
-            opened = not spread or spread[-1].endswith(":")
-            begins = at == 0 or opened
-            if not begins and spread[-1] and not spread[-1].lstrip().startswith("#"):
-                spread.append("")
-            inner = margin or _INDENT * indent
+    inside: list[int] = []  # how deep the functions stand that we are in
+    for line in lines:
+        text = line.lstrip(" ")
+        deep = len(line) - len(text)
+        left = [each for each in inside if each >= deep] if not text.startswith((")", "]")) else []
+        opened = not spread or spread[-1].endswith(":")
+        if (left or text.startswith("def ")) and not opened and not spread[-1].lstrip().startswith("#"):
+            spread.append("")
+        inside = [each for each in inside if each not in left] + ([deep] if text.startswith("def ") else [])
         spread.append(line)
     return spread
 

@@ -17,7 +17,7 @@ _MEMBERS = {
     "torch": {"device", "inf", "nan"},
     "torch.testing._comparison": {"default_tolerances"},
     "torch.utils._python_dispatch": {"TorchDispatchMode"},
-    "torch.utils._pytree": {"keystr", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_only"},
+    "torch.utils._pytree": {"keystr", "tree_leaves", "tree_leaves_with_path", "tree_map_only"},
 }
 _WEIGHT = ("def weight(tensor):", "    return torch.nn.Parameter(tensor, requires_grad=False)")
 _DYNAMIC = (
@@ -36,11 +36,19 @@ def render(draft: Draft, heading: Heading) -> str:
     arguments from `tensors.safetensors` beside it.
     """
     checked = checks.lines_of(draft)
-    blocks = [*map(list, draft.definitions), _program(draft), *_helpers(draft), _inputs(draft), *checked.blocks]
-    head = [*draft.settings, *checked.constants]
-    code = [*_joined([head, *blocks] if head else blocks), "", "", 'if __name__ == "__main__":', *checked.ending]
+    definitions = [definition.strip("\n").splitlines() for definition in draft.definitions]
+    head = [line for setting in (*draft.settings, *checked.constants) for line in setting.splitlines()]
+    blocks = [_program(draft), *_helpers(draft), _inputs(draft), *checked.blocks]
+    code = [
+        *_joined([*definitions, *([head] if head else []), *blocks]),
+        "",
+        "",
+        'if __name__ == "__main__":',
+        *checked.ending,
+    ]
     imports = _imports(draft, code)
-    parts = [_docstring(draft, heading), "", *imports, "" if head else "\n", *code]
+    begins = "" if head and not definitions else "\n"
+    parts = [_docstring(draft, heading), "", *imports, begins, *code]
     return "\n".join(parts) + "\n"
 
 
