@@ -220,8 +220,7 @@ class State:
             case MinifyStarted():
                 self.versions.run += 1
                 self.search = MinifyProgress("starting")
-            case MinifyProgressed():
-                self.versions.run += 1
+            case MinifyProgressed():  # many in a second: the footer and the list of repros look by themselves
                 self.search = event.progress
             case MinifyEnded():
                 self.versions.run += 1

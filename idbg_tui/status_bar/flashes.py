@@ -60,7 +60,8 @@ def _minified(event: events.MinifyEnded) -> Said:
     said = brief_words(found, stopped=stopped)
     if not found.path:
         return said, "info"
-    more = "7 Log has its path, X goes on" if stopped else "7 Log has its path"
+    goes_on = not found.minimal and found.signature.kind != "none"
+    more = "9 has it, X there goes on" if goes_on else "9 Repros has it"
     return f"{said}: {more}", "info" if found.reproduced else "warning"
 
 

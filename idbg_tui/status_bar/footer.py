@@ -74,6 +74,8 @@ def footer_progress(state: State, width: int) -> list[BarPart]:
     run = state.run
     if state.repro_running:
         return [("writing and trying a repro", "$text-primary")]
+    if state.searching and state.cancelling:
+        return [("minify", "$text-primary"), ("  stopping: the smallest so far is kept", "")]
     if state.searching and state.search is not None:
         return [("minify", "$text-primary"), (_search(state.search, width), "")]
     if state.owner_running:

@@ -203,7 +203,9 @@ def _search(event: events.MinifyStarted | events.MinifyProgressed | events.Minif
         yield from (Told(f"  {line}") for line in others)
         yield from _block(found.printed, "dim")
     if event.failure is not None and event.failure.kind == "cancelled":
-        yield Told("  it was stopped: X goes on with it" if found is not None else "the search was stopped", "")
+        yield Told(
+            "  it was stopped: X on it in 9 Repros goes on" if found is not None else "the search was stopped", ""
+        )
     elif event.failure is not None:
         yield Told(f"{SEVERITY_SIGNS['reject']} the search did not come to its end", "reject")
         yield from failure(event.failure)
