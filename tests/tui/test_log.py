@@ -1,10 +1,13 @@
 """Does the log tell what happened, in order, with what the programs printed, and stay small?"""
 
+from pathlib import Path
+
 import pytest
 
 from idbg.schema import events
 from idbg.schema.graphs import GraphBreak
 from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.repros import Sought
 from idbg.schema.runs import fold
 from idbg_tui.messages import CopyAsked, Flash, LineChosen
 from idbg_tui.panes.log.narration import clean, tell
@@ -12,6 +15,7 @@ from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.log.rows import LIMIT, LogLines
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from tests.harness import repro_events
 from tests.harness.pane_host import Host, session_events
 
 
@@ -250,3 +254,25 @@ async def test_slash_finds_in_the_log_and_its_letters_do_nothing_else() -> None:
         await pilot.press("N", "slash", *"qrczz", "enter")
         assert rows.cursor == 8
     assert [message.text for message in app.of(Flash)][-1] == "nothing here has qrczz"
+
+
+def test_a_search_is_told_step_by_step_and_its_end_with_all_that_was_found(tmp_path: Path) -> None:
+    state = State(live=False)
+    state.apply(
+        [events.RunStarted(run=1, program=Program("m.py"), target=state.target), *repro_events.session(tmp_path)]
+    )
+    state.apply([events.MinifyStarted(run=1, sought=Sought("wrong"))])
+    steps = [("prefix", 1), ("prefix", 2), ("cone", 3), ("cone", 4)]
+    state.apply(
+        [events.MinifyProgressed(run=1, progress=repro_events.progress(calls=n, doing=what)) for what, n in steps]
+    )
+    state.apply([events.MinifyEnded(run=1, failure=Failure(kind="idbg", message="no graph has it", hint="ask again"))])
+    log = LogLines()
+    log.take(state.events, state.history.runs)
+    told = [line.told.text for line in log.lines]
+    assert [text.strip().partition(":")[0] for text in told if "of 300 tries" in text] == ["prefix", "prefix", "cone"]
+    text = "\n".join(told)
+    assert "looking for a small script of unsupported-op at convolution_1" in text
+    assert "the nearest that does not fail (it lacks cumsum)" in text and "met on the way: TypeError" in text
+    assert "it was stopped: X on it in 9 Repros goes on" in text
+    assert "the search did not come to its end" in text and "no graph has it" in text

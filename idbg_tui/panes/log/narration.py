@@ -191,7 +191,8 @@ def _repro(event: events.ReproStarted | events.ReproEnded) -> Iterator[Told]:
 
 def _search(event: events.MinifyStarted | events.MinifyProgressed | events.MinifyEnded) -> Iterator[Told]:
     if isinstance(event, events.MinifyStarted):
-        yield Told(f"looking for the smallest script of {sought_words(event.sought)}", "strong")
+        what = "writing a repro of" if event.sought.kind == "node" else "looking for a small script of"
+        yield Told(f"{what} {sought_words(event.sought)}", "strong")
         return
     if isinstance(event, events.MinifyProgressed):
         yield Told(f"  {progress_words(event.progress)}", "dim")
