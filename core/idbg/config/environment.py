@@ -2,6 +2,7 @@
 
 import os
 import site
+from collections.abc import Mapping
 from pathlib import Path
 
 import idbg
@@ -12,11 +13,11 @@ SCRATCH = "IDBG_SCRATCH"  # the folder that the host made for what its compilers
 _ROOT = str(Path(idbg.__file__).resolve().parents[1])
 
 
-def importable() -> dict[str, str]:
-    """The variables of our environment, with PYTHONPATH such that a child can import `idbg` from where it was imported
-    here.
+def importable(added: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables of our environment and these, with PYTHONPATH such that a child can import `idbg` from where it was
+    imported here.
     """
-    environ = dict(os.environ)
+    environ = {**os.environ, **(added or {})}
     path = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if _ROOT not in {*site.getsitepackages(), site.getusersitepackages(), *path}:
         environ |= {"PYTHONPATH": os.pathsep.join([_ROOT, *path]), PATH_ADDED: "1"}

@@ -53,7 +53,7 @@ class Child:
                 stderr=subprocess.PIPE,
                 pass_fds=(request_read, event_write),
                 start_new_session=True,
-                env=importable() | dict(environment or {}) | ours,
+                env=importable(environment) | ours,
             )
         except OSError:
             os.close(self._requests)

@@ -65,7 +65,7 @@ def main() -> None:
     threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
     _check_cache(pipe.emit)
     scratch.begin(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
-    _leave_stacks(scratch.private.folder)
+    leave_stacks(scratch.private.folder)
 
     import torch
 
@@ -106,7 +106,7 @@ def _check_cache(emit: Emit) -> None:
         emit(events.Noted(level="warning", text=text))
 
 
-def _leave_stacks(folder: Path | None) -> None:
+def leave_stacks(folder: Path | None) -> None:
     """Have Python write its stacks to the host's folder as a signal kills this process."""
     if folder is not None:
         faulthandler.enable(os.open(folder / last_words.STACKS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))

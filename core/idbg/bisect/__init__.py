@@ -1,0 +1,1 @@
+"""Who is guilty: which part of the compiler, which settings, which commit? Searches whose tries are processes."""

@@ -1,0 +1,120 @@
+"""Which part of the compiler is guilty of a failure: which backend, which part of it, which application of that part?
+
+As torch's own bisector asks (`CompilerBisector`), and by its table of backends; but each try is a process, and a try
+that fails otherwise tells nothing.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from idbg.bisect.halves import first_failing
+from idbg.bisect.tries import Tries, compared
+from idbg.config.options import INDUCTOR, family
+from idbg.schema.guilty import PYTHON, Answer, Bisected, GuiltyPart, Level, Outcome, Subsystem, Try
+
+
+class CompilerSearch:
+    """One search; `guilty` is what is known so far, also after one that was stopped."""
+
+    def __init__(self, asked: Try, tries: Tries) -> None:
+        self.guilty: GuiltyPart | None = None
+        self.note = ""
+        self._asked, self._tries = replace(asked, parts=True), tries
+
+    def run(self) -> None:
+        """Search. Raises BadInput where it cannot be tried; Stopped."""
+        self._asked = replace(compared(self._asked, self._tries), parts=False)
+        if self._tries.sought is None:
+            return
+        self.guilty = self._backend()
+        parts = {each.name: each.subsystems for each in self._tries.answer.parts}
+        for part in parts.get(self.guilty.backend, ()):
+            if self._is_in(part):
+                return
+
+    def known(self) -> Bisected:
+        """What is known so far."""
+        return Bisected("compiler", "", part=self.guilty)
+
+    def _backend(self) -> GuiltyPart:
+        """The first backend that fails so: the last needs no try."""
+        names = list(self._backends())
+        for name in names[:-1]:
+            outcome, answer = self._try(Level(name))
+            # what does not run without a compiler is no compiler's fault, however it fails
+            if outcome == "fails" or (name == PYTHON and answer.signature is not None):
+                return GuiltyPart(name, otherwise=answer.words if outcome == "other" else "")
+        return GuiltyPart(names[-1])
+
+    def _backends(self) -> Iterator[str]:
+        """From the program without a compiler to the one that it was compiled with."""
+        yield PYTHON
+        own = self._asked.target.backend
+        through_inductor = family(own) == INDUCTOR and own not in ("eager", "mock")
+        last = INDUCTOR if through_inductor or self._asked.command else own
+        for each in self._tries.answer.parts:
+            if each.name == INDUCTOR or (last != INDUCTOR and each.name not in ("eager", "aot_eager")):
+                break
+            if each.name == last:
+                break
+            yield each.name
+        yield last
+
+    def _is_in(self, part: Subsystem) -> bool:
+        """Whether the part is the guilty one; then it is known which of its applications is."""
+        assert self.guilty is not None
+        count = self._tries.answer.counts.get(part.name)
+        is_counted = bool(self._tries.answer.counts) and self.guilty.backend == INDUCTOR
+        if is_counted and not part.setting and not count:
+            return False  # it was never applied: nothing to switch off
+        outcome, _ = self._try(Level(self.guilty.backend, part.name, 0), setting=part)
+        if outcome != "passes":
+            return False
+        found = GuiltyPart(self.guilty.backend, part.name, setting=part.setting, value=part.value)
+        self.guilty = found
+        if not part.setting:
+            count = count if is_counted else self._counted(found)
+            self.guilty = self._application(found, count or 0)
+        return True
+
+    def _counted(self, found: GuiltyPart) -> int:
+        """How often the part is applied where nothing holds it back; 0 where that cannot be told."""
+        outcome, answer = self._try(Level(found.backend, found.subsystem))
+        return answer.counts.get(found.subsystem, 0) if outcome == "fails" else 0
+
+    def _application(self, found: GuiltyPart, count: int) -> GuiltyPart:
+        """The first application with which it fails."""
+        answers: dict[int, Answer] = {}
+
+        def fails(number: int) -> bool | None:
+            outcome, answers[number] = self._try(Level(found.backend, found.subsystem, number), of=count)
+            return None if outcome == "other" else outcome == "fails"
+
+        if not count:
+            return found
+        low, high = first_failing(count, fails)
+        if high not in answers and fails(high) is not True:  # all of them fail, but not with a bound that lets all in
+            return replace(found, of=count)
+        answer = answers[high]
+        return replace(
+            found, application=answer.last, of=count, first=low + 1, before=answer.before, after=answer.after
+        )
+
+    def _try(self, level: Level, *, setting: Subsystem | None = None, of: int = 0) -> tuple[Outcome, Answer]:
+        return self._tries(replace(self._asked, level=level), said(level, setting, of))
+
+
+def said(level: Level, part: Subsystem | None = None, of: int = 0) -> str:
+    """A try in words."""
+    if level.backend == PYTHON:
+        return "without torch.compile"
+    if not level.subsystem:
+        return f"backend {level.backend}"
+    if part is not None and part.setting:
+        return f"{level.backend} with {part.setting}={part.value}"
+    if level.applied == 0:
+        return f"{level.backend} without {level.subsystem}"
+    if level.applied is None:
+        return f"{level.backend}, {level.subsystem} counted"
+    return f"{level.backend}, {level.subsystem} 1 to {level.applied} of {of}"

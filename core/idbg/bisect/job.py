@@ -1,0 +1,77 @@
+"""How is a question about the guilty answered from its beginning to its end, also where it is stopped?"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from idbg.bisect.commits import CommitSearch
+from idbg.bisect.compiler import CompilerSearch
+from idbg.bisect.options import FuzzSearch, OptionSearch
+from idbg.bisect.process import answered
+from idbg.bisect.tries import Asks, Stopped, Told, Tries
+from idbg.reports.guilty import answer_sentence
+from idbg.schema.guilty import Bisected, Question, Try
+
+
+class _Search(Protocol):
+    note: str
+
+    def run(self) -> None: ...
+
+    def known(self) -> Bisected: ...
+
+
+def bisected(
+    question: Question,
+    told: Told = lambda what, outcome: None,
+    stopped: Callable[[], bool] = lambda: False,
+    ask: Asks = answered,
+) -> Bisected:
+    """The answer; of a search that was `stopped` what is known so far. `told` hears of each try as it begins and ends.
+
+    Raises BadInput where nothing can be tried, IdbgError where git or a process fails.
+    """
+    began = time.monotonic()
+    stop = ""
+    with Tries(told, stopped, question.seconds, ask) as tries:
+        search = _search(question, tries)
+        try:
+            search.run()
+        except Stopped:
+            stop = "stopped"
+        found = replace(
+            search.known(),
+            signature=tries.sought,
+            words=tries.answer.words,
+            tried=tuple(tries.tried),
+            seconds=round(time.monotonic() - began, 3),
+            stopped=stop,
+            torch=tries.torch,
+        )
+    return replace(found, sentence=answer_sentence(found, search.note))
+
+
+def _search(question: Question, tries: Tries) -> _Search:
+    # a command is tried as it is typed, where there is no program: then it is given no path
+    path = question.program.path
+    named = (str(Path(question.program.cwd, path)),) if path and question.command and question.kind != "commits" else ()
+    asked = Try(
+        question.program,
+        question.target,
+        command=(*question.command, *named),
+        cwd=question.program.cwd,
+    )
+    match question.kind:
+        case "compiler":
+            return CompilerSearch(asked, tries)
+        case "options":
+            return OptionSearch(
+                asked, tries, (question.sets[0], question.sets[1]), (question.names[0], question.names[1])
+            )
+        case "fuzz":
+            return FuzzSearch(asked, tries, question.draws, question.seed)
+        case "commits":
+            return CommitSearch(asked, tries, question.good, question.bad, question.first_parent)

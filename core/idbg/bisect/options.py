@@ -1,0 +1,230 @@
+"""Which of the options that two sets do not share make the program fail?"""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from idbg.bisect.tries import Stopped, Tries, compared
+from idbg.config.options import INDUCTOR, family, parse
+from idbg.reduce.ddmin import ddmin
+from idbg.reports.guilty import failing_text
+from idbg.schema.diff import Comparison
+from idbg.schema.errors import BadInput, IdbgError
+from idbg.schema.guilty import Bisected, GuiltyOptions, OptionDifference, OptionSet, Outcome, Try
+from idbg.schema.programs import Target
+
+CONFIGS = ("dynamo", "functorch")
+"""Beside Inductor's, whose options need no name before them."""
+
+TARGETS: Mapping[str, object] = {
+    "backend": str,
+    "device": str,
+    "dynamic": bool | None,
+    "float64": str,
+    "accelerator": str,
+}
+"""What of a target an option set can say, as "target.NAME"."""
+
+
+def of_texts(texts: Sequence[str]) -> OptionSet:
+    """`NAME=VALUE` each, as `--option` takes them. Raises BadInput."""
+    return _checked(dict(parse(text) for text in texts))
+
+
+def of_file(path: Path) -> OptionSet:
+    """A TOML file: Inductor's options, and tables `dynamo`, `functorch` and `target`; any other table
+    stands for Inductor's options with a dot. Raises BadInput.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}", hint="name a TOML file of options") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not TOML: {error}", hint="NAME = VALUE, a line each") from error
+    try:
+        return _checked(msgspec.convert(dict(_flat(tables, "")), OptionSet))
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{path}: {error}", hint="give plain values") from error
+
+
+def _flat(tables: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            yield from _flat(value, before if (before, name) == ("", INDUCTOR) else f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _checked(options: OptionSet) -> OptionSet:
+    for name, value in options.items():
+        table, _, rest = name.partition(".")
+        if table != "target":
+            continue
+        if rest not in TARGETS:
+            raise BadInput(f"a target has no {rest!r}", hint=f"it has {', '.join(TARGETS)}")
+        try:
+            msgspec.convert(value, TARGETS[rest])
+        except msgspec.ValidationError as error:
+            raise BadInput(f"{name} cannot be {value!r}", hint=str(error)) from error
+    return options
+
+
+def with_options(asked: Try, options: OptionSet) -> Try:
+    """The try under these options beside those that it has."""
+    own = {name: value for name, value in options.items() if not name.startswith(("target.", *_dotted(CONFIGS)))}
+    settings = {name: value for name, value in options.items() if name.startswith(_dotted(CONFIGS))}
+    changes = {name.removeprefix("target."): value for name, value in options.items() if name.startswith("target.")}
+    target = msgspec.convert({**msgspec.to_builtins(asked.target), **changes}, Target)
+    target = replace(target, options={**target.options, **own}, options_for=family(target.backend))
+    return replace(asked, target=target, settings={**asked.settings, **settings})
+
+
+def _dotted(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{name}." for name in names)
+
+
+def differences(failing: OptionSet, passing: OptionSet) -> list[OptionDifference]:
+    """What the failing set says otherwise than the passing one, in the order of their names."""
+    names = sorted({*failing, *passing})
+    return [
+        OptionDifference(name, failing.get(name), passing.get(name), unset=name not in passing)
+        for name in names
+        if failing.get(name, msgspec.UNSET) != passing.get(name, msgspec.UNSET)
+    ]
+
+
+@dataclass
+class OptionSearch:
+    """One search: of two sets one fails. `guilty` is what is known so far, also after one that was stopped."""
+
+    asked: Try
+    tries: Tries
+    sets: tuple[OptionSet, OptionSet]
+    names: tuple[str, str] = ("the first set", "the second set")
+    guilty: list[GuiltyOptions] = field(default_factory=list)
+    note: str = ""  # why there is no answer, though nothing went wrong
+
+    def run(self) -> None:
+        """Search. Raises BadInput where neither set can be tried, Stopped."""
+        one, two = self.sets
+        if one == two:
+            raise BadInput("the two sets of options are the same", hint="let them differ")
+        outcomes = [self._end(options, name) for options, name in zip(self.sets, self.names, strict=True)]
+        if outcomes == ["passes", "passes"] and self.asked.comparison is None:
+            self.asked = replace(self.asked, comparison=Comparison(seconds=self.tries.seconds))
+            outcomes = [
+                self._end(options, f"{name}, compared") for options, name in zip(self.sets, self.names, strict=True)
+            ]
+        if outcomes[0] == outcomes[1]:
+            self.note = "it does not fail under either" if outcomes[0] == "passes" else "it fails under both alike"
+        elif "other" in outcomes:
+            self.note = f"it fails under both, but not alike: {self.tries.tried[-1].otherwise}"
+        else:
+            failing, passing = (one, two) if outcomes[0] == "fails" else (two, one)
+            self.guilty = [smallest(self.asked, self.tries, failing, passing, self._better)]
+
+    def known(self) -> Bisected:
+        """What is known so far."""
+        return Bisected("options", "", options=tuple(self.guilty))
+
+    def _end(self, options: OptionSet, name: str) -> Outcome:
+        asked = with_options(self.asked, options)
+        if self.tries.sought is None:
+            return "passes" if self.tries.first(asked, name).signature is None else "fails"
+        return self.tries(asked, name)[0]
+
+    def _better(self, found: GuiltyOptions) -> None:
+        self.guilty = [found]
+
+
+def smallest(
+    asked: Try,
+    tries: Tries,
+    failing: OptionSet,
+    passing: OptionSet,
+    better: Callable[[GuiltyOptions], None] = lambda found: None,
+) -> GuiltyOptions:
+    """The smallest part of the differences that makes it fail; the failing set fails, and the passing one does not.
+
+    A part that fails otherwise counts as one that does not fail. Raises Stopped.
+    """
+    whole = differences(failing, passing)
+
+    def fails(part: Sequence[OptionDifference]) -> bool:
+        outcome, _ = tries(with_options(asked, _taken(failing, passing, part)), said(part))
+        return outcome == "fails"
+
+    def told(part: Sequence[OptionDifference]) -> None:
+        better(GuiltyOptions(tuple(part), len(whole), minimal=False, words=words))
+
+    words = tries.answer.words
+    told(whole)
+    return GuiltyOptions(tuple(ddmin(whole, fails, told)), len(whole), words=words)
+
+
+def _taken(failing: OptionSet, passing: OptionSet, part: Sequence[OptionDifference]) -> OptionSet:
+    """The passing set with these of the failing one's options."""
+    options = dict(passing)
+    for one in part:
+        if one.name in failing:
+            options[one.name] = one.failing
+        else:
+            options.pop(one.name, None)
+    return options
+
+
+@dataclass
+class FuzzSearch:
+    """Options drawn at random: which fail, and which part of each? What was found guilty is not drawn again."""
+
+    asked: Try
+    tries: Tries
+    count: int
+    seed: int = 0
+    chance: float = 0.2
+    guilty: list[GuiltyOptions] = field(default_factory=list)
+    note: str = ""
+
+    def run(self) -> None:
+        """Search. Raises BadInput where the program fails (or cannot be tried) without any option, Stopped."""
+        self.asked = compared(self.asked, self.tries)
+        if self.tries.sought is not None:
+            self.note = f"it fails without any option: {self.tries.answer.words}"
+            return
+        for number in range(self.count):
+            self._draw(number)
+        self.tries.sought = None
+
+    def known(self) -> Bisected:
+        """What is known so far."""
+        return Bisected("fuzz", "", options=tuple(self.guilty))
+
+    def _draw(self, number: int) -> None:
+        answer = self.tries.ask(
+            replace(self.asked, seed=self.seed + number, chance=self.chance, comparison=None),
+            self.tries.cache,
+            self.tries.seconds,
+            self.tries.stopped,
+        )
+        if answer is None:
+            raise Stopped
+        known = {one.name for found in self.guilty for one in found.options}
+        drawn = {name: value for name, value in (answer.drawn or {}).items() if name not in known}
+        if answer.cannot:
+            raise IdbgError(f"no options can be drawn: {answer.cannot}", hint="give two sets of your own")
+        self.tries.sought = None
+        outcome, failed = self.tries(with_options(self.asked, drawn), f"draw {number + 1}, {len(drawn)} options")
+        if outcome != "fails":
+            return
+        self.tries.look_for(failed, self.tries.tried[-1].seconds)
+        self.guilty.append(smallest(self.asked, self.tries, drawn, {}))
+
+
+def said(part: Sequence[OptionDifference]) -> str:
+    """Options as a try's words: three of them by name."""
+    more = f" and {len(part) - 3} more" if len(part) > 3 else ""
+    return f"{', '.join(map(failing_text, part[:3]))}{more}"

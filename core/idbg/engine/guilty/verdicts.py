@@ -1,0 +1,53 @@
+"""How did a run fail, so that two runs that fail alike can be told from two that do not?"""
+
+from idbg.engine.repro.failing import fragment, shortened
+from idbg.schema.diff import DiffReport
+from idbg.schema.guilty import Answer
+from idbg.schema.programs import Failure
+from idbg.schema.repros import Signature
+from idbg.schema.runs import Run
+
+_LINE = 200  # characters of a message
+
+
+def answer_of(run: Run, *, uncompiled: bool) -> Answer:
+    """What a run that ended says. `uncompiled`: nothing was to be compiled, and that nothing was is no failure."""
+    failure = run.cause
+    if failure is not None and failure.kind == "input":
+        if uncompiled and not run.frames:
+            return Answer()
+        return Answer(cannot=_line(failure.message))
+    if run.diff is not None and run.diff.verdict == "failed":
+        return Answer(Signature("wrong"), words=_wrong(run.diff), compiled=True)
+    if failure is not None:
+        return Answer(_signature(failure), words=_words(failure), compiled=bool(run.frames))
+    if run.exit_status:
+        words = f"the script ends with exit status {run.exit_status}"
+        return Answer(Signature("check", type=f"exit status {run.exit_status}"), words=words, compiled=bool(run.frames))
+    return Answer(compiled=bool(run.frames))
+
+
+def _signature(failure: Failure) -> Signature:
+    return Signature(
+        "runtime" if failure.kind == "user" else "compile",
+        type=failure.type,
+        message=fragment(shortened(failure.message)),
+    )
+
+
+def _words(failure: Failure) -> str:
+    said = _line(failure.message)
+    return said if said.startswith(failure.type) else f"{failure.type}: {said}".removesuffix(": ")
+
+
+def _line(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return first if len(first) <= _LINE else first[: _LINE - 4] + " ..."
+
+
+def _wrong(report: DiffReport) -> str:
+    failed = [one for one in (*report.outputs, *report.gradients) if one.failed]
+    if not failed:
+        return "its numbers are wrong"
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return f"wrong numbers in {failed[0].name}{more}"

@@ -1,0 +1,155 @@
+"""Who is guilty, said to somebody who did not watch the search? CLI, JSON and screen say it by these sentences."""
+
+import difflib
+from collections.abc import Iterator
+
+import msgspec
+
+from idbg.format.amounts import counted
+from idbg.schema.guilty import (
+    PYTHON,
+    Bisected,
+    GuiltyCommit,
+    GuiltyOptions,
+    GuiltyPart,
+    OptionDifference,
+)
+
+SCHEMA = "idbg.bisect/1"
+_BACKENDS = {
+    PYTHON: "the program itself is guilty: it fails without torch.compile too",
+    "eager": "Dynamo is guilty: it fails with the backend eager, which compiles nothing",
+    "aot_eager": "AOTAutograd is guilty: it fails with the backend aot_eager, which runs what it traces",
+    "aot_eager_decomp_partition": "AOTAutograd is guilty: it fails with decompositions and partitioner alone, without "
+    "Inductor",
+    "aot_eager_decomp_partition_crossref": "an op's fake is guilty: it fails where each is held against the op itself",
+}
+_NO_PART = "inductor is guilty, and no part of it that torch can switch off: its scheduler, its code or its compiler"
+
+
+def part_sentence(part: GuiltyPart) -> str:
+    """Which part of the compiler is guilty."""
+    if not part.subsystem:
+        who = _NO_PART if part.backend == "inductor" else _BACKENDS.get(part.backend, f"{part.backend} is guilty")
+        return f"{who}, as {part.otherwise}" if part.otherwise else who
+    if part.setting:
+        return f"{part.backend} is guilty, where {part.setting} is not {part.value!r}: with that it does not fail"
+    whole = f"the {part.subsystem} of {part.backend} are guilty"
+    one = part.application
+    if one is None:
+        return f"{whole}: without them it does not fail"
+    which = f"{one.number:,}" if part.first >= one.number else f"one of {part.first:,} to {one.number:,}"
+    what = f", {one.what}" if one.what else ""
+    where = f", on the {one.graph} graph of frame {one.frame}" if one.frame else ""
+    return f"{whole}: application {which} of {part.of:,}{what}{where}"
+
+
+def failing_text(one: OptionDifference) -> str:
+    """An option as the failing set has it."""
+    return f"{one.name}={one.failing!r}" if one.failing is not None or one.unset else f"{one.name} unset"
+
+
+def options_sentence(found: GuiltyOptions) -> str:
+    """Which options make it fail."""
+    names = [failing_text(one) for one in found.options]
+    among = f" (of {counted(found.among, 'difference')})" if found.among > len(names) else ""
+    if not found.minimal:
+        return f"so far it fails with {', '.join(names)}{among}"
+    if len(names) == 1:
+        one = found.options[0]
+        passing = "" if one.unset or one.failing is None else f"; with {one.name}={one.passing!r} it does not"
+        return f"it fails with {names[0]} alone{among}{passing}"
+    return f"it fails only with {', '.join(names[:-1])} and {names[-1]} together{among}"
+
+
+def commit_sentence(found: GuiltyCommit) -> str:
+    """Which commit is the first that fails."""
+    among = f" (of {counted(found.among, 'commit')})" if found.among > 1 else ""
+    if len(found.commits) == 1:
+        one = found.commits[0]
+        return f"{one.sha[:10]} is the first commit that fails{among}: {one.subject}"
+    return f"one of {counted(len(found.commits), 'commit')} is the first that fails{among}: which is not known"
+
+
+def answer_sentence(found: Bisected, note: str = "") -> str:
+    """The answer in a sentence; `note` says why there is none, though nothing went wrong."""
+    sentence = _answer(found, note)
+    return f"stopped after {counted(len(found.tried), 'try')}: {sentence}" if found.stopped else sentence
+
+
+def _answer(found: Bisected, note: str) -> str:
+    if note:
+        return note
+    if found.part is not None:
+        return part_sentence(found.part)
+    if found.question == "fuzz":
+        number = len(found.options)
+        draws = sum(1 for one in found.tried if one.what.startswith("draw "))
+        return f"{number:,} of {counted(draws, 'drawn option set')} {'makes' if number == 1 else 'make'} it fail"
+    if found.options:
+        return options_sentence(found.options[0])
+    if found.commit is not None:
+        return commit_sentence(found.commit)
+    if found.stopped:
+        return "nothing is known yet"
+    return "it does not fail, and its numbers agree with eager's: nobody is guilty"
+
+
+def summary(found: Bisected) -> str:
+    """The answer as text: the sentence, what it stands on, and the tries that failed otherwise."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Bisected) -> Iterator[str]:
+    yield found.sentence
+    if found.words and found.question != "fuzz":
+        yield f"  the failure: {found.words}"
+    if found.part is not None:
+        yield from _around(found.part)
+    for one in found.options if found.question == "fuzz" else ():
+        yield f"  {options_sentence(one)}: {one.words}"
+    for commit in found.commit.commits if found.commit is not None else ():
+        yield ""
+        yield f"commit {commit.sha}"
+        if commit.author:
+            yield from (f"Author: {commit.author}", f"Date:   {commit.date}", "", f"    {commit.subject}", "")
+            yield commit.stat
+    if found.others:
+        yield ""
+        yield f"{counted(len(found.others), 'try')} failed otherwise, and told nothing:"
+        yield from (f"  {one.what}: {one.otherwise}" for one in found.others[:10])
+    yield ""
+    yield f"{counted(len(found.tried), 'try')}, {found.seconds:.0f} s"
+
+
+def _around(part: GuiltyPart) -> Iterator[str]:
+    """The graph around the guilty application, as what it changed."""
+    if not part.before:
+        return
+    yield ""
+    if not part.after:
+        yield "the graph that it was applied to:"
+        yield part.before.strip("\n")
+    elif part.before == part.after:
+        yield "the graph that it was applied to, which it left as it is:"
+        yield part.before.strip("\n")
+    else:
+        before, after = part.before.splitlines(), part.after.splitlines()
+        yield "what it changed of the graph:"
+        yield from list(difflib.unified_diff(before, after, "before", "after", lineterm="", n=len(before)))
+
+
+def to_json(found: Bisected) -> bytes:
+    """The answer as JSON: `schema` first, then the keys of `Bisected`."""
+    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, **_every_key(found)}), indent=2)
+
+
+def _every_key(record: msgspec.Struct) -> dict[str, object]:
+    """The record's keys, also those that have their defaults: a reader needs none."""
+    return {field.encode_name: _plain(getattr(record, field.name)) for field in msgspec.structs.fields(record)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return _every_key(value)
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

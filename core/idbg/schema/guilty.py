@@ -1,0 +1,218 @@
+"""Who is guilty of a failure: which part of the compiler, which settings, which commit of the program's, as data?"""
+
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.diff import Comparison
+from idbg.schema.programs import OptionValue, Program, Target
+from idbg.schema.repros import Signature
+
+Kind = Literal["compiler", "options", "fuzz", "commits"]
+"""Which part of torch's compiler; which of the options that two sets do not share; which of options drawn at random;
+which commit of the program's."""
+
+OptionSet = dict[str, OptionValue]
+"""Settings by name: Inductor's as they are, "dynamo.NAME" and "functorch.NAME", "target.NAME" (as backend)."""
+
+PYTHON = "python"
+"""The level at which nothing is compiled: the program runs with torch.compile switched off."""
+
+TRY_SECONDS = 600.0
+"""What the first try of all may take, unless it is told otherwise."""
+
+
+class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who is asked for: `kind`, of a program that fails, for a target.
+
+    It fails as a run of it does; where it runs through, by its numbers; with a `command`, as that exits, which is given
+    the program's path as its last argument. "options": the two `sets`, by these `names`. "fuzz": `draws` sets of
+    options, drawn by `seed`. "commits": after `good`, up to `bad`. `seconds`: what a try may take at most.
+    """
+
+    kind: Kind
+    program: Program
+    target: Target = Target()
+    command: tuple[str, ...] = ()
+    sets: tuple[OptionSet, ...] = ()
+    names: tuple[str, ...] = ()
+    draws: int = 0
+    seed: int = 0
+    good: str = ""
+    bad: str = ""
+    first_parent: bool = False
+    seconds: float = TRY_SECONDS
+
+
+class Level(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much of the compiler is used: this backend ("": the target's own), and of its `subsystem` the first `applied`
+    applications (None: all of them; of one that is a setting, 0 means that it is set so that the part is off).
+    """
+
+    backend: str = ""
+    subsystem: str = ""
+    applied: int | None = None
+
+
+class Subsystem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a backend that torch can switch off: application by application, or by a setting of `config`."""
+
+    name: str
+    config: str = ""
+    setting: str = ""
+    value: OptionValue = None
+
+
+class BackendParts(msgspec.Struct, frozen=True):
+    """A backend of torch's, each more than the one before, and the parts of it that can be switched off, in order."""
+
+    name: str
+    subsystems: tuple[Subsystem, ...] = ()
+
+
+class Application(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One application of a part: a pass on a graph, the lowering of a node. `number` counts from 1 over the whole run;
+    `frame` is torch's compile id, `graph` the graph that it is applied to: "dynamo", "joint", "forward", ...
+    """
+
+    number: int
+    what: str = ""
+    frame: str = ""
+    graph: str = ""
+
+
+class Try(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one process is to try: the program for the target, at a level, with these of torch's settings; compared,
+    where there is a comparison; or a `command`, whose exit status decides. `parts`: torch's table of backends is told.
+    `seed` and `chance`: instead, draw options as torch's fuzzer does.
+    """
+
+    program: Program
+    target: Target = Target()
+    level: Level = Level()
+    settings: OptionSet = {}
+    comparison: Comparison | None = None
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    parts: bool = False
+    seed: int | None = None
+    chance: float = 0.0
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one try came to. `signature` is None where it does not fail; `words`: the failure in a line.
+
+    `counts`: how often each part was applied. `last`: the last application that the level allowed, with the graph
+    before and after it as text ("" where there is none). `drawn`: the options that were drawn.
+    """
+
+    signature: Signature | None = None
+    words: str = ""
+    cannot: str = ""  # why nothing could be tried; "" where it was
+    compiled: bool = False
+    counts: dict[str, int] = {}
+    last: Application | None = None
+    before: str = ""
+    after: str = ""
+    parts: tuple[BackendParts, ...] = ()
+    drawn: OptionSet | None = None
+    torch: str = ""
+
+
+HEARD = "heard.json"
+"""A file in a try's cache: an Answer with nothing but what was applied so far."""
+
+Outcome = Literal["fails", "passes", "other"]
+"""It fails as what is looked for; it does not fail; it fails otherwise, or cannot be tried."""
+
+
+class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One try, in words, and what came of it; `otherwise`: how it failed, where that was another failure."""
+
+    what: str
+    outcome: Outcome
+    seconds: float
+    otherwise: str = ""
+
+
+class GuiltyPart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part of the compiler without which it does not fail.
+
+    `backend` is the first that fails so (`PYTHON`: the program fails without torch.compile). `subsystem` "" where none
+    of its parts mends it when switched off. `application` is the guilty one of `of`: with those up to it the program
+    fails, and with those before it alone it does not; where some between could not be told, `first` is the first that
+    may be it. `before` and `after` are the graph around it.
+    """
+
+    backend: str
+    subsystem: str = ""
+    otherwise: str = ""  # how it fails there, where that is not how it fails when compiled
+    setting: str = ""
+    value: OptionValue = None
+    application: Application | None = None
+    of: int = 0
+    first: int = 0
+    before: str = ""
+    after: str = ""
+
+
+class OptionDifference(msgspec.Struct, frozen=True):
+    """An option whose value matters: with `failing` it fails, with `passing` it does not (None there: the default)."""
+
+    name: str
+    failing: OptionValue
+    passing: OptionValue = None
+    unset: bool = False  # the passing set does not name it
+
+
+class GuiltyOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The smallest set of differences that makes it fail, of `among`: without any one of them it does not, if
+    `minimal`.
+    """
+
+    options: tuple[OptionDifference, ...]
+    among: int = 0
+    minimal: bool = True
+    words: str = ""  # how it fails with them
+
+
+class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One commit of the program's repository: `stat` is its diff stat, `date` ISO 8601."""
+
+    sha: str
+    author: str = ""
+    date: str = ""
+    subject: str = ""
+    stat: str = ""
+
+
+class GuiltyCommit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The first commit that fails; or, where some could not be told, those that may be it, oldest first."""
+
+    commits: tuple[Commit, ...]
+    among: int = 0
+
+
+class Bisected(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a search for the guilty came to. `signature` is the failure that was looked for, None where nothing failed.
+
+    `sentence` is the answer; `stopped` says why it is not the whole one, "" where it is. `options` has one entry, or
+    with "fuzz" one for each failure that was found.
+    """
+
+    question: Kind
+    sentence: str
+    signature: Signature | None = None
+    words: str = ""
+    part: GuiltyPart | None = None
+    options: tuple[GuiltyOptions, ...] = ()
+    commit: GuiltyCommit | None = None
+    tried: tuple[Tried, ...] = ()
+    seconds: float = 0.0
+    stopped: str = ""
+    torch: str = ""
+
+    @property
+    def others(self) -> tuple[Tried, ...]:
+        """The tries that failed otherwise."""
+        return tuple(one for one in self.tried if one.outcome == "other")

@@ -1,0 +1,167 @@
+"""The process that makes one try of a search for the guilty: `python -m idbg.worker.trying TRY CACHE FD FD`.
+
+A program that crashes, hangs or ends its process takes this process and no other. CACHE is Inductor's cache here. The
+first descriptor is never written to: its end says that the host is gone. The answer goes to the second, as JSON. What
+was applied lies beside CACHE while it goes on: of a process that dies it is all that is left.
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from idbg.engine.compat.builds import scratch
+from idbg.schema import events
+from idbg.schema.errors import IdbgError
+from idbg.schema.events import SessionEvent
+from idbg.schema.guilty import HEARD, PYTHON, Answer, BackendParts, Try
+from idbg.schema.repros import Signature
+from idbg.schema.runs import Run
+from idbg.worker.child import forget_ours
+from idbg.worker.main import end, flush, leave_stacks
+from idbg.worker.protocol import Compile
+
+if TYPE_CHECKING:
+    from idbg.engine.compat.bisector import Heard
+
+UNTRIED = 125
+"""The exit status by which a command says that nothing can be tried: git's."""
+
+
+def main() -> None:
+    """Make the try of the command line, and end with the process."""
+    asked = msgspec.json.decode(sys.argv[1], type=Try)
+    cache, host_fd, answer_fd = Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    for fd in (host_fd, answer_fd):
+        os.set_inheritable(fd, False)
+    os.nice(forget_ours())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
+    threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
+    if asked.level.backend == PYTHON:
+        os.environ["TORCHDYNAMO_DISABLE"] = "1"  # before torch reads it
+
+    def tell(answer: Answer) -> None:
+        with os.fdopen(os.dup(answer_fd), "wb") as pipe:
+            pipe.write(msgspec.json.encode(answer) + b"\n")
+
+    try:
+        if asked.command:
+            tell(_commanded(asked, cache))
+        elif asked.seed is not None:
+            tell(_drawn(asked.seed, asked.chance))
+        else:
+            os.chdir(asked.program.cwd or ".")
+            scratch.begin()
+            leave_stacks(scratch.private.folder)
+            _ran(asked, tell, cache / HEARD)
+    except IdbgError as error:
+        tell(Answer(cannot=error.in_one_line))
+    flush()
+    _leave()
+
+
+def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
+    """Run the program at its level; `tell` is told before the process ends, also where the program ends it."""
+    import torch
+
+    from idbg.engine.compat import bisector
+    from idbg.engine.guilty.levels import at_level, target_at
+    from idbg.engine.guilty.verdicts import answer_of
+    from idbg.worker.jobs import Jobs
+
+    run = Run(1, asked.program, asked.target, time.time(), asked.comparison)
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    parts = bisector.parts() if asked.parts else ()
+
+    def so_far(heard: "Heard") -> Answer:
+        return Answer(
+            counts=dict(heard.counts),
+            last=heard.last,
+            before=heard.before,
+            after=heard.after,
+            parts=parts,
+            torch=str(torch.__version__),
+        )
+
+    def applied(heard: "Heard") -> None:
+        os.pwrite(file, msgspec.json.encode(so_far(heard)), 0)  # it only grows: each is over the one before
+
+    with (
+        at_level(asked.level, asked.settings, applied) as heard,
+        tempfile.TemporaryDirectory(prefix="idbg-try-") as repros,
+    ):
+        applied(heard)
+
+        def ended(event: SessionEvent) -> None:
+            run.apply(event)
+            if isinstance(event, events.RunEnded):
+                answer = answer_of(run, uncompiled=asked.level.backend == PYTHON)
+                told = so_far(heard)
+                tell(
+                    msgspec.structs.replace(
+                        answer,
+                        counts=told.counts,
+                        last=told.last,
+                        before=told.before,
+                        after=told.after,
+                        parts=told.parts,
+                        torch=told.torch,
+                    )
+                )
+
+        target = target_at(asked.level, asked.target)
+        ended(Jobs(ended).compile(Compile(1, asked.program, target, repros, asked.comparison)))
+
+
+def _commanded(asked: Try, cache: Path) -> Answer:
+    """What a command of the user's says of the level: torch itself reads which one from the environment."""
+    level, environ = asked.level, dict(os.environ)
+    counts: dict[str, int] = {}
+    parts: tuple[BackendParts, ...] = ()
+    if asked.parts or level.backend:
+        from idbg.engine.compat import bisector
+
+        parts = bisector.parts() if asked.parts else ()
+        environ |= bisector.environment(level, cache) if level.backend != PYTHON else {}
+    done = subprocess.run(asked.command, cwd=asked.cwd or None, env=environ, stdin=subprocess.DEVNULL, check=False)
+    status = done.returncode
+    if level.subsystem and level.applied is None:
+        counts[level.subsystem] = bisector.counted(level, cache)
+    answer = Answer(counts=counts, parts=parts, compiled=True)
+    if status == UNTRIED:
+        return Answer(cannot=f"{shlex.join(asked.command)} ends with {UNTRIED}: it cannot be tried")
+    if status == 0:
+        return answer
+    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    return msgspec.structs.replace(answer, signature=Signature("check"), words=f"{asked.command[0]}: {how}")
+
+
+def _drawn(seed: int, chance: float) -> Answer:
+    from idbg.engine.guilty.drawing import drawn
+
+    return Answer(drawn=drawn(seed, chance))
+
+
+def _watch(fd: int) -> None:
+    os.read(fd, 1)
+    end()
+
+
+def _leave() -> NoReturn:
+    """Without Python's end: a thread of the program's, or what a library does at exit, is no part of the try."""
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
