@@ -1,0 +1,276 @@
+"""What does a candidate say: the user's own file, with a head that judges how it ends, and a tail that calls it?
+
+One file, that `python FILE` runs: it exits 1 with a line REPRODUCED where it fails as is looked for, 2 with a line OTHER
+where it fails otherwise, and 0 where it runs to its end.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from idbg import __version__
+from idbg.engine.minify.user_level.wanted import Wanted
+from idbg.reduce.sources import Edit, Source
+from idbg.schema.programs import Program, Target
+
+_WIDTH = 110
+_COMPILE = "torch.compile"
+
+
+@dataclass(frozen=True)
+class How:
+    """How the program is run. `listens`: torch's words on breaks and recompiles are heard, instead of having it raise
+    at the first. `given`: arguments of each torch.compile as Python (`backend="eager"`), which stand in the place of the
+    program's own; () leaves those as they are.
+    """
+
+    listens: bool = False
+    given: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def arguments(self) -> str:
+        """What follows the program in a call of torch.compile."""
+        return "".join(f", {name}={value}" for name, value in self.given)
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the file needs to run elsewhere as it does in its place: arguments, folder, folders of modules, package."""
+
+    argv: tuple[str, ...] = ()
+    cwd: str = ""
+    paths: tuple[str, ...] = ()
+    package: str = ""
+    file: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """Statements before the file's own."""
+        lines = [f"sys.argv[1:] = {list(self.argv)!r}"] if self.argv else []
+        lines += [f"os.chdir({self.cwd!r})"] if self.cwd else []
+        lines += [f"sys.path.insert(1, {path!r})  # its own modules" for path in self.paths]
+        lines += [f"__package__ = {self.package!r}"] if self.package else []
+        return lines + ([f"__file__ = {self.file!r}"] if self.file else [])
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What calls a model: statements after the user's file, and the names that they use of it; `imports` before it."""
+
+    lines: tuple[str, ...] = ()
+    used: frozenset[str] = frozenset()
+    imports: tuple[str, ...] = ()
+    stored: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One script. `body` is what is left of the user's file."""
+
+    body: str
+    how: How
+    tail: Tail = field(default_factory=Tail)
+    around: Around = field(default_factory=Around)
+
+    @property
+    def key(self) -> str:
+        """Names what it does."""
+        return repr((self.body, self.how, self.tail, self.around))
+
+
+def rendered(candidate: Candidate, wanted: Wanted, note: str = "") -> str:
+    """The script's text."""
+    future, body = _without_future(candidate.body)
+    stored = ["from safetensors.torch import load_file"] if candidate.tail.stored else []
+    imports = {"import sys", "import traceback", *candidate.tail.imports, *stored}
+    imports |= {"import os"} if candidate.around.cwd else set()
+    imports |= {"from pathlib import Path"} if stored else set()
+    check = _listener(wanted) if candidate.how.listens else []
+    raises = ["torch._dynamo.config.error_on_recompile = True"] if _raises_recompile(wanted, candidate) else []
+    used = "\n".join((*candidate.tail.lines, *check, *raises))
+    imports |= {"import torch"} if re.search(r"\btorch\.", used) else set()
+    imports |= {"import logging"} if candidate.how.listens else set()
+    parts = [
+        "\n".join(_told(wanted, candidate, note)),
+        "\n".join([*future, *_ordered(imports)]),
+        "\n".join(_constants(wanted)),
+        "\n".join(_judge(wanted)),
+        "\n".join([*check, *raises, *candidate.around.lines]),
+        body.strip("\n"),
+        "\n".join(candidate.tail.lines),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _raises_recompile(wanted: Wanted, candidate: Candidate) -> bool:
+    return wanted.signature.kind == "recompile" and not candidate.how.listens
+
+
+def _told(wanted: Wanted, candidate: Candidate, note: str) -> Iterator[str]:
+    """The docstring."""
+    yield f'"""{_quotable(wanted.title)}'
+    yield ""
+    if wanted.message:
+        yield from (f"    {_quotable(line)[:_WIDTH]}".rstrip() for line in wanted.message)
+        yield ""
+    if wanted.source:
+        yield f"From {wanted.source}" + (f": {_quotable(wanted.line)}" if wanted.line else "")
+    if candidate.around.paths:
+        yield f"It imports modules of the program's own from {', '.join(candidate.around.paths)}"
+    if note:
+        yield note
+    yield f"Written by idbg {__version__} with torch {torch.__version__}. Run it: python repro.py"
+    yield "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, and 2 if it fails in another way."
+    yield '"""'
+
+
+def _constants(wanted: Wanted) -> list[str]:
+    return [
+        f"ERROR, LINE = {wanted.error!r}, {wanted.line!r}",
+        f"MESSAGE = {wanted.pieces!r}",
+    ]
+
+
+def _judge(wanted: Wanted) -> list[str]:
+    named = "type(link).__name__ == ERROR and " if wanted.error else ""
+    return [
+        "",
+        "def ended_by(kind, error, trace):",
+        '    """What ended this file: is it the failure that is looked for?"""',
+        "    told, links = traceback.format_exception(error), [error]",
+        '    print("".join(told), file=sys.stderr)',
+        "    while link := links[-1].__cause__ or links[-1].__context__:",
+        "        links.append(link)",
+        f"    same = any({named}all(piece in str(link) for piece in MESSAGE) for link in links)",
+        '    if same and LINE in "".join(told):',
+        f'        print("REPRODUCED", {_told_by(wanted)})',
+        "        sys.exit(1)",
+        '    print(f"OTHER {kind.__name__}: {str(error).strip().partition(chr(10))[0]}")',
+        "    sys.exit(2)",
+        "",
+        "",
+        "sys.excepthook = ended_by",
+    ]
+
+
+def _told_by(wanted: Wanted) -> str:
+    return repr(" ".join(f"{wanted.title} at {wanted.line}".split()) if wanted.line else wanted.title)
+
+
+def _listener(wanted: Wanted) -> list[str]:
+    return [
+        "",
+        "class Heard(logging.Handler):",
+        '    """Ends this file where torch tells of what is looked for."""',
+        "",
+        "    def emit(self, record):",
+        "        told = record.getMessage()",
+        "        if all(piece in told for piece in MESSAGE) and LINE in told:",
+        f'            print("REPRODUCED", {_told_by(wanted)})',
+        "            sys.exit(1)",
+        "",
+        "",
+        "torch._logging.set_logs(graph_breaks=True, recompiles=True)",
+        'logging.getLogger("torch._dynamo").addHandler(Heard())',
+    ]
+
+
+def _ordered(imports: set[str]) -> list[str]:
+    standard = {"import sys", "import os", "import traceback", "import logging", "from pathlib import Path"}
+    first = sorted(imports & standard, key=lambda line: (line.startswith("from"), line))
+    others = sorted(imports - standard, key=lambda line: (line.startswith("from"), line))
+    return [*first, *([""] if others else []), *others]
+
+
+def _without_future(body: str) -> tuple[list[str], str]:
+    """What must stand before all else, and the rest."""
+    source = Source(body)
+    future = [node for node in source.tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    return [source.of(node).decode() for node in future], source.without(future)
+
+
+def _quotable(text: str) -> str:
+    return text.replace("\\", "/").replace('"""', "'''")
+
+
+def as_compiled(text: str, how: How) -> str:
+    """The file's text with the arguments of each `torch.compile` as they are to be."""
+    if not how.given:
+        return text
+    source, edits = Source(text), []
+    names = {"backend", "mode", "options", *(name for name, _ in how.given)}
+    decorators = {
+        id(each) for node in ast.walk(source.tree) for each in getattr(node, "decorator_list", ()) if _is_compile(each)
+    }
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _is_compile(node.func):
+            kept = [source.of(each).decode() for each in node.args]
+            kept += [source.of(each).decode() for each in node.keywords if each.arg not in names]
+            given = ", ".join([*kept, *(f"{name}={value}" for name, value in how.given)])
+            edits.append(Edit(source.start(node), source.end(node), f"{_COMPILE}({given})".encode()))
+        elif id(node) in decorators and isinstance(node, ast.expr):
+            given = ", ".join(f"{name}={value}" for name, value in how.given)
+            edits.append(Edit(source.start(node), source.end(node), f"{_COMPILE}({given})".encode()))
+    return source.edited(edits)
+
+
+def _is_compile(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == _COMPILE
+
+
+def without_main(text: str) -> str:
+    """The text of a file that is imported: what is for `python FILE` does not run then."""
+    source = Source(text)
+    mains = [
+        node
+        for node in source.tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("__name__ == '__main__'", "'__main__' == __name__")
+    ]
+    return source.without(mains)
+
+
+def ways(wanted: Wanted, target: Target, backends: Iterator[str] | list[str]) -> list[How]:
+    """How a program may be run, the plainest first: with a backend that does nothing, if it fails with that too."""
+    found = []
+    dynamic = [("dynamic", repr(target.dynamic))] if target.dynamic is not None else []
+    for backend in backends:
+        options = [("options", repr(dict(target.options)))] if target.options and backend != "eager" else []
+        given = [("backend", repr(backend).replace("'", '"')), *options, *dynamic]
+        whole = [("fullgraph", "True")] if wanted.signature.kind == "break" else []
+        found += [How(False, (*given, *whole))]
+        found += [How(True, tuple(given))] if wanted.is_heard else []
+    return [*found, How(False), *([How(True)] if wanted.is_heard else [])]
+
+
+def around(program: Program, file: Path, text: str, *, everything: bool = False) -> Around:
+    """What a text of the program's file needs of its place; with `everything`, also what it seems not to."""
+    cwd = os.path.abspath(program.cwd or ".")
+    folder = cwd if program.module else str(file.parent.resolve())
+    tree = ast.parse(text)
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    }
+    relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    own = any(Path(folder, name).is_dir() or Path(folder, f"{name}.py").is_file() for name in imported if name)
+    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    paths = any(0 < len(word) < 200 and "\0" not in word and Path(cwd, word).is_file() for word in words)
+    return Around(
+        program.argv,
+        cwd if everything or paths or "getcwd" in text or ".cwd()" in text else "",
+        (folder,) if everything or own or relative else (),
+        program.path.rpartition(".")[0] if program.module and relative else "",
+        str(file.resolve()) if "__file__" in text else "",
+    )

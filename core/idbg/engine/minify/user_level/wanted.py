@@ -1,0 +1,139 @@
+"""By what is a failure known again that no graph has: which exception, message and line of the user's?
+
+Line numbers change as a file gets smaller, so a place is the text of its line.
+"""
+
+import linecache
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from idbg.engine.compat import exceptions
+from idbg.engine.failures.owners import is_own, own_frames
+from idbg.engine.repro.failing import fragment, shortened, telling
+from idbg.schema.errors import said
+from idbg.schema.graphs import GraphBreak
+from idbg.schema.repros import Signature, Sought
+from idbg.schema.runs import Run
+
+_NUMBER = re.compile(r"(?<![A-Za-z])\d.*", re.DOTALL)
+_ENTRY = re.compile(r"^\s*\d+/\d+: ")  # which cache entry's guard it was
+_RESUMED = re.compile(r"(?<=_at_)\d+$")  # a line, in the name of what runs on after a break
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A failure that is looked for. An exception of the type `error` ("" of any) whose message has all `pieces` in it,
+    while the program is at a `line` of this text; or torch's words of a break or a recompile that have.
+
+    With `command`, what fails is this command, given the file's path: with the status that it gives for the whole.
+    """
+
+    signature: Signature
+    title: str
+    error: str = ""
+    pieces: tuple[str, ...] = ()
+    line: str = ""
+    source: str = ""
+    message: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether torch tells of it while the program goes on."""
+        return self.signature.kind in ("break", "recompile")
+
+
+def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> Wanted:
+    """What a run's failure is known by. Raises ValueError where the run has none such."""
+    match sought.kind:
+        case "check":
+            words = " ".join(sought.command)
+            return Wanted(Signature("check", message=words), f"`{words} FILE` fails", command=sought.command)
+        case "break":
+            return of_break(_at(sought.place, run.breaks))
+        case "recompile":
+            return _recompile_at(sought.place, run)
+        case "failure" if error is not None:
+            return of_error(error)
+        case _:
+            raise ValueError(f"a {sought.kind} is not of the program as a whole")
+
+
+def of_error(error: BaseException) -> Wanted:
+    """An exception that ended the program."""
+    link = telling(error)
+    message = shortened(said(link))
+    name = type(link).__name__
+    frames = [frame for frame in exceptions.traced_stack(link) if is_own(frame.filename)] or list(own_frames(error))
+    last = frames[-1] if frames else None
+    piece = fragment(message)
+    line = _line(last.filename, last.lineno or 0) if last else ""
+    return Wanted(
+        Signature("compile" if exceptions.is_torch_error(link) else "runtime", type=name, message=piece, place=line),
+        f"{name}: {message[0] if message else ''}".rstrip(": "),
+        name,
+        (piece,) if piece else (),
+        line,
+        f"{last.filename}:{last.lineno}" if last else "",
+        tuple(message[1:]),
+    )
+
+
+def of_break(graph_break: GraphBreak) -> Wanted:
+    """A graph break, at its line."""
+    title, _, why = graph_break.reason.partition(": ")
+    line = _line(graph_break.file, graph_break.line)
+    return Wanted(
+        Signature("break", message=title, place=line),
+        f"Graph break: {title}",
+        pieces=(title,),
+        line=line,
+        source=f"{graph_break.file}:{graph_break.line}",
+        message=tuple(shortened(why)) if why else (),
+    )
+
+
+def of_recompile(function: str, reason: str, source: str) -> Wanted:
+    """A recompile of a function, for the reason that torch gives."""
+    guard, *comments = (part.strip() for part in _ENTRY.sub("", reason.splitlines()[0]).split("  # "))
+    name = _RESUMED.sub("", function)
+    piece = _NUMBER.sub("", guard)
+    line = comments[0] if comments else ""
+    return Wanted(
+        Signature("recompile", message=piece.strip() or guard, place=line or name),
+        f"Recompile of {function}: {guard}",
+        "RecompileError",
+        tuple(dict.fromkeys(each for each in (f"Recompiling function {name}", piece) if each)),
+        line,
+        source,
+    )
+
+
+def _at(place: str, breaks: Sequence[GraphBreak]) -> GraphBreak:
+    for each in breaks:
+        if not place or _is_at(place, each.file, each.line):
+            return each
+    raise ValueError(f"the run has no graph break{f' at {place}' if place else ''}")
+
+
+def _recompile_at(place: str, run: Run) -> Wanted:
+    for each in run.recompiles:
+        frame = run.frames.get(each.frame) or next(iter(run.frames.values()))
+        file, _, line = place.rpartition(":")
+        told = re.search(rf"\b{re.escape(Path(file).name)}:{re.escape(line)}\b", each.reason) if place else None
+        if not place or told or _is_at(place, frame.file, frame.line):
+            return of_recompile(frame.function, each.reason, f"{frame.file}:{frame.line}")
+    raise ValueError(f"the run has no recompile{f' at {place}' if place else ''}")
+
+
+def _is_at(place: str, file: str, line: int) -> bool:
+    """Whether FILE:LINE as a user wrote it, perhaps with a part of the path, is there."""
+    name, _, number = place.rpartition(":")
+    return number == str(line) and (file == name or file.endswith("/" + name.lstrip("./")))
+
+
+def _line(file: str, line: int) -> str:
+    linecache.checkcache(file)
+    return linecache.getline(file, line).strip()
