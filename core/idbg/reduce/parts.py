@@ -211,8 +211,12 @@ def _operands(which: int) -> Kind:
     """An expression replaced by its first operand (0), or its second (1)."""
 
     def kind(source: Source) -> Iterator[Part]:
+        imports = [node for node in ast.walk(source.tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        modules = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
         for node in ast.walk(source.tree):
             if isinstance(node, ast.expr) and len(found := _within(node)) > which:
+                if isinstance(only := found[which], ast.Name) and only.id in {"torch", *modules}:
+                    continue  # no value of the program's
                 yield Part(Edit(source.start(node), source.end(node), source.of(found[which])))
 
     return kind

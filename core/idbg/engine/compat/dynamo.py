@@ -1,6 +1,7 @@
 """Which backends does Dynamo know, what does each take, and what has it compiled?"""
 
 import inspect
+from contextlib import AbstractContextManager
 from typing import cast
 
 import torch
@@ -37,3 +38,8 @@ def takes_options(backend: Compiler) -> bool:
 def is_compiled(model: object) -> bool:
     """Whether torch.compile made it."""
     return isinstance(model, torch._dynamo.OptimizedModule) or hasattr(model, "_torchdynamo_orig_callable")
+
+
+def nothing_compiled() -> AbstractContextManager[object]:
+    """While it lasts, what torch.compile made runs in eager."""
+    return cast("AbstractContextManager[object]", torch.compiler.set_stance("force_eager"))

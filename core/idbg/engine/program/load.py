@@ -78,10 +78,10 @@ class Programs:
         """
         calls = CompileCalls()
         code: object = None
-        first = _before_first(compare) if compare and not _defines_function(program) else None
+        first = _before_first(compare) if compare and not defines_function(program) else None
         with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
             torch._dynamo.reset()
-            if _defines_function(program):
+            if defines_function(program):
                 with phase(capture, "program"):
                     workload = self._load(program, target.device)
                 with phase(capture, "run"):
@@ -108,7 +108,7 @@ class Programs:
         with torch.device(device) if device else nullcontext():  # what a loss closes over is made there too
             workload = _workload(program, self._given)
         new = {getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
-        self._files = _stamps({str(_file_of(program) or ""), *new})
+        self._files = _stamps({str(file_of(program) or ""), *new})
         self._workload = workload = _on_device(workload, device)
         return workload
 
@@ -121,17 +121,19 @@ def _stamps(files: Iterable[str]) -> dict[str, int]:
 # A file with a program() function
 
 
-def _defines_function(program: Program) -> bool:
+def defines_function(program: Program) -> bool:
+    """Whether it is a file with a function that gives a model, and no script."""
     if program.name:
         return True
-    path = _file_of(program)
+    path = file_of(program)
     if path is None:
         return False
     tree = ast.parse(path.read_bytes(), filename=str(path))
     return any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
 
 
-def _file_of(program: Program) -> Path | None:
+def file_of(program: Program) -> Path | None:
+    """Its source file; None where it has none. Raises ProgramError where there is no such module."""
     if not program.module:
         return Path(program.path)
     try:
@@ -145,7 +147,7 @@ def _file_of(program: Program) -> Path | None:
 
 def registers(program: Program, backend: str) -> bool:
     """Whether the program's file may make a backend of this name known to torch: it registers one, and has the word."""
-    path = _file_of(program)
+    path = file_of(program)
     text = path.read_text(errors="replace") if path is not None and path.is_file() else ""
     return "register_backend" in text and re.search(rf"\b{re.escape(backend)}\b", text) is not None
 
@@ -157,7 +159,7 @@ def _no_module(name: str, why: str = "") -> ProgramError:
 def _workload(program: Program, given: Mapping[str, object]) -> Workload:
     """Import the program and call its function, with those of the arguments that it takes."""
     name, file = program.name or "program", Path(program.path).name
-    module = _imported(program)
+    module = imported(program)
     function = getattr(module, name, None)
     if not callable(function):
         there = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
@@ -166,7 +168,7 @@ def _workload(program: Program, given: Mapping[str, object]) -> Workload:
         returned = function(**{name: value for name, value in given.items() if name in _parameters(function)})
     except SystemExit as error:
         raise _ended_itself(f"{name}() of {file}", error.code) from error
-    return _checked(returned, f"{name}() of {file}")
+    return checked(returned, f"{name}() of {file}")
 
 
 def _parameters(function: Callable[..., object]) -> Iterable[str]:
@@ -176,7 +178,8 @@ def _parameters(function: Callable[..., object]) -> Iterable[str]:
         return ()
 
 
-def _imported(program: Program) -> ModuleType:
+def imported(program: Program) -> ModuleType:
+    """The program's file as a module. Raises what it raises, or ProgramError."""
     if program.module:
         return importlib.import_module(program.path)
     path = Path(program.path).resolve()
@@ -196,8 +199,8 @@ def _imported(program: Program) -> ModuleType:
     return module
 
 
-def _checked(returned: object, where: str) -> Workload:
-    """Raises ProgramError unless it is (model, args[, kwargs][, loss])."""
+def checked(returned: object, where: str) -> Workload:
+    """What a program's function returned. Raises ProgramError unless it is (model, args[, kwargs][, loss])."""
     hint = "return model, args | model, args, kwargs | model, args, kwargs, loss; args is a tuple of the model's inputs"
     if not isinstance(returned, tuple) or not 1 <= len(returned) <= 4:
         raise ProgramError(f"{where} returned {_described(returned)}, not a model and its inputs", hint=hint)

@@ -78,7 +78,10 @@ def _run(script: str) -> int:
         trace = error.__traceback__
         for _ in range(_TRACEBACK_FRAMES):
             trace = trace.tb_next if trace is not None else None
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        try:
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
+        except SystemExit as end:  # a script's own hook decides on the status
+            return status_of(end.code)
         return 1
     return 0
 

@@ -1,12 +1,12 @@
 """What does a candidate say: the user's own file, with a head that judges how it ends, and a tail that calls it?
 
-One file, that `python FILE` runs: it exits 1 with a line REPRODUCED where it fails as is looked for, 2 with a line OTHER
-where it fails otherwise, and 0 where it runs to its end.
+One file, that `python FILE` runs: it exits 1 with a line REPRODUCED where it fails as is looked for, 2 with a line
+OTHER where it fails otherwise, and 0 where it runs to its end.
 """
 
 import ast
 import os
-import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +20,16 @@ from idbg.schema.programs import Program, Target
 
 _WIDTH = 110
 _COMPILE = "torch.compile"
+EXITS = (
+    "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, and 2 if it fails in another way."
+)
 
 
 @dataclass(frozen=True)
 class How:
     """How the program is run. `listens`: torch's words on breaks and recompiles are heard, instead of having it raise
-    at the first. `given`: arguments of each torch.compile as Python (`backend="eager"`), which stand in the place of the
-    program's own; () leaves those as they are.
+    at the first. `given`: arguments of each torch.compile as Python (`backend="eager"`), which stand in the place of
+    the program's own; () leaves those as they are.
     """
 
     listens: bool = False
@@ -59,50 +62,40 @@ class Around:
 
 
 @dataclass(frozen=True)
-class Tail:
-    """What calls a model: statements after the user's file, and the names that they use of it; `imports` before it."""
-
-    lines: tuple[str, ...] = ()
-    used: frozenset[str] = frozenset()
-    imports: tuple[str, ...] = ()
-    stored: bool = False
-
-
-@dataclass(frozen=True)
 class Candidate:
-    """One script. `body` is what is left of the user's file."""
+    """One script. `body` is what is left of the user's file, and of what calls the model that it makes."""
 
     body: str
     how: How
-    tail: Tail = field(default_factory=Tail)
     around: Around = field(default_factory=Around)
 
     @property
     def key(self) -> str:
         """Names what it does."""
-        return repr((self.body, self.how, self.tail, self.around))
+        return repr((self.body, self.how, self.around))
+
+    @property
+    def is_given_tensors(self) -> bool:
+        """Whether it loads a file of tensors."""
+        return "load_file(" in self.body
 
 
 def rendered(candidate: Candidate, wanted: Wanted, note: str = "") -> str:
     """The script's text."""
     future, body = _without_future(candidate.body)
-    stored = ["from safetensors.torch import load_file"] if candidate.tail.stored else []
-    imports = {"import sys", "import traceback", *candidate.tail.imports, *stored}
-    imports |= {"import os"} if candidate.around.cwd else set()
-    imports |= {"from pathlib import Path"} if stored else set()
     check = _listener(wanted) if candidate.how.listens else []
     raises = ["torch._dynamo.config.error_on_recompile = True"] if _raises_recompile(wanted, candidate) else []
-    used = "\n".join((*candidate.tail.lines, *check, *raises))
-    imports |= {"import torch"} if re.search(r"\btorch\.", used) else set()
-    imports |= {"import logging"} if candidate.how.listens else set()
+    imports = {"import sys", "import traceback"}
+    imports |= {"import os"} if candidate.around.cwd else set()
+    imports |= {"import logging"} if check else set()
+    imports |= {"from pathlib import Path"} if candidate.is_given_tensors else set()
     parts = [
         "\n".join(_told(wanted, candidate, note)),
         "\n".join([*future, *_ordered(imports)]),
-        "\n".join(_constants(wanted)),
+        "\n".join(_constants(wanted, candidate)),
         "\n".join(_judge(wanted)),
         "\n".join([*check, *raises, *candidate.around.lines]),
-        body.strip("\n"),
-        "\n".join(candidate.tail.lines),
+        "# What is left of the program\n" + body.strip("\n"),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -113,24 +106,26 @@ def _raises_recompile(wanted: Wanted, candidate: Candidate) -> bool:
 
 def _told(wanted: Wanted, candidate: Candidate, note: str) -> Iterator[str]:
     """The docstring."""
-    yield f'"""{_quotable(wanted.title)}'
+    yield f'"""{quotable(wanted.title)}'
     yield ""
     if wanted.message:
-        yield from (f"    {_quotable(line)[:_WIDTH]}".rstrip() for line in wanted.message)
+        for line in wanted.message:
+            yield from textwrap.wrap(quotable(line), _WIDTH, initial_indent="    ", subsequent_indent="      ")
         yield ""
     if wanted.source:
-        yield f"From {wanted.source}" + (f": {_quotable(wanted.line)}" if wanted.line else "")
+        yield f"From {wanted.source}" + (f": {quotable(wanted.line)}" if wanted.line else "")
     if candidate.around.paths:
         yield f"It imports modules of the program's own from {', '.join(candidate.around.paths)}"
     if note:
         yield note
     yield f"Written by idbg {__version__} with torch {torch.__version__}. Run it: python repro.py"
-    yield "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, and 2 if it fails in another way."
+    yield EXITS
     yield '"""'
 
 
-def _constants(wanted: Wanted) -> list[str]:
+def _constants(wanted: Wanted, candidate: Candidate) -> list[str]:
     return [
+        *(["HERE = Path(__file__).resolve().parent"] if candidate.is_given_tensors else []),
         f"ERROR, LINE = {wanted.error!r}, {wanted.line!r}",
         f"MESSAGE = {wanted.pieces!r}",
     ]
@@ -181,10 +176,7 @@ def _listener(wanted: Wanted) -> list[str]:
 
 
 def _ordered(imports: set[str]) -> list[str]:
-    standard = {"import sys", "import os", "import traceback", "import logging", "from pathlib import Path"}
-    first = sorted(imports & standard, key=lambda line: (line.startswith("from"), line))
-    others = sorted(imports - standard, key=lambda line: (line.startswith("from"), line))
-    return [*first, *([""] if others else []), *others]
+    return [*sorted(imports, key=lambda line: (line.startswith("from"), line)), "", "import torch"]
 
 
 def _without_future(body: str) -> tuple[list[str], str]:
@@ -194,7 +186,8 @@ def _without_future(body: str) -> tuple[list[str], str]:
     return [source.of(node).decode() for node in future], source.without(future)
 
 
-def _quotable(text: str) -> str:
+def quotable(text: str) -> str:
+    """As it can stand in a docstring."""
     return text.replace("\\", "/").replace('"""', "'''")
 
 

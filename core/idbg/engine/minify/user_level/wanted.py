@@ -27,7 +27,7 @@ class Wanted:
     """A failure that is looked for. An exception of the type `error` ("" of any) whose message has all `pieces` in it,
     while the program is at a `line` of this text; or torch's words of a break or a recompile that have.
 
-    With `command`, what fails is this command, given the file's path: with the status that it gives for the whole.
+    With `command`, what fails is this command, given the file's path: with the `status` that it gives for the whole.
     """
 
     signature: Signature
@@ -38,6 +38,7 @@ class Wanted:
     source: str = ""
     message: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    status: int = 0
 
     @property
     def is_heard(self) -> bool:

@@ -1,0 +1,292 @@
+"""How is the smallest script found that fails as the user's program does: its modules, then its statements?"""
+
+import builtins
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from idbg.engine.compat import dynamo
+from idbg.engine.minify.user_level import modules, recording
+from idbg.engine.minify.user_level.script import Candidate, How, around, as_compiled, ways, without_main
+from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
+from idbg.engine.minify.user_level.wanted import Wanted
+from idbg.engine.program.load import defines_function, file_of
+from idbg.reduce.statements import reduce_source
+from idbg.reduce.tries import Stopped, Tries
+from idbg.schema.errors import ProgramError
+from idbg.schema.programs import Program, Target
+from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
+
+_PLAIN = {"aot": "inductor", "inductor": "inductor"}  # idbg's own, as torch names them
+_UNKNOWN = 1 << 20  # no exit status
+Tell = Callable[[MinifyProgress], None]
+
+
+def reduced_program(
+    program: Program,
+    target: Target,
+    wanted: Wanted,
+    place: Place,
+    budget: Budget,
+    tell: Tell = lambda progress: None,
+) -> Minified:
+    """The smallest script found that fails as the program does; it has been run in a fresh process.
+
+    With the kind "none", the program does not fail so when it is run by itself. Stopping (KeyboardInterrupt, or the
+    budget) keeps the smallest so far. Raises ProgramError where there is no source to make smaller, OutputError.
+    """
+    file = file_of(program)
+    if file is None or not file.is_file():
+        raise ProgramError(f"{program.label} has no Python source to make smaller", hint="give its .py file")
+    if wanted.command:
+        return _OfACommand(program, target, wanted, place, budget, tell, file).run()
+    kind = _OfAModel if defines_function(program) else _Search
+    return kind(program, target, wanted, place, budget, tell, file).run()
+
+
+@dataclass
+class _Search:
+    """A search in a script, which compiles something by itself."""
+
+    program: Program
+    target: Target
+    wanted: Wanted
+    place: Place
+    budget: Budget
+    tell: Tell
+    file: Path
+    doing: str = field(default="the whole program", init=False)
+
+    def __post_init__(self) -> None:
+        self.text = self.file.read_text(encoding="utf-8").replace("\r\n", "\n")
+        self.trying = Trying(self.program, self.file, self.wanted, self.place, self.budget)
+        self.tries: Tries[Candidate] = Tries(
+            self.trying, lambda one: one.key, self.budget, path=self.place.known, told=lambda judged: self.report()
+        )
+
+    def run(self) -> Minified:
+        """What it comes to, also where it is stopped."""
+        minimal, stopped = False, ""
+        try:
+            minimal = self._search()
+        except Stopped as reason:
+            stopped = str(reason)
+        except KeyboardInterrupt:
+            stopped = "you stopped it"
+        return self._ended(minimal, stopped)
+
+    def _search(self) -> bool:
+        """Whether no single statement can be left out of what is left."""
+        begun = next((one for one in self.beginnings() if self.improves(one)), None)
+        if begun is None:
+            return False
+        begun = self.nearer(begun)
+        self.doing = "statements of the file"
+        reduced = reduce_source(
+            begun.body,
+            lambda body: self.fails(self.with_body(begun, body)),
+            lambda body: self.trying.better(self.with_body(begun, body)),
+            self._kept(begun),
+        )
+        if not reduced.minimal:
+            raise Stopped(reduced.why)
+        self.doing = "a plainer script"
+        for one in self.plainer(self.with_body(begun, reduced.text)):
+            self.improves(one)
+        return True
+
+    def _kept(self, begun: Candidate) -> list[str]:
+        """Pieces of the text that a script must have to be about the same."""
+        given = [f"{name}={value}" for name, value in begun.how.given]
+        return [piece for piece in (self.wanted.line, *given) if piece and piece in begun.body]
+
+    # What is tried
+
+    def beginnings(self) -> Iterable[Candidate]:
+        """The whole, in the plainest way first."""
+        for how in self.hows():
+            yield self.with_body(Candidate(self.text, how), as_compiled(self.text, how))
+
+    def hows(self) -> list[How]:
+        """How it may be compiled."""
+        plain = _PLAIN.get(self.target.backend) or self.target.backend
+        known = [plain] if plain in dynamo.backend_names() and plain != "eager" else []
+        return ways(self.wanted, self.target, ["eager", *known])
+
+    def nearer(self, begun: Candidate) -> Candidate:
+        """What fails of the whole, before its statements are looked at."""
+        return begun
+
+    def with_body(self, candidate: Candidate, body: str) -> Candidate:
+        """The candidate with another text, and what that needs of its place."""
+        return replace(candidate, body=body, around=around(self.program, self.file, body))
+
+    def plainer(self, candidate: Candidate) -> Iterable[Candidate]:
+        """The same as an expert would write it, should it fail so."""
+        if candidate.how.listens:
+            whole = [("fullgraph", "True")] if self.wanted.signature.kind == "break" else []
+            how = How(False, (*candidate.how.given, *whole))
+            yield replace(candidate, how=how, body=as_compiled(candidate.body, how))
+
+    def fails(self, candidate: Candidate) -> bool:
+        """Whether it fails as is looked for."""
+        return self.tries(candidate).outcome == "same"
+
+    def improves(self, candidate: Candidate) -> bool:
+        """The same; and if so it is kept."""
+        if not self.fails(candidate):
+            return False
+        self.trying.better(candidate)
+        return True
+
+    # What is told
+
+    @property
+    def others(self) -> tuple[OtherFailure, ...]:
+        """The other failures, but for those of programs that lack what they need."""
+        own = {name for name in dir(builtins) if name.endswith(("Error", "Exception"))} - {"RuntimeError"}
+        return tuple(other for other in self.tries.others if other.signature.partition(":")[0] not in own)
+
+    def report(self) -> None:
+        """How far it has come."""
+        best = self.trying.best
+        self.tell(
+            MinifyProgress(
+                self.doing,
+                _lines(best.body if best else self.text),
+                _lines(self.text),
+                "lines",
+                calls=self.tries.calls,
+                known=self.tries.known,
+                budget=self.budget.calls,
+                seconds=self.tries.seconds,
+                others=sum(other.count for other in self.others),
+                best=str(self.trying.folder / SCRIPT) if self.trying.folder else "",
+            )
+        )
+
+    def _ended(self, minimal: bool, stopped: str) -> Minified:
+        best, folder = self.trying.best, self.trying.folder
+        told = Minified(
+            self.wanted.signature if best or stopped else Signature("none"),
+            size=_lines(best.body) if best else 0,
+            whole=_lines(self.text),
+            unit="lines",
+            minimal=minimal,
+            guarantee=_guarantee(minimal, stopped),
+            calls=self.tries.calls,
+            known=self.tries.known,
+            failed=1 if best else 0,
+            others=self.others,
+        )
+        if best is None or folder is None:
+            return msgspec.structs.replace(told, note="" if stopped else self._why_none(), seconds=self.tries.seconds)
+        self.doing = "a fresh process"
+        self.report()
+        tried = self.trying.verified()
+        script = folder / SCRIPT
+        return msgspec.structs.replace(
+            told,
+            path=str(script),
+            reproduced=tried.verdict == "same",
+            status=tried.status,
+            printed=tried.printed,
+            lines=len(script.read_text(encoding="utf-8").splitlines()),
+            bytes=sum(file.stat().st_size for file in self.trying.files),
+            seconds=self.tries.seconds,
+            note=self.trying.note,
+        )
+
+    def _why_none(self) -> str:
+        met = next((other.signature for other in self.tries.others), "")
+        return (
+            f"run by itself, the program fails otherwise: {met}" if met else "run by itself, the program does not fail"
+        )
+
+
+class _OfAModel(_Search):
+    """A search in a file whose function gives a model."""
+
+    recorded = recording.Recorded((), "")
+
+    def beginnings(self) -> Iterable[Candidate]:
+        self._record()
+        for how in self.hows():
+            call = modules.whole(self.recorded, self._function, how, self.target)
+            yield self.with_body(Candidate("", how), self._with_call(call, how))
+
+    def nearer(self, begun: Candidate) -> Candidate:
+        self.doing = "modules"
+        how = begun.how
+
+        def body(call: str) -> Candidate:
+            return self.with_body(begun, self._with_call(call, how))
+
+        found = modules.smallest(
+            self.recorded,
+            lambda call, made, stored: modules.alone(
+                self.recorded, call, self._function, how, made=made, stored=stored
+            ),
+            lambda call: self.fails(body(call)),
+            self.wanted.source,
+        )
+        if found is None:
+            return begun
+        module, call = found
+        self.trying.note = f"It is the model's {module.path} ({module.name}) alone."
+        self.trying.better(body(call))
+        return body(call)
+
+    def _with_call(self, call: str, how: How) -> str:
+        return as_compiled(without_main(self.text), how).rstrip("\n") + "\n\n\n" + call
+
+    @property
+    def _function(self) -> str:
+        return self.program.name or "program"
+
+    def _record(self) -> None:
+        """Run the model once as it is, to learn of its modules."""
+        self.doing = "the modules of the model"
+        self.report()
+        scratch = self.place.scratch
+        scratch.mkdir(parents=True, exist_ok=True)
+        script = scratch / "record.py"
+        script.write_text(recording.SCRIPT, encoding="utf-8")
+        program = msgspec.json.encode(self.program).decode()
+        tried = self.trying.run(script, program, self.target.device, str(scratch))
+        self.doing = "the whole program"
+        calls = scratch / recording.CALLS
+        if not calls.exists():
+            raise ProgramError(
+                f"{self._function}() of {self.file.name} cannot be run by itself: {tried.signature}",
+                hint=f"call it once in a Python of its own: {tried.printed.strip().splitlines()[-1:]}",
+            )
+        self.recorded = msgspec.json.decode(calls.read_bytes(), type=recording.Recorded)
+
+
+class _OfACommand(_Search):
+    """A search in a file that a command of the user's is given."""
+
+    def beginnings(self) -> Iterable[Candidate]:
+        whole = Candidate(self.text, How(False))
+        self.trying.wanted = replace(self.wanted, status=_UNKNOWN)
+        status = self.trying.status_of_command(whole)
+        signature = msgspec.structs.replace(self.wanted.signature, type=f"exit {status}")
+        self.wanted = self.trying.wanted = replace(self.wanted, status=status, signature=signature)
+        if status:
+            yield whole
+
+    def with_body(self, candidate: Candidate, body: str) -> Candidate:
+        return replace(candidate, body=body)
+
+
+def _guarantee(minimal: bool, stopped: str) -> str:
+    if stopped:
+        return f"not known to be minimal: {stopped}"
+    return "1-minimal: no single statement can be left out" if minimal else ""
+
+
+def _lines(text: str) -> int:
+    return sum(bool(line.strip()) for line in text.split("\n"))
