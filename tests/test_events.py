@@ -21,9 +21,21 @@ from idbg.schema.diff import (
     Worst,
 )
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.guilty import (
+    Application,
+    Bisected,
+    Commit,
+    GuiltyCommit,
+    GuiltyOptions,
+    GuiltyPart,
+    OptionDifference,
+    Question,
+    Tried,
+)
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.violations import Violation
 
 ID = GraphId("0/0", "post_grad", "forward")
@@ -147,6 +159,27 @@ EVERY: list[events.SessionEvent] = [
     events.KernelsTimed(program="m.py", backend="inductor", times=TIMES),
     events.BenchEnded(failure=FAILURE),
     events.Noted(level="warning", text="disk is full"),
+    events.MinifyStarted(run=1, sought=Sought("break", place="m.py:3")),
+    events.MinifyProgressed(run=1, progress=MinifyProgress("prefix", size=5, whole=9, eta=2.5, best="/s/5.py")),
+    events.MinifyEnded(
+        run=1,
+        minified=Minified(Signature("wrong"), "/s/1.py", reproduced=True, others=(OtherFailure("E: no", 2),)),
+    ),
+    events.BisectStarted(run=1, question=Question("options", PROGRAM, TARGET, sets=({"a": 1}, {}), names=("x", "y"))),
+    events.BisectProgressed(run=1, what="backend eager"),
+    events.BisectProgressed(run=1, what="backend eager", tried=Tried("backend eager", "other", 1.5, "it died")),
+    events.BisectEnded(
+        run=1,
+        bisected=Bisected(
+            "compiler",
+            "it is guilty",
+            Signature("died", type="SIGSEGV"),
+            part=GuiltyPart("inductor", "lowerings", application=Application(3, "sin", "0/0", "forward"), of=9),
+            options=(GuiltyOptions((OptionDifference("a", 1),), 3),),
+            commit=GuiltyCommit((Commit("abc"),), 7),
+            tried=(Tried("it", "fails", 2.5),),
+        ),
+    ),
 ]
 
 

@@ -26,7 +26,7 @@ class _Search(Protocol):
 
 def bisected(
     question: Question,
-    told: Told = lambda what, outcome: None,
+    told: Told = lambda what, tried: None,
     stopped: Callable[[], bool] = lambda: False,
     ask: Asks = answered,
 ) -> Bisected:

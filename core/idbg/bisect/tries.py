@@ -24,7 +24,7 @@ class Stopped(Exception):
     """The user asked to stop."""
 
 
-Told = Callable[[str, Outcome | None], None]
+Told = Callable[[str, Tried | None], None]
 """Hears what is tried, as it begins (None), and what came of it."""
 
 
@@ -54,7 +54,7 @@ def same(one: Signature, other: Signature) -> bool:
 class Tries:
     """The tries of one search, in order; their compilers share a cache that goes with the search (`with`)."""
 
-    told: Told = lambda what, outcome: None
+    told: Told = lambda what, tried: None
     stopped: Callable[[], bool] = lambda: False
     seconds: float = TRY_SECONDS
     ask: Asks = answered
@@ -118,7 +118,7 @@ class Tries:
     def _keep(self, what: str, outcome: Outcome, answer: Answer, seconds: float) -> None:
         otherwise = (answer.cannot or answer.words) if outcome == "other" else ""
         self.tried.append(Tried(what, outcome, round(seconds, 3), otherwise))
-        self.told(what, outcome)
+        self.told(what, self.tried[-1])
 
 
 def compared(asked: Try, tries: Tries) -> Try:

@@ -13,9 +13,12 @@ from idbg.schema.guilty import (
     GuiltyOptions,
     GuiltyPart,
     OptionDifference,
+    Outcome,
 )
 
 SCHEMA = "idbg.bisect/1"
+OUTCOMES: dict[Outcome, str] = {"fails": "fails", "passes": "does not fail", "other": "fails otherwise"}
+"""What a try came to, after what was tried."""
 _BACKENDS = {
     PYTHON: "the program itself is guilty: it fails without torch.compile too",
     "eager": "Dynamo is guilty: it fails with the backend eager, which compiles nothing",

@@ -3,16 +3,21 @@
 A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it.
 """
 
-import time
 from typing import Literal
 
 import msgspec
 
-from idbg.schema.bench import Row, Task
+from idbg.schema.bench_events import BenchEnded as BenchEnded
+from idbg.schema.bench_events import BenchStarted as BenchStarted
+from idbg.schema.bench_events import BenchStepStarted as BenchStepStarted
+from idbg.schema.bench_events import BenchTaskStarted as BenchTaskStarted
+from idbg.schema.bench_events import KernelsTimed as KernelsTimed
+from idbg.schema.bench_events import RowMeasured as RowMeasured
 from idbg.schema.code import Lowered, OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
+from idbg.schema.event import Event as Event
 from idbg.schema.graphs import Frame, Graph, GraphBreak, Links, NodeId, Part
-from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.guilty import Bisected, Question, Tried
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.repros import Minified, MinifyProgress, Sought
@@ -20,12 +25,6 @@ from idbg.schema.violations import Violation
 
 FORMAT = 1
 """Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str):
-    """Anything that happened; `at` is seconds since the epoch."""
-
-    at: float = msgspec.field(default_factory=time.time)
 
 
 class SessionOpened(Event, frozen=True, kw_only=True, tag="session_opened"):
@@ -260,6 +259,29 @@ class MinifyEnded(Event, frozen=True, kw_only=True, tag="minify_ended"):
     failure: Failure | None = None
 
 
+class BisectStarted(Event, frozen=True, kw_only=True, tag="bisect_started"):
+    """A search for the guilty of a run's failure began."""
+
+    run: int
+    question: Question
+
+
+class BisectProgressed(Event, frozen=True, kw_only=True, tag="bisect_progressed"):
+    """A try of that search begins, said in words; with `tried`, it came to its end."""
+
+    run: int
+    what: str
+    tried: Tried | None = None
+
+
+class BisectEnded(Event, frozen=True, kw_only=True, tag="bisect_ended"):
+    """Who is guilty, as far as it is known: `bisected` is None where nothing could be tried."""
+
+    run: int
+    bisected: Bisected | None = None
+    failure: Failure | None = None
+
+
 class OwnerStarted(Event, frozen=True, kw_only=True, tag="owner_started"):
     """The worker was asked whose the error of this launch of the run's `diff.kernels` is."""
 
@@ -301,49 +323,6 @@ class KernelLowered(Event, frozen=True, kw_only=True, tag="kernel_lowered"):
     failure: Failure | None = None
 
 
-class BenchStarted(Event, frozen=True, kw_only=True, tag="bench_started"):
-    """So many rows will be measured, in processes of their own."""
-
-    cases: int = msgspec.field(name="subjects")
-
-
-class BenchTaskStarted(Event, frozen=True, kw_only=True, tag="bench_task_started"):
-    """One of the processes that a row takes has begun; `backend` is written NAME or NAME:MODE."""
-
-    program: str
-    backend: str
-    task: Task
-
-
-class BenchStepStarted(Event, frozen=True, kw_only=True, tag="bench_step_started"):
-    """Step `step` of `of` of the task that is measured has begun."""
-
-    step: int
-    of: int
-    words: str
-
-
-class RowMeasured(Event, frozen=True, kw_only=True, tag="row_measured"):
-    """A row is measured, and kept where the database took it."""
-
-    row: Row
-
-
-class KernelsTimed(Event, frozen=True, kw_only=True, tag="kernels_timed"):
-    """How long each kernel of the program takes on a backend; or why that is not known."""
-
-    program: str
-    backend: str
-    times: KernelTimes | None = None
-    failure: Failure | None = None
-
-
-class BenchEnded(Event, frozen=True, kw_only=True, tag="bench_ended"):
-    """Nothing is measured any more; a failure says that it was cancelled, or which row the database did not take."""
-
-    failure: Failure | None = None
-
-
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     """A sentence for the user that changes no state."""
 
@@ -378,6 +357,9 @@ SessionEvent = (
     | MinifyStarted
     | MinifyProgressed
     | MinifyEnded
+    | BisectStarted
+    | BisectProgressed
+    | BisectEnded
     | OwnerStarted
     | OwnerJudged
     | OwnerEnded

@@ -14,6 +14,7 @@ from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Part, Stage
+from idbg.schema.guilty import Bisected
 from idbg.schema.kept import REPRO, KeptRepro, with_event
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.violations import Violation
@@ -56,6 +57,7 @@ class Run:
     checked: bool = True
     failure: Failure | None = None
     exit_status: int = 0  # a script's own
+    guilty: Bisected | None = None  # the last answer to who is
 
     @property
     def verdict(self) -> Verdict:
@@ -153,6 +155,8 @@ class Run:
                 self.maps[error_map.name] = error_map
             case events.KernelLowered(lowered=Lowered() as lowered):
                 self.lowered[event.frame, event.part, event.name] = lowered
+            case events.BisectEnded(bisected=Bisected() as found):
+                self.guilty = found
             case events.RunEnded():
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked = event.checked

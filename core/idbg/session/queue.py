@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from idbg.bench.job import BenchJob
+from idbg.bisect.background import BisectJob
 from idbg.schema import events
 from idbg.schema.diff import Comparison, SideResult
 from idbg.schema.events import SessionEvent
@@ -18,11 +19,14 @@ from idbg.worker.client import Ended, Worker
 from idbg.worker.last_words import in_run
 from idbg.worker.protocol import Compile, FindOwner, Minify, Request, WriteRepro
 
-SessionJob = Request | BenchJob
+OwnProcesses = BenchJob | BisectJob
+"""What runs in processes of its own, and takes minutes."""
+SessionJob = Request | OwnProcesses
 
 
 class JobQueue:
-    """The jobs of a live session, one at a time: requests are the worker's, benchmarks run in processes of their own.
+    """The jobs of a live session, one at a time: requests are the worker's, benchmarks and searches for the guilty
+    run in processes of their own.
 
     What they tell goes to the bus. Safe to use from any thread; nothing here waits but `wait` and `close`. `command`
     and `alone` are the worker's.
@@ -52,8 +56,8 @@ class JobQueue:
             self.runs += 1
             request = Compile(run=self.runs, program=program, target=target, folder="", comparison=comparison)
             kept = [job for job in self._waiting if not isinstance(job, Compile) or (_is_long(job) and not asked)]
-            benches = [job for job in kept if isinstance(job, BenchJob)]  # those take minutes
-            self._waiting = [*(job for job in kept if not isinstance(job, BenchJob)), request, *benches]
+            benches = [job for job in kept if isinstance(job, OwnProcesses)]  # those take minutes
+            self._waiting = [*(job for job in kept if not isinstance(job, OwnProcesses)), request, *benches]
             if asked or not _is_long(self._in_hand):
                 self._give_way()
             self._next()
@@ -68,7 +72,7 @@ class JobQueue:
     def stop(self) -> None:
         """Stop what is done now, without waiting for it if that was asked before; what waits stays."""
         with self._changed:
-            if isinstance(self._in_hand, BenchJob):
+            if isinstance(self._in_hand, OwnProcesses):
                 self._in_hand.stop()
             elif self._in_hand is not None:
                 self._stopping = True
@@ -91,7 +95,7 @@ class JobQueue:
             self.closed = True
             self._waiting.clear()
             bench = self._in_hand
-        if isinstance(bench, BenchJob):
+        if isinstance(bench, OwnProcesses):
             bench.stop()
             bench.join()
         self._worker.close()
@@ -107,7 +111,7 @@ class JobQueue:
                 if run is not None and run.comparison and (event.failure or not run.diff):
                     self._bus.emit(events.Compared(run=run.number, report=unfinished(run, event.failure)))
             self._bus.emit(event)
-            if isinstance(event, Ended | events.BenchEnded):
+            if isinstance(event, Ended | events.BenchEnded | events.BisectEnded):
                 self._in_hand, self._stopping = None, False
                 self._next()
                 self._changed.notify_all()
@@ -135,7 +139,7 @@ class JobQueue:
 
     def _give_way(self) -> None:
         """Stop a run or a benchmark in hand, so that a newer run can begin."""
-        if isinstance(self._in_hand, BenchJob) or (isinstance(self._in_hand, Compile) and not self._stopping):
+        if isinstance(self._in_hand, OwnProcesses) or (isinstance(self._in_hand, Compile) and not self._stopping):
             self.stop()
 
     def _next(self) -> None:
@@ -143,7 +147,7 @@ class JobQueue:
         if self._in_hand is not None or not self._waiting or self.closed:
             return
         job = self._waiting.pop(0)
-        if isinstance(job, BenchJob):
+        if isinstance(job, OwnProcesses):
             self._in_hand = job
             job.start()
             return
@@ -182,7 +186,7 @@ class JobQueue:
 
 def _is_long(job: SessionJob | None) -> bool:
     """Whether it is what only a user asks for, and may take minutes."""
-    return isinstance(job, BenchJob) or (isinstance(job, Compile) and job.comparison is not None)
+    return isinstance(job, OwnProcesses) or (isinstance(job, Compile) and job.comparison is not None)
 
 
 def _side_in(side: SideResult, run: Run) -> SideResult:

@@ -10,6 +10,7 @@ import idbg
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.registry import rules_for
 from idbg.bench.job import BenchJob
+from idbg.bisect.background import BisectJob
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.code import Kernel
@@ -17,6 +18,7 @@ from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
+from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History
@@ -182,6 +184,19 @@ class Session:
                 keep_data=keep_data,
             )
         )
+
+    def bisect(self, question: Question | None = None) -> None:
+        """Find who is guilty of how the last run fails (which part of the compiler, where no other question is asked),
+        each try in a process of its own; see BisectProgressed and BisectEnded. `cancel` ends it with what is known.
+
+        Raises BadInput if nothing was run yet.
+        """
+        jobs = self._live()
+        run = self.history.runs.get(jobs.runs)
+        if run is None:
+            raise BadInput("nothing was run yet, so nobody is guilty", hint="run the program first")
+        asked = question or Question("compiler", run.program, replace(run.target, strict=False))
+        jobs.add(BisectJob(asked, run.number, jobs.tell))
 
     def map_errors(self, name: str, index: tuple[int, ...] = ()) -> None:
         """Map the error over a slice of an output of the last run, which was compared; see ErrorsMapped."""

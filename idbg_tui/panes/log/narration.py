@@ -10,6 +10,8 @@ from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports.faults import crash_lines
+from idbg.reports.guilty import OUTCOMES
+from idbg.reports.guilty import summary as guilty_summary
 from idbg.reports.owner import owner_lines
 from idbg.reports.repros import progress_words, result_lines, sought_words, verdict
 from idbg.schema import events
@@ -98,6 +100,8 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             yield from _repro(event)
         case events.MinifyStarted() | events.MinifyProgressed() | events.MinifyEnded():
             yield from _search(event)
+        case events.BisectStarted() | events.BisectProgressed() | events.BisectEnded():
+            yield from _bisect(event)
         case events.OwnerStarted():
             name = run.diff.kernels[event.launch].name if run and run.diff else f"launch {event.launch}"
             yield Told(f"whose error {name} has: it is called alone", "strong")
@@ -207,6 +211,23 @@ def _search(event: events.MinifyStarted | events.MinifyProgressed | events.Minif
         yield Told(
             "  it was stopped: X on it in 9 Repros goes on" if found is not None else "the search was stopped", ""
         )
+    elif event.failure is not None:
+        yield Told(f"{SEVERITY_SIGNS['reject']} the search did not come to its end", "reject")
+        yield from failure(event.failure)
+
+
+def _bisect(event: events.BisectStarted | events.BisectProgressed | events.BisectEnded) -> Iterator[Told]:
+    if isinstance(event, events.BisectStarted):
+        yield Told("looking for who is guilty", "strong")
+        return
+    if isinstance(event, events.BisectProgressed):
+        if event.tried is not None:
+            yield Told(f"  {event.what}: {OUTCOMES[event.tried.outcome]}", "dim")
+        return
+    if event.bisected is not None:
+        first, *others = guilty_summary(event.bisected).splitlines()
+        yield Told(first, "strong")
+        yield from (Told(f"  {line}") for line in others)
     elif event.failure is not None:
         yield Told(f"{SEVERITY_SIGNS['reject']} the search did not come to its end", "reject")
         yield from failure(event.failure)

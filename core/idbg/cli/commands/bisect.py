@@ -19,8 +19,9 @@ from idbg.cli import FAILED, printing
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.reports import guilty
+from idbg.reports.guilty import OUTCOMES
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import TRY_SECONDS, Bisected, Kind, OptionSet, Outcome, Question
+from idbg.schema.guilty import TRY_SECONDS, Bisected, Kind, OptionSet, Question, Tried
 from idbg.schema.programs import Program, Target
 
 HELP = "find who is guilty of a failure: which part of the compiler, which options, which commit"
@@ -31,7 +32,6 @@ is a process of its own, so a crash or a hang is a failure like others.
 exit status: 1 if somebody is guilty; 0 if nothing fails; 2 for bad usage; 128 + N if signal N stopped it: what is known
 by then is told
 """
-_SIGNS: dict[Outcome, str] = {"fails": "fails", "passes": "does not fail", "other": "fails otherwise"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,14 +155,14 @@ def _kind(args: argparse.Namespace) -> tuple[Kind, tuple[OptionSet, ...], tuple[
             return "compiler", (), ()
 
 
-def _told(what: str, outcome: Outcome | None) -> None:
+def _told(what: str, tried: Tried | None) -> None:
     """A line on stderr for each try: on a terminal as it begins, too."""
     stream = sys.stderr
-    if outcome is None:
+    if tried is None:
         if stream.isatty():
             print(f"\r\x1b[K… {what}", end="", file=stream, flush=True)
         return
-    print(f"{chr(13)}\x1b[K" * stream.isatty() + f"{what}: {_SIGNS[outcome]}", file=stream, flush=True)
+    print(f"{chr(13)}\x1b[K" * stream.isatty() + f"{what}: {OUTCOMES[tried.outcome]}", file=stream, flush=True)
 
 
 @contextmanager

@@ -1,0 +1,11 @@
+"""What has everything that happens in a session?"""
+
+import time
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str):
+    """Anything that happened; `at` is seconds since the epoch."""
+
+    at: float = msgspec.field(default_factory=time.time)
