@@ -22,7 +22,7 @@ FEW = 4
 @dataclass(frozen=True)
 class Reduced:
     """`kept` fails (it was asked, or is the whole); with `minimal`, without any single node of it, and what cannot be
-    without that, it does not. `passing` is the largest part of it that was asked and passed, None where none did.
+    without that, it does not. `passing` is the set nearest to it that was asked and passed, None where none did.
     """
 
     kept: Nodes

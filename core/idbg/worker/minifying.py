@@ -19,7 +19,7 @@ from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import Problem, Seen, died_of, of_a_violation, problem_of
+from idbg.engine.minify.problem import Problem, Seen, ends_process, of_a_violation, problem_of
 from idbg.engine.minify.search import Search
 from idbg.engine.repro import violation_of
 from idbg.schema import events
@@ -105,7 +105,7 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
     holder = jobs
     if jobs.last is None or jobs.last.run != request.run or jobs.run is None:
         holder = jobs.quiet()
-        kills = request.failure is not None and (died_of(request.failure) or request.failure.type == "Timeout")
+        kills = request.failure is not None and ends_process(request.failure)
         target = replace(request.target, backend="eager", options={}) if kills else request.target
         comparison = None if kills else request.comparison
         holder.compile(Compile(request.run, request.program, target, request.folder, comparison))

@@ -1,7 +1,7 @@
 """Does a candidate fail as what is looked for? Its script is written, and run in a process of its own."""
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from safetensors.torch import save_file
@@ -9,11 +9,12 @@ from safetensors.torch import save_file
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.repro.draft import Heading
+from idbg.engine.repro.draft import Check, Dies, Hangs, Heading
 from idbg.engine.repro.script import render
-from idbg.reduce.tries import Judged
+from idbg.reduce.tries import Judged, Outcome
 
 SCRIPT, TENSORS = "repro.py", "tensors.safetensors"
+ALONE = "--alone"  # has a script that runs itself in a process of its own do it in this one
 _SLOWER = 5  # than the whole: what takes longer than so many times it hangs
 _LEAST_SECONDS = 30.0
 _FIRST_SECONDS = 900.0  # for the whole, of which nothing is known yet
@@ -22,7 +23,7 @@ _FIRST_SECONDS = 900.0  # for the whole, of which nothing is known yet
 @dataclass
 class Oracle:
     """Judges candidates by their scripts. `scratch` is a folder for them; `tries`: how often one is run before it
-    counts as passing, where the failure does not come every time. `wrong_way` is told of a try that was no program.
+    counts as passing, where the failure does not come every time.
     """
 
     forks: Forks
@@ -34,14 +35,19 @@ class Oracle:
     count: int = field(default=0, init=False)
 
     def __call__(self, candidate: Candidate) -> Judged:
-        folder = self.write(candidate)
-        began = 0.0
+        seconds = 0.0
         for _ in range(self.tries):
-            tried = self.run(folder / SCRIPT)
-            began += tried.seconds
-            judged = Judged(tried.verdict, tried.signature, str(folder / SCRIPT), began)
+            judged = self.once(candidate)
+            seconds += judged.seconds
             if judged.outcome == "same":
                 break
+        return replace(judged, seconds=seconds)
+
+    def once(self, candidate: Candidate) -> Judged:
+        """What one run of it comes to. The files of what passes are removed."""
+        folder = self.write(candidate)
+        tried = self.run(folder / SCRIPT, candidate.draft.check)
+        judged = Judged(*_judged(tried, candidate.draft.check), str(folder / SCRIPT), tried.seconds)
         if judged.outcome == "passes":
             shutil.rmtree(folder, ignore_errors=True)
         return judged
@@ -51,9 +57,15 @@ class Oracle:
         """Seconds that a try may take."""
         return self.seconds or _FIRST_SECONDS
 
-    def run(self, script: Path) -> Tried:
-        """The script in a process of its own. The first that ends tells how long others may take."""
-        tried = self.forks.run(script, seconds=self.limit, memory=self.memory)
+    def run(self, script: Path, check: Check) -> Tried:
+        """The script in a process of its own. The first that ends tells how long others may take.
+
+        What is to die or to hang does so in that process: the script need not start another for it.
+        """
+        if isinstance(check, Hangs):
+            return self.forks.run(script, seconds=check.seconds, memory=self.memory, arguments=[ALONE])
+        arguments = [ALONE] if isinstance(check, Dies) else []
+        tried = self.forks.run(script, seconds=self.limit, memory=self.memory, arguments=arguments)
         if not self.seconds and not tried.hung:
             self.seconds = max(_LEAST_SECONDS, _SLOWER * tried.seconds)
         return tried
@@ -64,6 +76,15 @@ class Oracle:
         folder = self.scratch / str(self.count)
         write(candidate, self.heading, folder)
         return folder
+
+
+def _judged(tried: Tried, check: Check) -> tuple[Outcome, str]:
+    """What it comes to, and the signature of how it failed."""
+    if isinstance(check, Dies) and tried.signal == check.signal:
+        return "same", tried.signal
+    if isinstance(check, Hangs) and tried.hung:
+        return "same", "hung"
+    return tried.verdict, tried.signature
 
 
 def write(candidate: Candidate, heading: Heading, folder: Path) -> Path:

@@ -108,6 +108,11 @@ def died_of(failure: Failure) -> str:
     return found[0] if found else ""
 
 
+def ends_process(failure: Failure) -> bool:
+    """Whether what failed takes its process, or the device of that, with it: it must not be run to be captured."""
+    return bool(died_of(failure)) or failure.type in ("Timeout", "AcceleratorError") or "CUDA error" in failure.message
+
+
 def _raised(seen: Seen, target: Target) -> Problem:
     """What was raised while something was compiled, or as compiled code ran."""
     capture, error = seen.capture, seen.error

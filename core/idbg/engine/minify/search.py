@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,7 +10,7 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.cut import Cutting
 from idbg.engine.minify.forks.rate import rate, tries_needed
 from idbg.engine.minify.handing_over import RATE_TRIES, Result
-from idbg.engine.minify.oracle import SCRIPT, Oracle
+from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import Problem, Subject
 from idbg.engine.minify.shrink import shrunk
 from idbg.engine.repro.draft import Runs
@@ -108,7 +107,7 @@ class Search:
             return None
         times = RATE_TRIES if judged.seconds * RATE_TRIES < RATE_SECONDS else FEW_TRIES
         self._say("the whole again, as it did not fail", times)
-        failed, tried = rate(partial(self._fails_again, self.oracle.write(whole) / SCRIPT), times)
+        failed, tried = rate(lambda: self.oracle.once(whole).outcome == "same", times)
         self._tried = tried + 1
         if not failed:
             return None
@@ -147,9 +146,6 @@ class Search:
 
     def _cut(self, cutting: Cutting, nodes: frozenset[str]) -> Candidate:
         return self.change(cutting.candidate(nodes))
-
-    def _fails_again(self, script: Path) -> bool:
-        return self.oracle.run(script).verdict == "same"
 
     def _fails_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
         """Whether these nodes fail; those that no script can hold do not."""

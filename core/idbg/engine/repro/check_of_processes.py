@@ -22,7 +22,11 @@ def of_a_process(draft: Draft, check: Dies | Hangs) -> Checked:
         '    died = signal.Signals(-status).name if status < 0 else ""',
     ]
     if not hangs:
-        main += ["    if died == SIGNAL:", '        print("REPRODUCED", died)', "        return 1"]
+        main += [
+            "    if died == SIGNAL:",
+            '        print("\\nREPRODUCED", died)  # a process that dies may leave a line half-printed',
+            "        return 1",
+        ]
     main += ["    if died:", '        print("OTHER", died)', "    return 2 if status else 0"]
     ending = ['    if "--alone" not in sys.argv:', "        sys.exit(main())", *guarded("alone()")]
     return Checked([alone, main], constants, ending)
