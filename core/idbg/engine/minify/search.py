@@ -1,5 +1,7 @@
 """How is the smallest failing script found: the whole, fewer nodes, less of each, and a fresh process at last?"""
 
+import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +15,13 @@ from idbg.engine.minify.handing_over import RATE_TRIES, Result
 from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import Problem, Subject
 from idbg.engine.minify.shrink import shrunk
-from idbg.engine.repro.draft import Runs
+from idbg.engine.repro.draft import FailsCommand, Runs
 from idbg.reduce.flow import Flow
 from idbg.reduce.nodes import reduce_nodes
 from idbg.reduce.tries import Stopped, Tries
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
+_STATUS = re.compile(r"exit status (-?\d+)")
 Change = Callable[[Candidate], Candidate]
 RATE_SECONDS, FEW_TRIES = 60.0, 3  # what is to be known of a rate where RATE_TRIES take longer
 
@@ -94,9 +97,19 @@ class Search:
                 if self._begins(subject, suspects, "what the accused kernel computes"):
                     return subject.cutting, subject.cutting.flow.closed(suspects)
         for subject in subjects:
+            self._ask_status(subject.cutting)
             if self._begins(subject, frozenset(subject.cutting.flow.reads), "the whole"):
                 return subject.cutting, frozenset(subject.cutting.flow.reads)
         return next(filter(None, map(self._at_times, subjects)), None)
+
+    def _ask_status(self, cutting: Cutting) -> None:
+        """With which status a command of the user's fails on the whole: that is what is looked for in less of it."""
+        check = cutting.template.check
+        if not isinstance(check, FailsCommand):
+            return
+        judged = self.oracle.once(self._cut(cutting, frozenset(cutting.flow.reads)))
+        if (told := _STATUS.search(judged.signature)) is not None:
+            cutting.template = dataclasses.replace(cutting.template, check=FailsCommand(check.command, int(told[1])))
 
     def _at_times(self, subject: Subject) -> tuple[Cutting, frozenset[str]] | None:
         """The graph again: what passed once may fail at times."""
