@@ -3,12 +3,16 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from torch._dynamo.variables import TensorVariable
 
 from idbg.engine.minify.forks.client import Forks
+from idbg.schema import events
 from idbg.schema.repros import Budget, Sought
+from idbg.worker.protocol import Minify
+from tests.harness.repro_bench import Bench
 from tests.harness.user_level import Smaller, smaller_in
 
 LAYERS = '''
@@ -267,3 +271,19 @@ def test_a_budget_that_is_used_up_leaves_the_smallest_so_far(smaller: Smaller) -
 def test_what_is_no_failure_of_the_program_is_refused(smaller: Smaller) -> None:
     with pytest.raises(ValueError, match="the run has no graph break"):
         smaller(SHAPES, Sought("break"))
+
+
+@pytest.mark.slow
+def test_the_worker_looks_at_the_program_where_no_graph_has_the_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bench = Bench(tmp_path, dedent(UNTRACEABLE), backend="eager")
+    request = bench.jobs.request
+    assert request is not None and bench.ended.failure is not None
+    asked = Minify(1, request.program, request.target, request.folder, Sought("failure"), bench.ended.failure)
+    ended = bench.jobs.do(asked)
+    assert isinstance(ended, events.MinifyEnded) and ended.minified is not None, ended
+    assert ended.minified.reproduced and ended.minified.unit == "lines" and ended.minified.minimal
+    doing = {event.progress.doing for event in bench.told if isinstance(event, events.MinifyProgressed)}
+    assert {"statements of the file", "a fresh process"} <= doing

@@ -19,8 +19,8 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `stage`: "dynamo", "aot", "inductor", "g++", "triton", a backend's name; "" where it is not known. `type`: an
     exception's type, a signal's name, or a rule's. `message`: the piece of a message that is the same wherever it
-    fails; of a violation the op; of a wrong result what is wrong ("values", "nan", "form"). `place`: FILE:LINE of a
-    break or a recompile.
+    fails; of a violation the op; of a wrong result what is wrong ("values", "nan", "form"). `place`: the text of
+    the user's line at which it breaks, recompiles or is raised.
     """
 
     kind: FailureKind

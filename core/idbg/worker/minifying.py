@@ -19,13 +19,16 @@ from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import Problem, Seen, ends_process, of_a_violation, problem_of
+from idbg.engine.minify.problem import NoGraph, Problem, Seen, ends_process, of_a_violation, problem_of
 from idbg.engine.minify.search import Search
+from idbg.engine.minify.user_level.search import reduced_program
+from idbg.engine.minify.user_level.trying import Place
+from idbg.engine.minify.user_level.wanted import wanted_of
 from idbg.engine.repro import violation_of
 from idbg.schema import events
 from idbg.schema.errors import BadInput, IdbgError, said
 from idbg.schema.programs import Failure
-from idbg.schema.repros import Minified, MinifyProgress
+from idbg.schema.repros import Minified, MinifyProgress, Signature
 from idbg.worker.protocol import Compile, Minify
 
 if TYPE_CHECKING:
@@ -48,9 +51,29 @@ def minify(request: Minify, jobs: "Jobs") -> events.MinifyEnded:
 
 def _minified(request: Minify, jobs: "Jobs", scratch: Path) -> Minified:
     seen = _seen(request, jobs)
-    problem = _problem(request, seen, jobs)
     with forks_of(request, scratch) as forks:
-        return search(request, problem, forks, scratch, jobs.emit).run()
+        try:
+            problem = _problem(request, seen, jobs)
+        except NoGraph:
+            return _of_program(request, seen, forks, scratch, jobs.emit)
+        found = search(request, problem, forks, scratch, jobs.emit).run()
+        if found.signature.kind != "none" or not (request.sought.kind == "check" or seen.error is not None):
+            return found
+        whole = _of_program(request, seen, forks, scratch, jobs.emit)  # no graph alone fails so
+        return whole if whole.path else found
+
+
+def _of_program(
+    request: Minify, seen: Seen, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
+) -> Minified:
+    """The search in the program's own source. Raises ValueError where what is sought is not of the program."""
+    wanted = wanted_of(request.sought, seen.error, seen.run)
+    place = Place(forks, Path(request.folder), scratch / "program", known(request, wanted.signature), request.keep_data)
+
+    def tell(progress: MinifyProgress) -> None:
+        emit(events.MinifyProgressed(run=request.run, progress=progress))
+
+    return reduced_program(request.program, request.target, wanted, place, request.budget, tell)
 
 
 def _problem(request: Minify, seen: Seen, jobs: "Jobs") -> Problem:
@@ -76,7 +99,7 @@ def search(
     def tell(progress: MinifyProgress) -> None:
         emit(events.MinifyProgressed(run=request.run, progress=progress))
 
-    return Search(problem, oracle, result, known(request, problem), request.budget, tell)
+    return Search(problem, oracle, result, known(request, problem.signature), request.budget, tell)
 
 
 def forks_of(request: Minify, scratch: Path) -> Forks:
@@ -86,10 +109,10 @@ def forks_of(request: Minify, scratch: Path) -> Forks:
     return Forks(Path(program.cwd or "."), [folder], scratch / "tries")
 
 
-def known(request: Minify, problem: Problem) -> Path:
+def known(request: Minify, signature: Signature) -> Path:
     """Where the answers of earlier searches for the same are kept: the same program, versions and failure."""
     program = request.program
-    parts = (__version__, torch.__version__, sys.version, program, request.target, request.sought, problem.signature)
+    parts = (__version__, torch.__version__, sys.version, program, request.target, request.sought, signature)
     name = hashlib.sha256(repr((*parts, request.keep_data)).encode()).hexdigest()[:32]
     return places.cache() / "minify" / f"{name}.jsonl"
 

@@ -13,9 +13,10 @@ from idbg.engine.minify.user_level.script import Candidate, How, around, as_comp
 from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
 from idbg.engine.minify.user_level.wanted import Wanted
 from idbg.engine.program.load import defines_function, file_of
+from idbg.reduce.sources import parsed
 from idbg.reduce.statements import reduce_source
 from idbg.reduce.tries import Stopped, Tries
-from idbg.schema.errors import ProgramError
+from idbg.schema.errors import ProgramError, said
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
@@ -40,6 +41,12 @@ def reduced_program(
     file = file_of(program)
     if file is None or not file.is_file():
         raise ProgramError(f"{program.label} has no Python source to make smaller", hint="give its .py file")
+    try:
+        parsed(file.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError) as error:
+        raise ProgramError(
+            f"{file.name} is no Python, so nothing of it can be left out: {said(error)}", hint="mend that first"
+        ) from error
     if wanted.command:
         return _OfACommand(program, target, wanted, place, budget, tell, file).run()
     kind = _OfAModel if defines_function(program) else _Search
@@ -227,7 +234,7 @@ class _OfAModel(_Search):
         found = modules.smallest(
             self.recorded,
             lambda call, made, stored: modules.alone(
-                self.recorded, call, self._function, how, made=made, stored=stored
+                self.recorded, call, self._function, how, made=made, stored=stored and self.place.keep_data
             ),
             lambda call: self.fails(body(call)),
             self.wanted.source,

@@ -28,13 +28,14 @@ _STATUS = re.compile(r"exit status (-?\d+)")
 @dataclass(frozen=True)
 class Place:
     """Where a search works: its processes, the `folder` below which the result is kept, a `scratch` folder, and the
-    file of what earlier searches for the same have tried.
+    file of what earlier searches for the same have tried. Without `keep_data`, no script is given a tensor's values.
     """
 
     forks: Forks
     folder: Path
     scratch: Path
     known: Path | None = None
+    keep_data: bool = True
 
 
 @dataclass
