@@ -154,3 +154,22 @@ def test_a_real_sessions_violation_is_shown_again_from_another_folder(
     (folder / "model.py").unlink()
     assert cli.main(["repro", str(session), "--violation", "1"]) == 2
     assert "model.py" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm")
+def test_what_strict_mode_refused_names_a_script_that_is_new_each_time(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "model.py").write_text(
+        MODEL.replace("Linear(10, 16)", "Linear(10, 16).double()").replace("10)", "10).double()")
+    )
+    named = set()
+    for _ in range(2):
+        assert cli.main(["run", "model.py", "--backend", "mock", "--strict"]) == 1
+        (line,) = [line for line in capfd.readouterr().out.splitlines() if "repro: " in line]
+        named.add(line.partition("repro: ")[2])
+    assert len(named) == 2 and all(Path(path).is_file() for path in named)
+    session = Path(named.pop()).parents[2]
+    assert cli.main(["repro", str(session), "--list"]) == 0
+    assert "1 repro:\n  … run 1: dtype at " in capfd.readouterr().out

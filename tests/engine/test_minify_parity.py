@@ -1,4 +1,4 @@
-"""Verdicts 16 to 20 that users of the earlier system count on: what strict mode refused, by the one call that breaks it.
+"""Verdicts 16 to 20 of the earlier system: what strict mode refused, by the one call that breaks the rule.
 
 And what is handed over fails in a fresh process with the signature that was looked for, whatever failed.
 """

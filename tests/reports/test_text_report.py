@@ -124,3 +124,10 @@ def test_an_installed_packages_file_is_told_from_the_package_on() -> None:
         line=92,
     )
     assert "    torchvision/models/resnet.py:92" in told(events.ViolationsFound(run=1, violations=(found,)))
+
+
+def test_what_strict_mode_stopped_unseen_names_its_repro() -> None:
+    failure = Failure(kind="constraints", message="1 violation", repro="/s/repros/a/repro.py")
+    said = told(events.FrameFailed(run=1, frame="0/0", failure=failure), ended("violations"))
+    assert "strict mode stopped frame 0/0, and the program went on; repro: /s/repros/a/repro.py" in said
+    assert told(ended("violations", failure)).count("repro: /s/repros/a/repro.py") == 1

@@ -93,7 +93,8 @@ def _swallowed(run: Run) -> Iterator[str]:
     told = run.failure.message if run.failure else ""
     for failed in run.frame_failures:
         if failed.failure.kind == "constraints" and failed.failure.repro and run.failure is None:
-            yield f"  strict mode stopped frame {failed.frame or '?'}, and the program went on; repro: {failed.failure.repro}"
+            frame = failed.frame or "?"
+            yield f"  strict mode stopped frame {frame}, and the program went on; repro: {failed.failure.repro}"
         if failed.failure.kind == "constraints" or failed.failure.message == told:
             continue
         yield ""
