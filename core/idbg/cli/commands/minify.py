@@ -17,7 +17,7 @@ from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports.owner import launch_named
-from idbg.reports.repros import result_lines, sought_words, status_words
+from idbg.reports.repros import result_lines, status_words
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.kept import KeptRepro
@@ -104,7 +104,6 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         done, sought = _failing(session, args, against)
         stopped = 0
         if sought is not None:
-            print(f"idbg: looking for the least that shows {sought_words(sought)}", file=sys.stderr)
             session.minify(sought, budget, keep_data=not args.no_data)
             stopped = searched(session)
         repro = session.history.repros[-1] if sought is not None else None
