@@ -8,7 +8,18 @@ import pytest
 
 from idbg.bisect.job import bisected
 from idbg.schema.errors import BadInput
-from idbg.schema.guilty import PYTHON, Answer, Application, BackendParts, Bisected, Level, Question, Subsystem, Try
+from idbg.schema.guilty import (
+    GRAPHS,
+    PYTHON,
+    Answer,
+    Application,
+    BackendParts,
+    Bisected,
+    Level,
+    Question,
+    Subsystem,
+    Try,
+)
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Signature
 
@@ -51,6 +62,8 @@ class Compiler:
         self.levels.append(level)
         found = self.fails(level)
         last = Application(level.applied, f"pass {level.applied}") if level.applied else None
+        if level.graphs and not level.subsystem:
+            last = Application(level.graphs, frame=f"{level.graphs - 1}/0", graph="dynamo")
         return Answer(found, words=str(found or ""), counts=self.counts, parts=PARTS, last=last)
 
     def asked(self, backend: str = "inductor", *, stop_after: int = 1_000) -> Bisected:
@@ -79,6 +92,25 @@ def test_the_application_of_a_part_is_found_by_halves() -> None:
     assert found.sentence == "the lowerings of inductor are guilty: application 23 of 40, pass 23"
     assert {22, 23} <= {level.applied for level in compiler.levels}  # both sides of it were tried
     assert found.signature == WRONG
+
+
+def test_of_several_graphs_the_guilty_one_comes_first_and_parts_are_asked_of_it() -> None:
+    """Three of Inductor's graphs, the second of which is guilty, in its lowering 7 of 12 so far."""
+
+    def fails(level: Level) -> Signature | None:
+        if level.backend not in ("", "inductor") or (level.graphs is not None and level.graphs < 2):
+            return None
+        held = level.subsystem == "lowerings" and level.applied is not None and level.applied < 7
+        return None if held else WRONG
+
+    compiler = Compiler(fails, {"lowerings": 40, GRAPHS: 3})
+    found = compiler.asked()
+    assert found.part is not None
+    assert (found.part.frame, found.part.graphs) == ("1/0", 3)
+    assert found.part.application == Application(7, "pass 7")
+    parts = [level for level in compiler.levels if level.subsystem]
+    assert {level.graphs for level in parts} == {2}
+    assert {level.graphs for level in compiler.levels if level.backend == "inductor" and not level.subsystem} == {1, 2}
 
 
 def test_the_last_application_is_tried_too() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from idbg.bisect.halves import first_failing
 from idbg.bisect.tries import Tries, compared
 from idbg.config.options import INDUCTOR, family
-from idbg.schema.guilty import PYTHON, Answer, Bisected, GuiltyPart, Level, Outcome, Subsystem, Try
+from idbg.schema.guilty import GRAPHS, PYTHON, Answer, Bisected, GuiltyPart, Level, Outcome, Subsystem, Try
 
 
 class CompilerSearch:
@@ -20,6 +20,8 @@ class CompilerSearch:
     def __init__(self, asked: Try, tries: Tries) -> None:
         self.guilty: GuiltyPart | None = None
         self.note = ""
+        self._graphs: int | None = None  # so many are compiled by Inductor, where the others are not guilty
+        self._counts: dict[str, int] = {}  # of those
         self._asked, self._tries = replace(asked, parts=True), tries
 
     def run(self) -> None:
@@ -28,6 +30,8 @@ class CompilerSearch:
         if self._tries.sought is None:
             return
         self.guilty = self._backend()
+        if self.guilty.backend == INDUCTOR:
+            self._graph(self._tries.answer.counts.get(GRAPHS, 0))
         parts = {each.name: each.subsystems for each in self._tries.answer.parts}
         for part in parts.get(self.guilty.backend, ()):
             if self._is_in(part):
@@ -61,17 +65,35 @@ class CompilerSearch:
             yield each.name
         yield last
 
+    def _graph(self, count: int) -> None:
+        """Of several graphs the first without which it does not fail: parts are then asked of those up to it alone."""
+        if count < 2:
+            return
+        answers = {count: self._tries.answer}
+
+        def fails(number: int) -> bool | None:
+            outcome, answers[number] = self._try(Level(INDUCTOR, graphs=number), of=count)
+            return None if outcome == "other" else outcome == "fails"
+
+        _, number = first_failing(count, fails)
+        if number == count and not fails(number):  # a bound that lets all in is known to change nothing
+            return
+        last = answers[number].last
+        self._graphs, self._counts = number, answers[number].counts
+        self.guilty = GuiltyPart(INDUCTOR, frame=last.frame if last is not None else "", graphs=count)
+
     def _is_in(self, part: Subsystem) -> bool:
         """Whether the part is the guilty one; then it is known which of its applications is."""
         assert self.guilty is not None
-        count = self._tries.answer.counts.get(part.name)
-        is_counted = bool(self._tries.answer.counts) and self.guilty.backend == INDUCTOR
+        counts = self._counts or self._tries.answer.counts
+        count = counts.get(part.name)
+        is_counted = bool(counts) and self.guilty.backend == INDUCTOR
         if is_counted and not part.setting and not count:
             return False  # it was never applied: nothing to switch off
         outcome, _ = self._try(Level(self.guilty.backend, part.name, 0), setting=part)
         if outcome != "passes":
             return False
-        found = GuiltyPart(self.guilty.backend, part.name, setting=part.setting, value=part.value)
+        found = replace(self.guilty, subsystem=part.name, setting=part.setting, value=part.value)
         self.guilty = found
         if not part.setting:
             count = count if is_counted else self._counted(found)
@@ -102,6 +124,8 @@ class CompilerSearch:
         )
 
     def _try(self, level: Level, *, setting: Subsystem | None = None, of: int = 0) -> tuple[Outcome, Answer]:
+        if level.backend == INDUCTOR and level.graphs is None:
+            level = replace(level, graphs=self._graphs)
         return self._tries(replace(self._asked, level=level), said(level, setting, of))
 
 
@@ -109,6 +133,8 @@ def said(level: Level, part: Subsystem | None = None, of: int = 0) -> str:
     """A try in words."""
     if level.backend == PYTHON:
         return "without torch.compile"
+    if level.graphs is not None and not level.subsystem:
+        return f"{level.backend} for graphs 1 to {level.graphs} of {of}"
     if not level.subsystem:
         return f"backend {level.backend}"
     if part is not None and part.setting:

@@ -225,6 +225,5 @@ class FuzzSearch:
 
 
 def said(part: Sequence[OptionDifference]) -> str:
-    """Options as a try's words: three of them by name."""
-    more = f" and {len(part) - 3} more" if len(part) > 3 else ""
-    return f"{', '.join(map(failing_text, part[:3]))}{more}"
+    """Options as a try's words: by name, where they are few."""
+    return ", ".join(map(failing_text, part)) if len(part) <= 3 else f"{len(part)} of these options"

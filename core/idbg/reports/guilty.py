@@ -27,24 +27,29 @@ _BACKENDS = {
     "Inductor",
     "aot_eager_decomp_partition_crossref": "an op's fake is guilty: it fails where each is held against the op itself",
 }
-_NO_PART = "inductor is guilty, and no part of it that torch can switch off: its scheduler, its code or its compiler"
+_REST = "its scheduler, its code or its compiler"
 
 
 def part_sentence(part: GuiltyPart) -> str:
     """Which part of the compiler is guilty."""
+    where = f" on the graph of frame {part.frame} (of {counted(part.graphs, 'graph')})" if part.frame else ""
     if not part.subsystem:
-        who = _NO_PART if part.backend == "inductor" else _BACKENDS.get(part.backend, f"{part.backend} is guilty")
+        if part.backend == "inductor":
+            return f"inductor is guilty{where}, and no part of it that torch can switch off: {_REST}"
+        who = _BACKENDS.get(part.backend, f"{part.backend} is guilty")
         return f"{who}, as {part.otherwise}" if part.otherwise else who
     if part.setting:
-        return f"{part.backend} is guilty, where {part.setting} is not {part.value!r}: with that it does not fail"
+        return (
+            f"{part.backend} is guilty{where}, where {part.setting} is not {part.value!r}: with that it does not fail"
+        )
     whole = f"the {part.subsystem} of {part.backend} are guilty"
     one = part.application
     if one is None:
-        return f"{whole}: without them it does not fail"
+        return f"{whole}{where}: without them it does not fail"
     which = f"{one.number:,}" if part.first >= one.number else f"one of {part.first:,} to {one.number:,}"
     what = f", {one.what}" if one.what else ""
-    where = f", on the {one.graph} graph of frame {one.frame}" if one.frame else ""
-    return f"{whole}: application {which} of {part.of:,}{what}{where}"
+    on = f", on the {one.graph} graph of frame {one.frame}" if one.frame else ""
+    return f"{whole}: application {which} of {part.of:,}{what}{on}"
 
 
 def failing_text(one: OptionDifference) -> str:

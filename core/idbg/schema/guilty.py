@@ -15,6 +15,9 @@ which commit of the program's."""
 OptionSet = dict[str, OptionValue]
 """Settings by name: Inductor's as they are, "dynamo.NAME" and "functorch.NAME", "target.NAME" (as backend)."""
 
+GRAPHS = "pre_grad_graph"
+"""What torch calls a graph on its way into Inductor: a part that is applied once to each."""
+
 PYTHON = "python"
 """The level at which nothing is compiled: the program runs with torch.compile switched off."""
 
@@ -46,12 +49,14 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Level(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much of the compiler is used: this backend ("": the target's own), and of its `subsystem` the first `applied`
-    applications (None: all of them; of one that is a setting, 0 means that it is set so that the part is off).
+    applications (None: all of them; of one that is a setting, 0 means that it is set so that the part is off). Inductor
+    compiles the first so many `graphs` (None: all), and the others run as Dynamo traced them.
     """
 
     backend: str = ""
     subsystem: str = ""
     applied: int | None = None
+    graphs: int | None = None
 
 
 class Subsystem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -141,11 +146,14 @@ class GuiltyPart(msgspec.Struct, frozen=True, omit_defaults=True):
     `backend` is the first that fails so (`PYTHON`: the program fails without torch.compile). `subsystem` "" where none
     of its parts mends it when switched off. `application` is the guilty one of `of`: with those up to it the program
     fails, and with those before it alone it does not; where some between could not be told, `first` is the first that
-    may be it. `before` and `after` are the graph around it.
+    may be it. `before` and `after` are the graph around it. Of several `graphs` that Inductor compiles, that of `frame`
+    is the first without which it does not fail.
     """
 
     backend: str
     subsystem: str = ""
+    frame: str = ""
+    graphs: int = 0
     otherwise: str = ""  # how it fails there, where that is not how it fails when compiled
     setting: str = ""
     value: OptionValue = None

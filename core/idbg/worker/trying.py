@@ -23,7 +23,7 @@ from idbg.engine.compat.builds import scratch
 from idbg.schema import events
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
-from idbg.schema.guilty import HEARD, PYTHON, Answer, BackendParts, Try
+from idbg.schema.guilty import HEARD, PYTHON, Answer, Application, BackendParts, Try
 from idbg.schema.repros import Signature
 from idbg.schema.runs import Run
 from idbg.worker.child import forget_ours
@@ -138,7 +138,8 @@ def _commanded(asked: Try, cache: Path) -> Answer:
     status = done.returncode
     if level.subsystem and level.applied is None:
         counts[level.subsystem] = bisector.counted(level, cache)
-    answer = Answer(counts=counts, parts=parts, compiled=True)
+    last = Application(level.applied, bisector.applied_last(level, cache)) if level.applied else None
+    answer = Answer(counts=counts, parts=parts, last=last, compiled=True)
     if status == UNTRIED:
         return Answer(cannot=f"{shlex.join(asked.command)} ends with {UNTRIED}: it cannot be tried")
     if status == 0:

@@ -18,7 +18,7 @@ from unittest.mock import patch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import tracing
-from idbg.schema.guilty import Application, BackendParts, Level, Subsystem
+from idbg.schema.guilty import GRAPHS, Application, BackendParts, Level, Subsystem
 
 LOWERINGS = "lowerings"
 
@@ -71,7 +71,22 @@ def limited(level: Level, told: Callable[[Heard], None] = lambda heard: None) ->
     decide = CompilerBisector.disable_subsystem
     watch = _Watch(heard, level.applied if bounded else None)
 
+    graph = ""  # the one that is on its way into Inductor, which asks again for some
+
+    def graph_left_out() -> bool:
+        nonlocal graph
+        frame = tracing.current_frame()
+        if frame != graph or not frame:
+            graph = frame
+            heard.counts[GRAPHS] += 1
+            if heard.counts[GRAPHS] == level.graphs and not bounded:
+                heard.last = Application(number=level.graphs, frame=frame, graph="dynamo")
+            heard.told(heard)
+        return level.graphs is not None and heard.counts[GRAPHS] > level.graphs
+
     def decided(backend: str, subsystem: str, debug_info: Callable[[], str] | None = None) -> bool:
+        if subsystem == GRAPHS:
+            return graph_left_out()
         is_limited = bounded and subsystem == level.subsystem
         with patch.object(CompilerBisector, "get_backend", lambda: backend):
             disabled = is_limited and bool(decide(backend, subsystem, debug_info))
@@ -184,12 +199,13 @@ def environment(level: Level, folder: Path) -> dict[str, str]:
     with patch.object(CompilerBisector, "in_process_cache", str(folder)):
         if known is not None and known.setting:
             CompilerBisector.set_config_values(level.backend, level.subsystem, {known.setting: known.value})
-        elif level.applied is None:
+        elif known is not None:
             subsystem = CompilerBisector.get_subsystem_object(level.backend, level.subsystem)
-            CompilerBisector.update_bisect_range(level.backend, level.subsystem, 0, -1)
-            CompilerBisector.update_run_state(level.backend, subsystem, "find_max_bounds")
-    if level.applied is not None and not (known and known.setting):
-        made["TORCH_BISECT_MAX"] = str(level.applied - 1)
+            state = {None: "find_max_bounds", 0: "test_disable"}.get(level.applied, "bisect")
+            # counted from 0; torch applies what is not above the middle of the range, and notes what stands there
+            at = (level.applied or 0) - 1
+            CompilerBisector.update_bisect_range(level.backend, level.subsystem, max(at, 0), at)
+            CompilerBisector.update_run_state(level.backend, subsystem, state)
     return made
 
 
@@ -199,6 +215,19 @@ def counted(level: Level, folder: Path) -> int:
 
     with patch.object(CompilerBisector, "in_process_cache", str(folder)):
         return CompilerBisector.get_bisect_range(level.backend, level.subsystem)[1] + 1
+
+
+def applied_last(level: Level, folder: Path) -> str:
+    """What a program that ran with `environment` of a level with a bound applied last; "" where torch noted nothing (in
+    2.11 it does not).
+    """
+    from torch._inductor.compiler_bisector import CompilerBisector
+
+    noted = getattr(CompilerBisector, "get_call_counter_debug_info", None)
+    if noted is None or not level.applied:
+        return ""
+    with patch.object(CompilerBisector, "in_process_cache", str(folder)):
+        return noted(level.backend, level.subsystem, level.applied - 1) or ""
 
 
 def config(name: str) -> Any:

@@ -13,8 +13,11 @@ from idbg.engine.compat import bisector, inductor
 from idbg.schema.guilty import OptionSet
 from idbg.schema.programs import OptionValue
 
-# a drawn one ends, slows or silences the try itself, and says nothing of the program
-_NOT_DRAWN = ("compile_threads", "worker_", "remote_", "trace.", "autotune_local_cache", "force_disable_caches")
+# what ends, slows or silences the try itself, needs what this machine has not got, or is not for torch.compile
+_NOT_DRAWN = (
+    "compile_threads", "worker_", "remote_", "trace.", "autotune_local_cache", "force_disable_caches", "max_autotune",
+    "cpu_backend", "cuda_backend", "xpu_backend", "distributed", "aten_distributed", "aot_inductor", "rocm.", "halide.",
+)  # fmt: skip
 
 
 def drawn(seed: int, chance: float) -> OptionSet:

@@ -46,7 +46,7 @@ def at_level(
     with ExitStack() as stack:
         for name, value in asked.items():
             stack.enter_context(_set(name, value))
-        limit = level if known is not None and not known.setting else Level(level.backend)
+        limit = level if known is not None and not known.setting else Level(level.backend, graphs=level.graphs)
         yield stack.enter_context(bisector.limited(limit, told))
 
 
