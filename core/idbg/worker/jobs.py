@@ -57,12 +57,13 @@ class Jobs:
         self.error: BaseException | None = None
         self.comparing: RunComparison | None = None
         self.run: Run | None = None  # the last, as its events tell it
+        self.on_host = False  # whether what graphs are called with is kept on the CPU
         self.checks = True  # whether the last run's backend asks rules
 
     def quiet(self) -> "Jobs":
-        """One that tells nobody what it does, of the same program."""
+        """One that tells nobody what it does, of the same program, and may lose its device."""
         other = Jobs(lambda event: None)
-        other.programs = self.programs
+        other.programs, other.on_host = self.programs, True
         return other
 
     def do(self, request: Request) -> SessionEvent:
@@ -156,6 +157,7 @@ class Jobs:
         target = replace(request.target, options=options)
         rules = parse(target.rules)
         self.last = capture = RunCapture(request.run, tell, rules)
+        capture.on_host = self.on_host
         backend = backends.TargetBackend(
             asked_backend,
             rules,

@@ -66,6 +66,9 @@ class RunCapture(TraceListener):
         self.held: dict[GraphId, HeldGraph] = {}
         self.compiles: dict[str, Compiling] = {}
         self.lower: Lower | None = None
+        self.on_host = (
+            False  # copies of what graphs are called with are kept on the CPU: the device may not outlive the run
+        )
         self.outcomes = Outcomes()
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}
@@ -106,7 +109,8 @@ class RunCapture(TraceListener):
         """Keep a copy of the graph (compilers take ownership of theirs and change it) and the values that it is called
         with.
         """
-        self.held[graph] = HeldGraph(GraphModule(gm, _copied(gm)), inputs, torch.is_grad_enabled())
+        kept = [_on_host(value) for value in inputs] if self.on_host else inputs
+        self.held[graph] = HeldGraph(GraphModule(gm, _copied(gm)), kept, torch.is_grad_enabled())
 
     # What the trace says
 
@@ -186,6 +190,12 @@ def _copied(gm: GraphModule) -> torch.fx.Graph:
     output = copy.graph_copy(gm.graph, {})
     copy.output(output)
     return copy
+
+
+def _on_host(value: object) -> object:
+    if not isinstance(value, torch.Tensor) or value.device.type == "cpu":
+        return value
+    return value.detach().cpu().requires_grad_(value.requires_grad)
 
 
 _current: RunCapture | None = None

@@ -64,6 +64,8 @@ class Cutting:
             lines += more
         known = self._values({node.name: first_reader[node.name] for node in inputs})
         tensors, given = arguments(inputs, known, self._trained)
+        homes = {name_of(node.name): node.tensor.device for node in inputs if node.tensor is not None}
+        given = [replace(each, device=homes.get(each.name, "") or each.device) for each in given]
         given = [replace(each, is_array=each.name in source.arrays and not each.literal) for each in given]
         draft = replace(
             self.template,

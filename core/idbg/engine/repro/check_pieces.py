@@ -57,11 +57,17 @@ def compiled(draft: Draft) -> str:
 def called(draft: Draft) -> list[str]:
     """The failing call, with its backward where a gradient is wanted."""
     call = f"{compiled(draft)}(*inputs())"
+    wait = ["torch.cuda.synchronize()"] if on_cuda(draft) else []  # a kernel's error is told of here
     if not trains(draft):
-        return under(draft.modes, [call])
+        return [*under(draft.modes, [call]), *wait]
     ends = "[leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]"
     backward = "torch.autograd.backward(outputs, [torch.ones_like(leaf) for leaf in outputs])"
-    return [*under(draft.modes, [f"result = {call}"]), f"outputs = {ends}", backward]
+    return [*under(draft.modes, [f"result = {call}"]), f"outputs = {ends}", backward, *wait]
+
+
+def on_cuda(draft: Draft) -> bool:
+    """Whether an argument is on a GPU."""
+    return any("cuda" in argument.device or "cuda" in argument.recipe for argument in draft.arguments)
 
 
 def trains(draft: Draft) -> bool:
