@@ -64,7 +64,7 @@ class IdbgApp(App[None]):
         self.watchdog: ScreenWatchdog | None = None  # of a real terminal
         self._harmless = Harmless()
         self._inbox: Inbox | None = None
-        self.state = State(live=session.live, target=session.target)
+        self.state = State(live=session.live, target=session.target, folder=str(session.folder))
         self.body = Body([GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.frames()])
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")

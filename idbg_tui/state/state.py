@@ -93,7 +93,7 @@ class State:
     events: list[SessionEvent] = field(default_factory=list)
     history: History = field(default_factory=History)
     program: Program | None = None
-    folder: str = ""
+    folder: str = ""  # the session's, where it is now
     target: Target = field(default_factory=Target)
     live: bool = True
     rules: Rules = Rules()
@@ -183,7 +183,7 @@ class State:
     def _note(self, event: SessionEvent) -> None:
         match event:
             case SessionOpened():
-                self.program, self.folder = event.program, event.folder
+                self.program, self.folder = event.program, self.folder or event.folder
             case RunStarted():
                 self.versions.run += 1
                 self.program = event.program

@@ -56,6 +56,10 @@ def app_of(
     for old, new in (replacing or {}).items():
         text = text.replace(json.dumps(old), json.dumps(new))
     (saved / "events.jsonl").write_text(text)
+    scripts = RECORDINGS / f"{name}.json"  # those that it names
+    for path, script in json.loads(scripts.read_text()).items() if scripts.exists() else ():
+        (saved / path).parent.mkdir(parents=True, exist_ok=True)
+        (saved / path).write_text(script)
     return IdbgApp(Session.open(saved), settings or Settings())
 
 

@@ -3,10 +3,12 @@
 Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Three are
 of programs beside this file: `planted` (a kernel is wrong) and `wrong_pass` (a pass is) were compared stage by stage
 and kernel by kernel too, and `benched` is `planted`, checked by mock and measured on four backends: one is wrong, one
-is not installed. Paths are cut to what is the same on every machine.
+is not installed. Of `minified` scripts were searched for, which `minified.json` holds. Paths are cut to what is the
+same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
+import json
 import os
 import platform
 import sys
@@ -19,23 +21,35 @@ from idbg.config.arguments import parse_program
 from idbg.schema.bench import BenchBackend, BenchCase
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Target
+from idbg.schema.repros import Budget, Sought
 from idbg.session.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched")
+NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified")
 MEASURED = ("eager", "inductor", "mock", "tvm")
 RUNS = 30
+RULES = """name = "npu"
+
+[[rules]]
+kind = "unsupported_ops"
+deny = ["cumsum"]
+
+[[rules]]
+kind = "peak_memory"
+max_bytes = 2400
+"""
 
 
 def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
         compared, benched = name in ("planted", "wrong_pass"), name == "benched"
-        beside = "planted" if benched else name if compared else ""
+        beside = "planted" if benched else name if compared or name == "minified" else ""
         file = f"tests/recordings/{beside}.py" if beside else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
-        with Session(program, Target("mock" if benched else "aot"), output=Path(folder)) as session:
+        target = Target("mock" if benched or name == "minified" else "aot")
+        with Session(program, target, output=Path(folder)) as session:
             session.start()
             session.run(comparison=Comparison(per_kernel=True, runs=2) if compared else None)
             if name == "planted":
@@ -45,12 +59,37 @@ def record(name: str) -> None:
                 asked = cases([program], [BenchBackend(each) for each in MEASURED], like)
                 session.bench(asked, Path(folder, "rows.sqlite"))
             assert session.wait(600)
+            if name == "minified":
+                minify(session)
             text = (session.folder / "events.jsonl").read_text()
         host = f'"host":"{platform.node()}"', '"host":"here"'
         paths = (sysconfig.get_paths()["purelib"], "site-packages"), (f"{ROOT}/", ""), (str(ROOT), ".")
-        for there, short in (*paths, host):
-            text = text.replace(there, short)
-        (HERE / f"{name}.jsonl").write_text(text)
+        cuts = [(str(session.folder), name), *paths, host]
+        (HERE / f"{name}.jsonl").write_text(cut(text, cuts))
+        scripts = sorted(session.folder.glob("repros/**/*.py"))
+        if scripts:
+            kept = {str(script.relative_to(session.folder)): cut(script.read_text(), cuts) for script in scripts}
+            (HERE / f"{name}.json").write_text(json.dumps(kept, indent=1))
+
+
+def cut(text: str, cuts: list[tuple[str, str]]) -> str:
+    """The text with what differs from machine to machine put shortly."""
+    for there, short in cuts:
+        text = text.replace(there, short)
+    return text
+
+
+def minify(session: Session) -> None:
+    """A violation as it is; the smallest of another, broken off after five tries and begun again; what feeds a node."""
+    session.edit_rules(RULES)
+    graphs = session.history.runs[1].graphs
+    graph = next(graph for id, graph in graphs.items() if id.stage == "inference")
+    session.export_repro(graph.node_id("cumsum"), "unsupported_ops")
+    peak = Sought("violation", graph.node_id("addmm"), "peak_memory")
+    session.minify(peak, Budget(calls=5))
+    session.minify(peak)
+    session.minify(Sought("node", graph.node_id("relu")))
+    assert session.wait(600)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def changed(chance: random.Random, value: object) -> object:
 
 def damaged(chance: random.Random) -> tuple[str, list[str]]:
     """A recorded session with one to five of its fields changed, in one place or in all of the kind; and which."""
-    name = chance.choice(("attention", "planted", "benched", "mlp_train"))
+    name = chance.choice(("attention", "planted", "benched", "mlp_train", "minified"))
     log = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]
     said = [name]
     for _ in range(chance.choice((1, 1, 2, 5))):

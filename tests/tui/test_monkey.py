@@ -15,7 +15,7 @@ from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.terminal import suspend
 from tests.harness.recorded import app_of
 
-RECORDED = ("attention", "planted", "benched", "resnet", "mlp_train_cuda")
+RECORDED = ("attention", "planted", "benched", "resnet", "mlp_train_cuda", "minified")
 SIZES = ((160, 45), (120, 40), (80, 24), (60, 15), (20, 5), (200, 60))
 TURN = 43  # keys from one size to the next
 KEYS: tuple[str, ...] = (

@@ -246,3 +246,31 @@ def test_a_folder_or_a_huge_file_that_a_record_names_is_not_read(tmp_path: Path)
     with huge.open("wb") as file:
         file.truncate(1 << 30)
     assert "MiB" in read(str(huge), tmp_path).problem
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_recorded_search_is_listed_with_what_is_promised_and_its_scripts_differ_by_what_it_needs(
+    tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(suspend, "copy", lambda _, text, what, __: copied.append(text) or f"copied {what}")
+    app = app_of("minified", tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("9", "z")
+        await settle(pilot)
+        told = "\n".join(texts(app, "repros"))
+        for words in ("aten.addmm.default: peak_memory", "2 of 8 nodes", "5 of 8 nodes", "unsupported_ops at cumsum"):
+            assert words in told, words
+        assert "not known to be minimal: its 5 tries are used up" in told
+        assert size == SMALL or "(5 more known from before)" in told
+        assert "what feeds relu" in told and "4 nodes" in told
+        await put(app, pilot, "1-minimal")
+        await pilot.press("Y", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, ReadingScripts)
+        failing, passing = app.screen._pages
+        assert copied == [failing.script.text] and "REPRODUCED" in failing.script.text
+        line = failing.script.text.split("\n")[failing.code.line - 1]
+        assert line.startswith("def program(") and "torch.ops.aten.addmm" not in passing.script.text
+        assert "lacks addmm" in str(passing.border_title)

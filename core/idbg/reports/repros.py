@@ -108,9 +108,9 @@ def left_words(of: Minified | MinifyProgress) -> str:
 
 
 def _left(left: int, whole: int, unit: str) -> str:
-    """ "3 of 1,934 nodes"; "" where there is nothing to count."""
+    """ "3 of 1,934 nodes"; "3 nodes" where there is no whole; "" where there is nothing to count."""
     if not whole:
-        return ""
+        return counted(left, unit.removesuffix("s")) if left else ""
     return f"{left:,} of {counted(whole, unit.removesuffix('s'))}"
 
 

@@ -62,7 +62,7 @@ class ReproLines(ItemList[Item]):
         state = self._state
         assert state is not None
         self._columns.clear()
-        told = items(state.history.repros, state.history.runs, self.line_width, live=state.live, folder=state.folder)
+        told = items(state.history.repros, state.history.runs, self.line_width, live=state.live)
         self.show_items(told, self.empty)
         if self.cursor == 0 and told:
             self.place_cursor(1)

@@ -112,11 +112,11 @@ class ReadingScripts(ModalScreen[None], Searching):
         self._lay()
 
     def _first_difference(self) -> int:
-        """The first line that differs and is no heading: what both scripts say of themselves differs always."""
+        """The first line that differs below heading and imports: what both say of themselves differs always."""
         marks = self._pairing.marks
-        differ = [*marks[0], *(self._pairing.beside(1, line) for line in marks[1])]
+        differ = [*marks[0]] or [self._pairing.beside(1, line) for line in marks[1]]
         lines = self._pages[0].script.text.split("\n")
-        head = next((line for line, text in enumerate(lines, 1) if text.startswith(("import ", "from "))), 0)
+        head = max((line for line, text in enumerate(lines, 1) if text.startswith(("import ", "from "))), default=0)
         return min([line for line in differ if line > head] or differ)
 
     def _lay(self) -> None:

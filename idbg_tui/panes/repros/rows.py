@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from idbg.format import file_names
 from idbg.format.amounts import counted
@@ -61,17 +62,13 @@ class Note:
 Item = Heads | ReproRow | Note
 
 
-def items(
-    kept: Sequence[KeptRepro], runs: Mapping[int, Run], width: int, *, live: bool, folder: str = ""
-) -> list[Item]:
-    """All repros, the newest first, each with what is to be said below it where so many cells are there. Paths are told
-    from the session's `folder`.
-    """
+def items(kept: Sequence[KeptRepro], runs: Mapping[int, Run], width: int, *, live: bool) -> list[Item]:
+    """All repros, the newest first, each with what is to be said below it where so many cells are there."""
     rows: list[Item] = [Heads()] if kept else []
     for number in reversed(range(len(kept))):
         repro = kept[number]
         row = _row(number, repro, runs.get(repro.run), live=live)
-        path = _shown(repro.path, folder)
+        path = shown_path(repro.path)
         rows.append(replace(row, path=path if width >= WITH_PATHS else ""))
         rows += [Note(number, repro, path)] if path and width < WITH_PATHS else []
         rows += (Note(number, repro, text, style) for text, style in _notes(repro, live=live))
@@ -86,10 +83,11 @@ def _row(number: int, repro: KeptRepro, run: Run | None, *, live: bool) -> Repro
     )
 
 
-def _shown(path: str, folder: str) -> str:
-    """A path as it is told: from the session's folder where it lies in that."""
-    inside = path.removeprefix(f"{folder}/") if folder else path
-    return inside if inside != path else file_names.from_here(path) if path else ""
+def shown_path(path: str) -> str:
+    """A path as it is told: from the session's folder, where it lies in that."""
+    parts = PurePath(path).parts
+    places = [index for index, part in enumerate(parts) if part == "repros"]
+    return "/".join(parts[places[-1] :]) if places else file_names.from_here(path) if path else ""
 
 
 def _what(repro: KeptRepro, run: Run | None) -> str:
