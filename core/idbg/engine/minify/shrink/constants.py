@@ -60,7 +60,8 @@ def simplify_numbers(hunt: Hunt) -> None:
 
 
 def _odd(parts: Parts) -> list[int]:
-    return [at for at, each in enumerate(numbers(parts.draft.statements)) if weight_of(each.value)]
+    held = enumerate(numbers(parts.draft.statements))
+    return [at for at, each in held if weight_of(each.value) and not each.is_place]
 
 
 def _with_number(at: int, value: float) -> Step:

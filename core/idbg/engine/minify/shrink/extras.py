@@ -7,7 +7,7 @@ from dataclasses import replace
 from idbg.accelerators import edit
 from idbg.accelerators.parse import parse
 from idbg.engine.minify.shrink.hunt import Hunt, Step
-from idbg.engine.minify.shrink.literals import names
+from idbg.engine.minify.shrink.literals import imported, names
 from idbg.engine.minify.shrink.parts import Argument, Parts
 from idbg.engine.repro.draft import Breaks, Draft, Input
 from idbg.schema.errors import AcceleratorError
@@ -55,7 +55,8 @@ def _without_import(name: str) -> Step:
 
     def step(draft: Draft) -> Draft:
         used = names((*draft.statements, draft.result, *draft.settings, *draft.modes, *draft.definitions))
-        needed = name.partition(".")[0] in used - {"torch"}
+        line = name if name.startswith(("import ", "from ")) else f"import {name}"
+        needed = imported((line,)) & (used - {"torch"})
         return draft if needed else replace(draft, imports=draft.imports - {name})
 
     return _on_draft(step)

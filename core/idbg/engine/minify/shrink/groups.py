@@ -66,7 +66,11 @@ def sizes(parts: Parts) -> dict[Slot, int]:
         if each.input.literal.isdigit()
     }
     literals = enumerate(numbers(parts.draft.statements))
-    return found | {Slot("number", at=at): int(each.value) for at, each in literals if isinstance(each.value, int)}
+    return found | {
+        Slot("number", at=at): int(each.value)
+        for at, each in literals
+        if isinstance(each.value, int) and not each.is_place
+    }
 
 
 def resized(parts: Parts, new: Mapping[Slot, int], old: int, size: int) -> Parts | None:
@@ -96,8 +100,7 @@ def groups(parts: Parts, plausible: Plausible) -> list[Group]:
         group = None if is_late else _together(parts, base, found, plausible)
         if group is None and base.kind != "number":
             group = alike(parts, base)
-        # a number that no argument's size goes with is none
-        if group is not None and any(slot.kind != "number" for slot in group.slots):
+        if group is not None and (len(group.slots) > 1 or base.kind != "number"):
             found.append(group)
     return found
 
@@ -122,10 +125,11 @@ def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: Plaus
     related = _related(held, base, found)
     slots, (steps, is_whole) = [base], _doubled(parts, [base], plausible)
     while not is_whole:
-        for slot in related:
-            after, runs = _doubled(parts, [*slots, slot], plausible) if slot not in slots else (0, False)
+        for more in related:
+            with_more = list(dict.fromkeys([*slots, *more]))
+            after, runs = _doubled(parts, with_more, plausible) if len(with_more) > len(slots) else (0, False)
             if runs or after > steps:
-                slots, steps, is_whole = [*slots, slot], after, runs
+                slots, steps, is_whole = with_more, after, runs
                 break
         else:
             return None
@@ -138,25 +142,33 @@ def _together(parts: Parts, base: Slot, found: Sequence[Group], plausible: Plaus
     return Group(base if held[base] == held[least] else least, frozenset(slots)) if is_multiple else None
 
 
-def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> list[Slot]:
+def _related(held: Mapping[Slot, int], base: Slot, found: Sequence[Group]) -> list[tuple[Slot, ...]]:
     """Slots of which one may be the other, or times another; the likeliest first. As a rule a size has one reason: what
     is left of it beside the groups that it is in already tells; and a number that is no argument's size is a factor.
+    Last, the arguments' sizes that are known to go together.
     """
 
-    def unlikely(slot: Slot) -> tuple[bool, bool, bool]:
+    def is_explained(slot: Slot) -> bool:
         left = held[slot] // math.prod(held[group.base] for group in found if slot in group.slots)
-        is_explained = left % held[base] != 0 and (left == 1 or held[base] % left != 0)
-        return is_explained, held[slot] != held[base], held[slot] in dims
+        return left % held[base] != 0 and (left == 1 or held[base] % left != 0)
+
+    def unlikely(slots: tuple[Slot, ...]) -> tuple[bool, bool, bool, bool]:
+        unequal = any(held[slot] != held[base] for slot in slots)
+        return any(map(is_explained, slots)), len(slots) > 1, unequal, any(held[slot] in dims for slot in slots)
 
     dims = {value for slot, value in held.items() if slot.kind != "number"}
     pairs = ((slot, sorted((held[base], held[slot]))) for slot in held if slot != base)
-    return sorted((slot for slot, (low, high) in pairs if low > 1 and high % low == 0), key=unlikely)
+    single = [slot for slot, (low, high) in pairs if low > 1 and high % low == 0]
+    bundles = [tuple(slot for slot in group.slots if slot.kind != "number") for group in found]
+    several = [each for each in bundles if len(each) > 1 and {*each} <= {*single}]
+    return sorted([*((slot,) for slot in single), *several], key=unlikely)
 
 
 def _doubled(parts: Parts, slots: Sequence[Slot], plausible: Plausible) -> tuple[int, bool]:
     held = sizes(parts)
     doubled = resized(parts, {slot: 2 * held[slot] for slot in slots}, 0, 0)
-    return plausible.steps(doubled) if doubled is not None else (-1, False)
+    ran = plausible.ran(doubled) if doubled is not None else None
+    return (ran.steps, ran.is_whole) if ran is not None else (-1, False)
 
 
 def _resized(argument: Argument, new: Mapping[Slot, int], old: int, size: int) -> Argument | None:

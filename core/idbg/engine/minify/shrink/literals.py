@@ -4,7 +4,7 @@ Lines are edited where they stand, so that comments and spelling stay. Nothing i
 """
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -18,9 +18,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Number(Span):
-    """A number as it is written, without its sign."""
+    """A number as it is written, without its sign. `is_place`: it says which dimension or item, and is no size."""
 
     value: int | float
+    is_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ class Dropped(Span):
 def numbers(lines: Sequence[str]) -> list[Number]:
     """The numbers in the order of the text: replaced one by one by others, each keeps its place in this list."""
     starts = _starts(lines)
-    constants = [(node, node.value) for node in _nodes(lines) if isinstance(node, ast.Constant)]
+    nodes = _nodes(lines)
+    constants = [(node, node.value) for node in nodes if isinstance(node, ast.Constant)]
+    places = {id(each) for node in nodes for each in _places(node)}
     found = [
-        Number(*_ends(node, starts), value=value)
+        Number(*_ends(node, starts), value=value, is_place=id(node) in places)
         for node, value in constants
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]
@@ -46,6 +49,12 @@ def numbers(lines: Sequence[str]) -> list[Number]:
 def names(lines: Sequence[str]) -> frozenset[str]:
     """The names that the lines read or write."""
     return frozenset(node.id for node in _nodes(lines) if isinstance(node, ast.Name))
+
+
+def imported(lines: Sequence[str]) -> frozenset[str]:
+    """The names that imports among the lines bind."""
+    statements = [node for node in _nodes(lines) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return frozenset((each.asname or each.name).partition(".")[0] for node in statements for each in node.names)
 
 
 def attributes(lines: Sequence[str], spelled: Iterable[str]) -> list[tuple[Span, str]]:
@@ -110,6 +119,15 @@ def replaced(lines: Sequence[str], edits: Iterable[tuple[Span, str]]) -> tuple[s
         text = text[: span.start] + new.encode() + text[span.end :]
     edited = text.decode()
     return tuple(edited.split("\n")) if lines and _parsed(edited) is not None else tuple(lines)
+
+
+def _places(node: ast.AST) -> Iterator[ast.AST]:
+    """What in a subscript, or in an argument named for it, says which item or dimension."""
+    if isinstance(node, ast.Subscript):
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        yield from (each for item in items if isinstance(item, (ast.Constant, ast.UnaryOp)) for each in ast.walk(item))
+    if isinstance(node, ast.keyword) and node.arg in ("dim", "dims", "axis", "start_dim", "end_dim"):
+        yield from ast.walk(node.value)
 
 
 def _is_device(text: str) -> bool:

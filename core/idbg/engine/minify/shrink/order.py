@@ -7,7 +7,7 @@ from idbg.engine.minify.shrink.constants import drop_arguments, simplify_numbers
 from idbg.engine.minify.shrink.dtypes import simplify_dtypes
 from idbg.engine.minify.shrink.extras import drop_extras
 from idbg.engine.minify.shrink.hunt import Hunt
-from idbg.engine.minify.shrink.shapes import refine_shapes, shrink_shapes
+from idbg.engine.minify.shrink.shapes import mend_shapes, refine_shapes, shrink_shapes
 from idbg.engine.minify.shrink.values import simplify_values, write_out
 
 
@@ -29,13 +29,19 @@ def shrunk(
     simplify_values(hunt)
     tell("trying smaller shapes")
     found = shrink_shapes(hunt)
+    mend_shapes(hunt)
     tell("trying float32")
     simplify_dtypes(hunt)
     tell("leaving out arguments of calls")
+    before = hunt.parts.draft
     drop_arguments(hunt)
     tell("trying plainer numbers")
     simplify_numbers(hunt)
     drop_arguments(hunt)
+    if hunt.parts.draft != before:  # what was spelled out may have kept sizes from shrinking
+        tell("trying smaller shapes")
+        found = shrink_shapes(hunt)
+        mend_shapes(hunt)
     tell("looking for the exact sizes at which it begins to fail")
     refine_shapes(hunt, found)
     write_out(hunt)

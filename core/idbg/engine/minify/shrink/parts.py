@@ -9,7 +9,7 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink.fills import WEIGHTS, Fill, Form, recipe, resized
 from idbg.engine.minify.shrink.literals import numbers
 from idbg.engine.repro.draft import Draft, Input
-from idbg.engine.repro.values import kept_as
+from idbg.engine.repro.values import kept_as, stored
 
 _FOREIGN = 5  # what a recipe weighs that was not made here: more than any that is
 
@@ -53,17 +53,15 @@ class Argument:
         kept = kept_as(self.form.dtype)
         return replace(shaped, dtype="" if kept == self.form.dtype else str(self.form.dtype))
 
-    def flat(self) -> torch.Tensor:
-        """What is stored of it: its own memory, cut to its form."""
+    def value(self) -> torch.Tensor:
+        """What is stored of it: the recorded values as far as its form reaches."""
         assert self.recorded is not None and self.form is not None
         form, recorded = self.form, self.recorded
         if form.stride == recorded.stride():
-            room = recorded.as_strided((form.room,), (1,)).to(form.dtype)
-            return room.clone().view(kept_as(form.dtype))
-        part = recorded[tuple(slice(0, size) for size in form.shape)].to(form.dtype)
-        memory = torch.zeros(form.room, dtype=form.dtype)
-        memory.as_strided(form.shape, form.stride).copy_(part)
-        return memory.view(kept_as(form.dtype))
+            room = Form(tuple(recorded.shape), recorded.stride(), recorded.dtype).room
+            return recorded.as_strided((room,), (1,)).to(form.dtype).as_strided(form.shape, form.stride)
+        made = torch.zeros(form.room, dtype=form.dtype).as_strided(form.shape, form.stride)
+        return made.copy_(recorded[tuple(slice(0, size) for size in form.shape)])
 
     def with_shape(self, shape: tuple[int, ...]) -> "Argument":
         """It with other sizes, none above those that it has."""
@@ -80,15 +78,15 @@ class Parts:
 
     def candidate(self) -> Candidate:
         """It, put together."""
-        stored = [each for each in self.arguments if each.is_stored]
+        kept = [each for each in self.arguments if each.is_stored]
         draft = replace(self.draft, arguments=tuple(each.as_input for each in self.arguments), values=self._origin())
-        recast = [f"{each.input.name} {each.form.dtype}" for each in stored if each.form and each.is_recast]
-        return Candidate(draft, lambda: {each.input.name: each.flat() for each in stored}, " ".join(recast))
+        recast = [f"{each.input.name} {each.form.dtype}" for each in kept if each.form and each.is_recast]
+        return Candidate(draft, lambda: {each.input.name: stored_as(each) for each in kept}, " ".join(recast))
 
     def size(self) -> "Size":
         """How large it is."""
         draft, arguments = self.draft, self.arguments
-        stored = [each for each in arguments if each.is_stored]
+        kept = [each for each in arguments if each.is_stored]
         forms = [each.form for each in arguments if each.form is not None]
         flags = sum(each.input.requires_grad + each.input.is_weight + len(each.input.dynamic) for each in arguments)
         lines = [line for line in draft.statements if not line.lstrip().startswith("#")]
@@ -96,7 +94,7 @@ class Parts:
         return Size(
             extras=sum(map(len, (draft.settings, draft.modes, draft.definitions, draft.imports, arguments))) + flags,
             how=len(draft.how) + len(draft.rules),
-            stored=sum(each.form.room for each in stored if each.form),
+            stored=sum(each.form.room for each in kept if each.form),
             made=sum(_weight(each) for each in arguments),
             odd=sum(_oddities(form) for form in forms),
             elements=sum(form.room for form in forms) + sum(map(_value, arguments)),
@@ -106,12 +104,12 @@ class Parts:
         )
 
     def _origin(self) -> str:
-        stored = [each.input.name for each in self.arguments if each.is_stored]
+        kept = [each.input.name for each in self.arguments if each.is_stored]
         if all(each.fill is None for each in self.arguments):
             return self.draft.values
-        if not stored:
+        if not kept:
             return "made here; it fails with these as with the program's own"
-        return f"{', '.join(stored)}: {self.draft.values}; the others are made here"
+        return f"{', '.join(kept)}: {self.draft.values}; the others are made here"
 
 
 @dataclass(frozen=True, order=True)
@@ -143,10 +141,15 @@ def plain_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def weight_of(value: float) -> int:
-    """How odd a number is that the statements hold: nothing below 3, then more with each digit."""
-    if value in (0, 1, 2):
+    """How odd a number is that the statements hold: nothing up to 3, as a dimension may be; then more by its length."""
+    if value in (0, 1, 2, 3):
         return 0
     return value.bit_length() if isinstance(value, int) else 1 + len(repr(value))
+
+
+def stored_as(argument: Argument) -> torch.Tensor:
+    """A stored argument as the file has it."""
+    return stored(argument.input.name, argument.value())[0]
 
 
 def _argument(given: Input, tensors: Mapping[str, torch.Tensor]) -> Argument:

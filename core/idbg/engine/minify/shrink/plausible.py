@@ -45,10 +45,9 @@ class Plausible:
         """Whether the statements run with arguments of these forms, as far as that is known."""
         return not self.is_known or _run(parts).is_whole
 
-    def steps(self, parts: Parts) -> tuple[int, bool]:
-        """How many statements run, and whether that is all of them."""
-        ran = _run(parts)
-        return ran.steps, ran.is_whole
+    def ran(self, parts: Parts) -> Ran:
+        """How far its statements come, and with which tensors."""
+        return _run(parts)
 
     def is_alike(self, parts: Parts, before: Parts) -> bool:
         """Whether it gives tensors of the same forms as before, and warns of nothing new, as far as that is known."""
@@ -65,7 +64,8 @@ def _run(parts: Parts) -> Ran:
     try:
         with without_memory(), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            names |= {name.partition(".")[0]: sys.modules[name.partition(".")[0]] for name in parts.draft.imports}
+            for name in parts.draft.imports:
+                _bring(name, names)
             names |= {each.input.name: _value(each) for each in parts.arguments}
             for statement in ast.parse("\n".join(parts.draft.statements)).body:
                 exec(compile(ast.Module([statement], []), "<statement>", "exec"), names)
@@ -77,6 +77,13 @@ def _run(parts: Parts) -> Ran:
     tensors = {name: value for name, value in names.items() if isinstance(value, torch.Tensor)}
     forms = {name: (value.shape, value.dtype) for name, value in tensors.items()}
     return Ran(steps, is_whole, forms, frozenset(str(each.message) for each in warned or ()))
+
+
+def _bring(name: str, names: dict[str, object]) -> None:
+    """An import as the script has it. Raises KeyError for what is not imported here: a module may do anything."""
+    line = name if name.startswith(("import ", "from ")) else f"import {name}"
+    sys.modules[line.split()[1]]
+    exec(line, names)
 
 
 def _value(argument: Argument) -> object:

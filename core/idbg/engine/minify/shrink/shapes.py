@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from idbg.engine.minify.shrink.groups import Group, alike, groups, largest_first
+from idbg.engine.minify.shrink.groups import Group, alike, groups, largest_first, resized, sizes
 from idbg.engine.minify.shrink.hunt import Hunt, Step
+from idbg.engine.minify.shrink.mending import mended
 from idbg.engine.minify.shrink.parts import Parts
 
-_SMALL = (1, 2, 4)  # tried for all sizes at once; then each by halves
+_SMALL = (1, 2, 3, 4)  # tried for all sizes at once; then each by halves
 
 
 def shrink_shapes(hunt: Hunt) -> list[Group]:
-    """All sizes to 1, 2 or 4, at once where that fails as well; what stays larger by halves. The groups of sizes that
+    """All sizes to at most 4, at once where that fails as well; what stays larger by halves. The groups of sizes that
     change together.
     """
     found = groups(hunt.parts, hunt.allows)
@@ -22,19 +23,30 @@ def shrink_shapes(hunt: Hunt) -> list[Group]:
             hunt.together([_to(group, size) for group in bare])
         found += bare
     for group in largest_first(found, hunt.parts):
-        while group.size(hunt.parts) > 2 * _SMALL[-1] and hunt.take(group.at(hunt.parts, group.size(hunt.parts) // 2)):
+        while group.size(hunt.parts) > _SMALL[-1] + 1 and hunt.take(group.at(hunt.parts, group.size(hunt.parts) // 2)):
             pass
     return found
 
 
+def mend_shapes(hunt: Hunt) -> None:
+    """Single sizes that are still large, where others then have to be what comes of them: as after a convolution."""
+    if not hunt.allows.is_known:
+        return
+    dims = {slot: size for slot, size in sizes(hunt.parts).items() if slot.kind == "dim" and size > _SMALL[-1]}
+    for slot in sorted(dims, key=lambda slot: -dims[slot]):
+        for size in _SMALL:
+            held = sizes(hunt.parts).get(slot, 0)
+            smaller = resized(hunt.parts, {slot: size}, held, size) if size < held else None
+            if smaller is not None and hunt.take(mended(smaller, {slot}, hunt.allows)):
+                break
+
+
 def refine_shapes(hunt: Hunt, found: Sequence[Group]) -> None:
-    """The smallest size at which it fails, between the one it has and the next smaller that was tried."""
+    """The smallest size at which it fails, between the one it has and half of it, at which it was seen not to."""
     for group in largest_first(found, hunt.parts):
         size = group.size(hunt.parts)
-        passes = max((small for small in _SMALL if small < size), default=0)
-        if size > 2 * _SMALL[-1]:
-            passes = size // 2
-        while size - passes > 1 and passes > 1:
+        passes = max(size // 2, _SMALL[-1])
+        while size - passes > 1:
             middle = (size + passes) // 2
             if hunt.take(group.at(hunt.parts, middle)):
                 size = middle

@@ -165,8 +165,8 @@ def _new(argument: Argument) -> Argument:
 
 def _inline(argument: Argument, digits: int | None) -> Argument:
     assert argument.form is not None
-    stored = argument.flat().view(argument.form.dtype)
-    values: list[complex] = [_rounded(value, digits) for value in stored.tolist()]
+    memory = argument.value().as_strided((argument.form.room,), (1,))
+    values: list[complex] = [_rounded(value, digits) for value in memory.tolist()]
     return replace(argument, fill=Fill("inline", values=tuple(values)))
 
 
