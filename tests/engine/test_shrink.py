@@ -142,7 +142,7 @@ def test_indices_stay_within_what_they_index():
 
 
 def test_numbers_and_arguments_that_do_not_matter_go():
-    lines = ["y = torch.repeat_interleave(x, 3, dim=0)", "z = y[:, :17] * 0.12345", "a = torch.zeros(512, 512)"]
+    lines = ["y = torch.repeat_interleave(x, 5, dim=0)", "z = y[:, :17] * 0.12345", "a = torch.zeros(512, 512)"]
     first = candidate(lines, "(z, a)", {"x": random(16, 20)})
     found, _ = shrink(first, where(lambda named: named["a"].shape[0] > 100))
     assert found.draft.statements == (

@@ -3,29 +3,33 @@
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink import shrunk
-from idbg.engine.repro.draft import Draft, Input, Raises
+from idbg.engine.repro.draft import Draft, Heading, Input, Raises
+from idbg.engine.repro.script import render
+from idbg.engine.repro.values import stored
+from tests.harness.repro_bench import run
 
 Values = dict[str, Any]
 
 
 def candidate(statements: list[str], result: str, tensors: Mapping[str, torch.Tensor | str], **draft: Any) -> Candidate:
     """A script of these statements; an argument that is text is a literal."""
-    stored, given = {}, []
+    kept, given = {}, []
     for name, value in tensors.items():
         if isinstance(value, str):
             given.append(Input(name, literal=value))
             continue
-        room = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))
-        stored[name] = value.as_strided((room,), (1,)).clone()
-        given.append(Input(name, tuple(value.shape), tuple(value.stride()), "cpu"))
+        kept[name], argument = stored(name, value)
+        given.append(argument)
     made = Draft(Raises("RuntimeError", ""), tuple(given), tuple(statements), result, 'backend="inductor"')
-    return Candidate(replace(made, values="the program's own", **draft), lambda: stored)
+    return Candidate(replace(made, values="the program's own", **draft), lambda: kept)
 
 
 def values(tried: Candidate) -> Values:
@@ -74,5 +78,18 @@ def where(condition: Callable[[Values], bool]) -> Callable[[Candidate], bool]:
             return bool(condition(values(tried)))
         except Exception:  # a script that does not run fails otherwise
             return False
+
+    return fails
+
+
+def run_here(folder: Path, title: str = "It fails.") -> Callable[[Candidate], bool]:
+    """Fails where its script, run in this process, exits 1."""
+
+    def fails(tried: Candidate) -> bool:
+        save_file(dict(tried.tensors()), folder / "tensors.safetensors")
+        script = folder / "repro.py"
+        script.write_text(render(tried.draft, Heading(title, "torch")))
+        with torch._inductor.config.patch({}):  # what a script sets is gone after it
+            return run(script)[0] == 1
 
     return fails
