@@ -5,9 +5,10 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.kept import KeptRepro
 from idbg.schema.owner import OwnerVerdict
-from idbg.schema.programs import Failure
+from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, Signature, Sought
 from idbg.schema.runs import fold
+from idbg.schema.violations import Severity, Violation
 
 NODE = NodeId(GraphId("0/0", "dynamo"), "cumsum")
 CANCELLED = Failure(kind="cancelled", message="cancelled")
@@ -53,6 +54,21 @@ def test_what_strict_rules_wrote_is_there_once() -> None:
     (repro,) = kept(caught, events.RunEnded(run=1, verdict="violations", seconds=1.0, failure=failure))
     assert (repro.origin, repro.path, repro.reproduced) == ("strict", "/s/strict/repro.py", None)
     assert not kept(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=CANCELLED))
+
+
+def test_what_strict_rules_wrote_is_of_the_first_violation_that_rejects() -> None:
+    def broken(rule: str, severity: Severity) -> Violation:
+        return Violation(rule=rule, severity=severity, node=NODE, found="17", wanted="a multiple of 8")
+
+    failure = Failure(kind="constraints", message="2 violations", repro="/s/strict/repro.py")
+    history = fold(
+        [
+            events.RunStarted(run=1, program=Program("m.py"), target=Target()),
+            events.ViolationsFound(run=1, violations=(broken("layout", "slow"), broken("alignment", "reject"))),
+            events.RunEnded(run=1, verdict="violations", seconds=1.0, failure=failure),
+        ]
+    )
+    assert [repro.sought for repro in history.repros] == [Sought("violation", NODE, "alignment")]
 
 
 def test_a_launchs_script_reproduces_where_it_says_what_was_said_of_the_launch() -> None:

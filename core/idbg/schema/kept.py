@@ -1,6 +1,6 @@
 """Which repros has a session, and what is known of each? A fold of its events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,6 +11,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, Sought
+from idbg.schema.violations import Violation
 
 REPRO = (
     events.ReproStarted
@@ -55,8 +56,11 @@ class KeptRepro(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.failure is not None and self.failure.kind == "cancelled"
 
 
-def with_event(kept: list[KeptRepro], event: SessionEvent) -> list[KeptRepro]:
-    """The repros after this event, oldest first. What is in hand is the last: the worker does one thing at a time."""
+def with_event(kept: list[KeptRepro], event: SessionEvent, violations: Sequence[Violation] = ()) -> list[KeptRepro]:
+    """The repros after this event, oldest first. What is in hand is the last: the worker does one thing at a time.
+
+    `violations` are those of the event's run so far.
+    """
     match event:
         case events.ReproStarted():
             sought = Sought("violation", event.node, event.rule) if event.node else Sought()
@@ -75,7 +79,7 @@ def with_event(kept: list[KeptRepro], event: SessionEvent) -> list[KeptRepro]:
         case events.OwnerEnded(owner=OwnerVerdict(script=str(script)) as owner) if script:
             return [*kept, _of_kernel(event, owner)]
         case events.FrameFailed(failure=Failure() as failure) | events.RunEnded(failure=Failure() as failure):
-            return [*kept, *_of_strict(kept, event, failure)]
+            return [*kept, *_of_strict(kept, event, failure, violations)]
         case _:
             return kept
 
@@ -126,8 +130,17 @@ def _of_kernel(event: events.OwnerEnded, owner: OwnerVerdict) -> KeptRepro:
 
 
 def _of_strict(
-    kept: list[KeptRepro], event: events.FrameFailed | events.RunEnded, failure: Failure
+    kept: list[KeptRepro],
+    event: events.FrameFailed | events.RunEnded,
+    failure: Failure,
+    violations: Sequence[Violation],
 ) -> Iterator[KeptRepro]:
-    """What strict rules wrote by themselves, once: the frame and the run may both tell of it."""
-    if failure.repro and all(failure.repro != repro.path for repro in kept):
-        yield KeptRepro(event.run, event.at, "strict", Sought("violation"), ended=event.at, path=failure.repro)
+    """What strict rules wrote by themselves, once: the frame and the run may both tell of it. It is of the first
+    violation that rejects.
+    """
+    if not failure.repro or any(failure.repro == repro.path for repro in kept):
+        return
+    frame = event.frame if isinstance(event, events.FrameFailed) else ""
+    rejects = [each for each in violations if each.severity == "reject" and frame in ("", each.node.graph.frame)]
+    sought = Sought("violation", rejects[0].node, rejects[0].rule) if rejects else Sought("violation")
+    yield KeptRepro(event.run, event.at, "strict", sought, ended=event.at, path=failure.repro)

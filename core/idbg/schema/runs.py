@@ -206,7 +206,8 @@ class History:
     def apply(self, event: SessionEvent) -> None:
         """Take in the next event, of whatever kind."""
         if isinstance(event, REPRO):
-            self.repros = with_event(self.repros, event)
+            run = self.runs.get(event.run)
+            self.repros = with_event(self.repros, event, run.violations if run else ())
         if isinstance(event, events.RunStarted):
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):

@@ -1,0 +1,133 @@
+"""Does a repro fail elsewhere too: with another backend, accelerator, options or torch?"""
+
+import argparse
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from idbg.accelerators import registry
+from idbg.cli import printing
+from idbg.cli.commands.diff import check_numbers
+from idbg.cli.one_run import Stopped, signals_raise
+from idbg.replay.process import SECONDS
+from idbg.replay.replay import parsed_options, read, replays, scripts
+from idbg.reports import replays as told
+from idbg.schema.errors import BadInput
+from idbg.schema.replays import Replayed, Variant
+
+HELP = "run a repro as it is, and with another backend, accelerator, options or torch"
+
+SAME, GONE, OTHERWISE = 1, 0, 3
+
+EXITS = """\
+Each is a process of its own, with one thing changed at a time in a copy; the script itself is never changed. Answers:
+same: it fails as it should; different: it fails in another way; gone: it does not fail; not run: nobody knows.
+
+exit status: 1 if it is the same anywhere, as it is or changed; 0 if it is gone everywhere; 3 if it is the same nowhere,
+and different, or could not be run, somewhere; 2 for bad usage; 130 stopped by Ctrl+C
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which scripts, and what is changed."""
+    parser.epilog = EXITS
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("scripts", metavar="SCRIPT", nargs="+", help="a repro.py, or a folder of them (a session too)")
+    parser.add_argument(
+        "--backend",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="inductor, aot, mock, eager, or another package's or torch's by name; of a broken rule: aot, mock",
+    )
+    parser.add_argument(
+        "--accelerator",
+        metavar="A",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="of a broken rule: the rule of that name, or kind, of another preset or TOML file",
+    )
+    parser.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="append",
+        default=[],
+        help="a set of options as torch.compile(options=...) takes them; repeat for another set",
+    )
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="another Python, of an environment with another torch",
+    )
+    parser.add_argument(
+        "--seconds", metavar="S", type=float, default=SECONDS, help=f"at most S seconds each ({SECONDS:g})"
+    )
+    parser.add_argument("--json", action="store_true", help="the table as JSON on stdout, and nothing else there")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Run each, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
+    check_numbers(args, seconds=0.001)
+    if argv:
+        raise BadInput("a repro takes no arguments", hint="leave out what stands after --")
+    paths, variants = scripts(args.scripts), _variants(args)
+    for path in paths:
+        read(path)
+    done: list[Replayed] = []
+    stopped = 0
+    with signals_raise():
+        try:
+            done.extend(replays(paths, variants, seconds=args.seconds, begun=_say))
+        except Stopped as signalled:  # what is known by then is told
+            stopped = signalled.status
+    _report(done, as_json=args.json)
+    return stopped or status(done)
+
+
+def status(done: list[Replayed]) -> int:
+    """The exit status that says where it fails."""
+    answers = {each.answer for each in done}
+    return SAME if "same" in answers else GONE if answers == {"gone"} else OTHERWISE
+
+
+def _variants(args: argparse.Namespace) -> list[Variant]:
+    """As it is, then each change. Raises BadInput for what is not there."""
+    for texts in args.option:
+        parsed_options(texts)
+    for name in args.accelerator:
+        registry.find(name)
+    return [
+        Variant(),
+        *(Variant("backend", name) for name in args.backend),
+        *(Variant("accelerator", name) for name in args.accelerator),
+        *(Variant("options", shlex.join(texts)) for texts in args.option),
+        *(Variant("python", _python(path)) for path in args.python),
+    ]
+
+
+def _python(path: str) -> str:
+    """The interpreter. Raises BadInput where there is none."""
+    folder = Path(path, "bin", "python")
+    found = shutil.which(str(folder) if folder.is_file() else path)
+    if found is None:
+        raise BadInput(f"there is no Python {path}", hint="name an interpreter, for example other/venv/bin/python")
+    return found
+
+
+def _say(path: Path, variant: Variant) -> None:
+    print(f"… {path} {variant}", file=sys.stderr, flush=True)
+
+
+def _report(done: list[Replayed], *, as_json: bool) -> None:
+    with printing():
+        if as_json:
+            sys.stdout.buffer.write(told.encode(told.report(done)) + b"\n")
+        else:
+            print("\n".join(told.table(done)))
