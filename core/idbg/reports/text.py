@@ -84,6 +84,7 @@ def _failure(run: Run) -> Iterator[str]:
     yield from _why(run.failure)
     if run.failure.kind in ("torch", "backend") and run.graphs:
         yield f"  idbg-tui {run.program.label} shows the graphs up to there, and writes a repro"
+        yield f"  idbg minify {run.program.label} looks for the smallest script that fails so"
     yield from _traceback(run.failure)
 
 
