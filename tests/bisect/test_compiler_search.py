@@ -202,8 +202,13 @@ def test_a_search_that_is_stopped_says_what_is_known() -> None:
     found = compiler.asked(stop_after=9)
     assert found.stopped
     assert len(found.tried) == 9
-    assert found.sentence.startswith("stopped after 9 tries: ")
+    assert found.sentence.startswith("stopped after 9 tries: the lowerings of inductor are guilty")
     assert found.part is not None
+
+
+def test_a_search_that_is_stopped_early_does_not_say_that_no_part_is_guilty() -> None:
+    found = Compiler(in_inductor("lowerings", 23)).asked(stop_after=6)
+    assert found.sentence == "stopped after 6 tries: it is in inductor, and which part of that is not known yet"
 
 
 def test_a_foreign_backend_has_no_parts() -> None:

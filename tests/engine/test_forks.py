@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.engine.minify.forks.client import Forks, sets_up_torch
+from idbg.config.environment import sets_up_torch
+from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.fresh import verified
 from idbg.engine.minify.forks.processes import Process, process, started_by
 from idbg.engine.minify.forks.rate import missed, rate, tries_needed

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from idbg.bisect.commits import CommitSearch
 from idbg.bisect.compiler import CompilerSearch
 from idbg.bisect.options import FuzzSearch, OptionSearch
-from idbg.bisect.process import answered
+from idbg.bisect.process import Processes
 from idbg.bisect.tries import Asks, Stopped, Told, Tries
 from idbg.reports.guilty import answer_sentence
 from idbg.schema.guilty import Bisected, Question, Try
@@ -28,7 +28,7 @@ def bisected(
     question: Question,
     told: Told = lambda what, tried: None,
     stopped: Callable[[], bool] = lambda: False,
-    ask: Asks = answered,
+    ask: Asks | None = None,
 ) -> Bisected:
     """The answer; of a search that was `stopped` what is known so far. `told` hears of each try as it begins and ends.
 
@@ -36,7 +36,7 @@ def bisected(
     """
     began = time.monotonic()
     stop = ""
-    with Tries(told, stopped, question.seconds, ask) as tries:
+    with Tries(told, stopped, question.seconds, ask or Processes()) as tries:
         search = _search(question, tries)
         try:
             search.run()

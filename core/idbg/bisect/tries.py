@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from idbg.bisect.process import answered
+from idbg.bisect.process import Processes
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import TRY_SECONDS, Answer, Outcome, Tried, Try
@@ -57,7 +57,7 @@ class Tries:
     told: Told = lambda what, tried: None
     stopped: Callable[[], bool] = lambda: False
     seconds: float = TRY_SECONDS
-    ask: Asks = answered
+    ask: Asks = field(default_factory=Processes)
     tried: list[Tried] = field(default_factory=list)
     sought: Signature | None = None
     torch: str = ""
@@ -68,6 +68,8 @@ class Tries:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if isinstance(self.ask, Processes):
+            self.ask.close()
         shutil.rmtree(self.cache, ignore_errors=True)
 
     def first(self, asked: Try, what: str, environ: dict[str, str] | None = None) -> Answer:

@@ -52,6 +52,15 @@ def part_sentence(part: GuiltyPart) -> str:
     return f"{whole}: application {which} of {part.of:,}{what}{on}"
 
 
+def _so_far(part: GuiltyPart) -> str:
+    """What is known of a search that was stopped: a backend may be guilty by a part that was not asked yet."""
+    if part.subsystem:
+        return part_sentence(part)
+    if part.backend in (PYTHON, "eager", "aot_eager"):
+        return _BACKENDS[part.backend]
+    return f"it is in {part.backend}, and which part of that is not known yet"
+
+
 def failing_text(one: OptionDifference) -> str:
     """An option as the failing set has it."""
     return f"{one.name}={one.failing!r}" if one.failing is not None or one.unset else f"{one.name} unset"
@@ -89,7 +98,7 @@ def _answer(found: Bisected, note: str) -> str:
     if note:
         return note
     if found.part is not None:
-        return part_sentence(found.part)
+        return _so_far(found.part) if found.stopped else part_sentence(found.part)
     if found.question == "fuzz":
         number = len(found.options)
         draws = sum(1 for one in found.tried if one.what.startswith("draw "))

@@ -74,7 +74,11 @@ class Child:
 
     def send(self, request: protocol.Request) -> None:
         """Hand a request to a child that waits for one. A child that is gone is found by `exited`, not here."""
-        rest = protocol.encode(request) + b"\n"
+        self.write(protocol.encode(request))
+
+    def write(self, line: bytes) -> None:
+        """Hand it a line of another protocol."""
+        rest = line + b"\n"
         with contextlib.suppress(BrokenPipeError):
             while rest:
                 rest = rest[os.write(self._requests, rest) :]

@@ -1,8 +1,9 @@
-"""The process that makes one try of a search for the guilty: `python -m idbg.worker.trying TRY CACHE FD FD`.
+"""The process that makes one try of a search for the guilty: `python -m idbg.worker.trying CACHE warm|cold FD FD`.
 
 A program that crashes, hangs or ends its process takes this process and no other. CACHE is Inductor's cache here. The
-first descriptor is never written to: its end says that the host is gone. The answer goes to the second, as JSON. What
-was applied lies beside CACHE while it goes on: of a process that dies it is all that is left.
+first descriptor gives what is to be tried, one line of JSON; its end says that the host is gone. The answer goes to the
+second, likewise. What was applied lies in CACHE while it goes on: of a process that dies it is all that is left. A warm
+one imports torch before it is told what to try.
 """
 
 import os
@@ -39,15 +40,22 @@ UNTRIED = 125
 
 def main() -> None:
     """Make the try of the command line, and end with the process."""
-    asked = msgspec.json.decode(sys.argv[1], type=Try)
-    cache, host_fd, answer_fd = Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    cache, is_warm, host_fd, answer_fd = Path(sys.argv[1]), sys.argv[2] == "warm", int(sys.argv[3]), int(sys.argv[4])
     for fd in (host_fd, answer_fd):
         os.set_inheritable(fd, False)
     os.nice(forget_ours())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host decides
+    scratch.begin()
+    if is_warm:
+        _warm_up()
+    with os.fdopen(host_fd, "rb", closefd=False) as requests:
+        line = requests.readline()
+    if not line:
+        end()
+    asked = msgspec.json.decode(line, type=Try)
     threading.Thread(target=_watch, args=(host_fd,), daemon=True).start()
     if asked.level.backend == PYTHON:
-        os.environ["TORCHDYNAMO_DISABLE"] = "1"  # before torch reads it
+        os.environ["TORCHDYNAMO_DISABLE"] = "1"  # torch reads it as it compiles
 
     def tell(answer: Answer) -> None:
         with os.fdopen(os.dup(answer_fd), "wb") as pipe:
@@ -60,13 +68,19 @@ def main() -> None:
             tell(_drawn(asked.seed, asked.chance))
         else:
             os.chdir(asked.program.cwd or ".")
-            scratch.begin()
             leave_stacks(scratch.private.folder)
             _ran(asked, tell, cache / HEARD)
     except IdbgError as error:
         tell(Answer(cannot=error.in_one_line))
     flush()
     _leave()
+
+
+def _warm_up() -> None:
+    """Import what a try needs. Nothing here may compute, or ask for a device."""
+
+    import idbg.engine.compat.bisector
+    import idbg.worker.jobs  # noqa: F401
 
 
 def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
@@ -97,10 +111,8 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
     def applied(heard: "Heard") -> None:
         os.pwrite(file, msgspec.json.encode(so_far(heard)), 0)  # it only grows: each is over the one before
 
-    with (
-        at_level(asked.level, asked.settings, applied) as heard,
-        tempfile.TemporaryDirectory(prefix="idbg-try-") as repros,
-    ):
+    repros = tempfile.mkdtemp(dir=beside.parent)  # goes with the search: we may be ended as soon as we have answered
+    with at_level(asked.level, asked.settings, applied) as heard:
         applied(heard)
 
         def ended(event: SessionEvent) -> None:

@@ -1,13 +1,11 @@
 """How is a script run in a process of its own, within limits, again and again? Imports no torch."""
 
-import contextlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from idbg.config.environment import SCRATCH, importable
+from idbg.config.environment import SCRATCH, importable, sets_up_torch
 from idbg.engine.compat.builds.torn import is_torn
 from idbg.engine.minify.forks.attempt import Attempt, Limits
 from idbg.engine.minify.forks.handle import Message, Server, ServerGone
@@ -22,7 +20,6 @@ CACHES = {
     "TORCH_EXTENSIONS_DIR": "extensions",
     SCRATCH: "unfinished",
 }
-_IMPORT = re.compile(r"^\s*(import|from)\s+torch\b", re.MULTILINE)
 
 
 class Forks:
@@ -122,12 +119,3 @@ class Forks:
         while self._servers:
             _, server = self._servers.popitem()
             server.end()
-
-
-def sets_up_torch(script: Path) -> bool:
-    """Whether it sets environment variables before it imports torch, which reads some of them then."""
-    text = ""
-    with contextlib.suppress(OSError):
-        text = script.read_text(encoding="utf-8", errors="replace")
-    imported = _IMPORT.search(text)
-    return imported is not None and "environ" in text[: imported.start()]
