@@ -46,7 +46,12 @@ def test_the_answer_is_json(history: GitHistory, capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "idbg.bisect/1"
     assert told["commit"]["commits"][0]["sha"] == history.names["five"]
-    page = (ROOT / "docs" / "json-schema.md").read_text(encoding="utf-8").partition("# The JSON of a search")[2]
+    page = (
+        (ROOT / "docs" / "json-schema.md")
+        .read_text(encoding="utf-8")
+        .partition("# The JSON of a search for the guilty")[2]
+        .partition("\n# ")[0]
+    )
     assert set(re.findall(r"^\| `(\w+)", page, re.MULTILINE)) == set(told)
     assert {one["outcome"] for one in told["tried"]} <= {"fails", "passes", "other"}
 
