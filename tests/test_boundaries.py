@@ -51,7 +51,8 @@ def loaded(code: str) -> set[str]:
         "import idbg; idbg.Session, idbg.Accelerator, idbg.IdbgError, idbg.ConstraintViolation, idbg.run_program",
         "import idbg.session.session, idbg.session.store, idbg.config.settings, idbg.api, idbg.config.arguments",
         "import idbg.constraints, idbg.analysis.provenance, idbg.reports.json, idbg.reports.text",
-        "import idbg.worker.main, idbg.worker.alone",  # a program sets what it likes before it imports torch
+        # a program sets what it likes before it imports torch
+        "import idbg.worker.main, idbg.engine.minify.forks.alone, idbg.engine.minify.forks.client",
         "from idbg.cli import main; main(['--help'])",
         "from idbg.cli import main; main(['run', '--help'])",
         "from idbg.cli import main; main(['info'])",

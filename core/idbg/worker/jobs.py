@@ -1,6 +1,5 @@
 """How does the worker do what it is asked: compile a program, or write and try a repro?"""
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +10,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
-from idbg.config.environment import importable
 from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import gpu
@@ -23,6 +21,9 @@ from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.owner.script import owner_script
 from idbg.engine.lowered import lowered
+from idbg.engine.minify.forks.fresh import verified
+from idbg.engine.minify.forks.processes import memory_of_machine
+from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
@@ -43,7 +44,6 @@ from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Min
 
 REPRO_SECONDS = 300
 _LOST = "after this error the GPU does nothing more for this process: the next run has another one"
-OUTPUT_KEPT = 20_000  # characters of what a repro printed
 
 
 class Jobs:
@@ -196,16 +196,16 @@ class Jobs:
         began = time.monotonic()
         try:
             path = self._write(request)
-            status, output = _tried(path)
+            tried = _tried(path)
         except (Exception, KeyboardInterrupt) as error:  # the worker's border: no repro may end the session
             seconds = time.monotonic() - began
             return events.ReproEnded(run=request.run, path="", failure=_no_repro(error), seconds=seconds)
         return events.ReproEnded(
             run=request.run,
             path=str(path),
-            reproduced=status == 1 and "REPRODUCED" in output,
-            status=status,
-            output=output[-OUTPUT_KEPT:],
+            reproduced=tried.verdict == "same",
+            status=tried.code,
+            output=tried.printed,
             seconds=time.monotonic() - began,
         )
 
@@ -278,10 +278,10 @@ def _with_script(found: OwnerFinding, folder: Path) -> OwnerVerdict:
     except (ValueError, OutputError) as error:
         return replace(found.verdict, no_script=said(error))
     try:
-        status, output = _tried(path)
-    except OutputError as error:
+        tried = _tried(path)
+    except IdbgError as error:
         return replace(found.verdict, script=str(path), printed=said(error))
-    return replace(found.verdict, script=str(path), status=status, printed=output[-OUTPUT_KEPT:])
+    return replace(found.verdict, script=str(path), status=tried.code, printed=tried.printed)
 
 
 def _no_owner(error: BaseException) -> Failure:
@@ -293,20 +293,11 @@ def _no_owner(error: BaseException) -> Failure:
     return Failure(kind="idbg", type=type(error).__name__, message=message)
 
 
-def _tried(path: Path) -> tuple[int, str]:
-    """Exit status and output of the repro in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "idbg.worker.alone", str(path)],
-            env={**importable(), **private.environment()},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=REPRO_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired as error:
+def _tried(path: Path) -> Tried:
+    """How the repro ended in a fresh process. Raises OutputError where it takes over REPRO_SECONDS."""
+    tried = verified(path, seconds=REPRO_SECONDS, memory=memory_of_machine())
+    if tried.hung:
         raise OutputError(
             f"{path} was written, but ran over {REPRO_SECONDS} s", hint="run it yourself: python " + str(path)
-        ) from error
-    return done.returncode, done.stdout + done.stderr
+        )
+    return tried

@@ -1,5 +1,6 @@
 """How is a script run in a process of its own, within limits, again and again? Imports no torch."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,6 @@ CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
     "TORCH_EXTENSIONS_DIR": "extensions",
-    SCRATCH: "unfinished",
 }
 
 
@@ -82,6 +82,7 @@ class Forks:
                 told = attempt.lost()
                 del self._servers[server.warm]
                 server.end()
+                self._tidy()
                 if server.warm:
                     self._deaths += 1
                 elif attempt.pid:
@@ -93,27 +94,35 @@ class Forks:
 
     def _server(self, warm: bool) -> Server:
         if warm not in self._servers:
-            self._scratch.mkdir(parents=True, exist_ok=True)
-            self._servers[warm] = Server(self._cwd, self._environment(), warm, self._log)
+            self._unfinished.mkdir(parents=True, exist_ok=True)
+            environment = importable() | {SCRATCH: str(self._unfinished)}
+            caches = {}
+            if self._own_caches:
+                environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a pool of processes would be forked as well
+                caches = {name: str(self._scratch / folder) for name, folder in CACHES.items()}
+            self._servers[warm] = Server(self._cwd, environment, caches, warm=warm, log=self._log)
         return self._servers[warm]
+
+    @property
+    def _unfinished(self) -> Path:
+        return self._scratch / "unfinished"
 
     @property
     def _log(self) -> Path:
         return self._scratch / "server.log"
 
-    def _environment(self) -> dict[str, str]:
-        own = {"TORCHINDUCTOR_COMPILE_THREADS": "1", **CACHES} if self._own_caches else {SCRATCH: CACHES[SCRATCH]}
-        folders = {name: str(self._scratch / folder) for name, folder in own.items() if folder in CACHES.values()}
-        return importable() | own | folders
-
     def _tidy(self) -> None:
-        """Take away what a script that was ended, or something that it started, left half-built in our own caches."""
+        """Take away what a script that was ended, or something that it started, left half-built in our folders."""
+        for folder in self._unfinished.glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
         if not self._own_caches:
             return
-        for folder in (self._scratch / CACHES[name] for name in CACHES):
-            for file in folder.rglob("*"):
-                if is_torn(file) or (file.name == "lock" and CACHES["TORCH_EXTENSIONS_DIR"] in file.parts):
-                    file.unlink(missing_ok=True)
+        extensions = self._scratch / CACHES["TORCH_EXTENSIONS_DIR"]
+        for file in extensions.rglob("lock"):  # torch waits for ever for one that is there
+            file.unlink(missing_ok=True)
+        for file in self._scratch.rglob("*"):
+            if is_torn(file):
+                file.unlink(missing_ok=True)
 
     def _end(self) -> None:
         while self._servers:

@@ -23,15 +23,20 @@ class ServerGone(Exception):
 
 
 class Server:
-    """One server. With `warm`, it has torch imported when it is `ready`. What it complains of goes to `log`."""
+    """One server. With `warm`, it has torch imported when it is `ready`. The `variables` are in the environment of the
+    scripts that it begins, beside its own. What it complains of goes to `log`.
+    """
 
-    def __init__(self, cwd: Path, environment: Mapping[str, str], warm: bool, log: Path) -> None:
+    def __init__(
+        self, cwd: Path, environment: Mapping[str, str], variables: Mapping[str, str], *, warm: bool, log: Path
+    ) -> None:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.warm = warm
         self._channel = ours
+        how = ("warm" if warm else "cold", json.dumps(dict(variables)))
         with its, log.open("ab") as complaints:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", SERVER, str(its.fileno()), "warm" if warm else "cold"],
+                [sys.executable, "-P", "-m", SERVER, str(its.fileno()), *how],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,

@@ -67,6 +67,11 @@ def memory_of(processes: Iterable[Process]) -> int:
     return sum(each.memory for each in now if each is not None)
 
 
+def memory_of_machine() -> int:
+    """Bytes of memory that there are at all."""
+    return os.sysconf("SC_PHYS_PAGES") * PAGE
+
+
 def send(number: signal.Signals, processes: Iterable[Process]) -> None:
     """Signal each of these that still runs."""
     for each in processes:

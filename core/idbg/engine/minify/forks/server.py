@@ -1,4 +1,5 @@
-"""Who forks a process for each script? `python -P -m idbg.engine.minify.forks.server FD warm|cold`, over the socket FD.
+"""Who forks a process for each script? `python -P -m idbg.engine.minify.forks.server FD warm|cold VARIABLES`, over the
+socket FD. VARIABLES, as JSON, are added to the scripts' environment.
 
 Warm, it has torch and its compilers imported, and has touched no device and computed nothing: a CUDA driver, or GNU
 OpenMP's threads, do not survive a fork. Cold, it has imported nothing, and each script is a new Python.
@@ -11,7 +12,6 @@ ends all, and itself.
 import contextlib
 import ctypes
 import gc
-import importlib
 import json
 import os
 import select
@@ -26,25 +26,9 @@ from idbg.engine.compat.builds import scratch
 from idbg.engine.minify.forks.become import become, stand_alone
 from idbg.engine.minify.forks.processes import end_all, process
 
-PRELOADED = (
-    "torch",
-    "torch._dynamo",
-    "torch._functorch.aot_autograd",
-    "torch._inductor.compile_fx",
-    "torch._inductor.async_compile",
-    "torch._inductor.codegen.cpp",
-    "torch._inductor.codegen.cpp_wrapper_cpu",
-    "torch._inductor.codegen.wrapper",
-    "torch._inductor.fx_passes.joint_graph",
-    "torch._inductor.lowering",
-    "safetensors.torch",
-)
-PRELOADED_WITH_A_GPU = ("torch._inductor.codegen.triton", "torch._inductor.runtime.triton_heuristics")
 LARGEST = 1 << 17  # bytes of a message
 ADOPTS = 36  # prctl's PR_SET_CHILD_SUBREAPER: what a script leaves behind becomes this process's child
-BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"  # torch then asks for GPUs without waking CUDA's driver
 ALONE = "idbg.engine.minify.forks.alone"
-UNIFIED = "/dev/nvidia-uvm"  # opened by CUDA's driver, and not by NVML
 TIDY_SECONDS = 0.5  # for what is ended to tidy up
 LOOK_SECONDS = 1.0  # how often it looks whether its host is there
 
@@ -61,9 +45,9 @@ def main() -> None:
     os.set_blocking(wake_read, False)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, _nothing)
-    if is_warm:
-        _warm_up()
-    channel.send(json.dumps({"ready": not _has_a_driver()}).encode())
+    can_fork = _warm_up() if is_warm else True
+    os.environ |= json.loads(sys.argv[3])
+    channel.send(json.dumps({"ready": can_fork}).encode())
     running = 0
     while True:
         ready, _, _ = select.select([channel.fileno(), wake_read], [], [], LOOK_SECONDS)
@@ -95,31 +79,16 @@ def main() -> None:
         channel.send(json.dumps({"pid": running}).encode())
 
 
-def _warm_up() -> None:
-    """Import what a compile needs. Nothing here may compute, or ask for a device."""
-    given = os.environ.get(BY_NVML)
-    os.environ[BY_NVML] = "1"
+def _warm_up() -> bool:
+    """Import and find out what a compile needs; whether this process can be forked then."""
+    from idbg.engine.compat.warming import has_a_driver, warm_up
+
     scratch.begin()
     gc.disable()
-    for name in PRELOADED:
-        importlib.import_module(name)
-    import torch
-
-    if torch.cuda.device_count():
-        for name in PRELOADED_WITH_A_GPU:
-            with contextlib.suppress(ImportError):  # no Triton: then no compile for it either
-                importlib.import_module(name)
+    warm_up()
     gc.freeze()  # no child looks through all of it, nor copies it
     gc.enable()
-    os.environ.pop(BY_NVML)
-    os.environ |= {} if given is None else {BY_NVML: given}
-
-
-def _has_a_driver() -> bool:
-    """Whether CUDA's driver was begun here, whatever we did: its files are open. No child could use a GPU then."""
-    with contextlib.suppress(OSError):
-        return any(os.readlink(f"/proc/self/fd/{name}") == UNIFIED for name in os.listdir("/proc/self/fd"))
-    return False
+    return not has_a_driver()
 
 
 def _be(order: dict[str, object], output: int, is_warm: bool) -> NoReturn:

@@ -5,6 +5,7 @@ Every script of ours: exit 1 and a line `REPRODUCED signature`: the same failure
 """
 
 from dataclasses import dataclass
+from signal import Signals
 from typing import Literal
 
 SAME, OTHER = "REPRODUCED", "OTHER"
@@ -26,6 +27,15 @@ class Tried:
     printed: str = ""
     seconds: float = 0.0
     peak: int = 0
+
+    @property
+    def code(self) -> int | None:
+        """The exit status, or that of a process that a signal ended, as `subprocess` gives it; None of one that was
+        ended for its limits.
+        """
+        if self.status is None and self.signal in Signals.__members__:
+            return -Signals[self.signal]
+        return self.status
 
     @property
     def verdict(self) -> Verdict:

@@ -1,0 +1,110 @@
+"""What can a process do of a compile before it knows the program, so that processes forked from it need not?
+
+Nothing here computes with tensors or asks for a device: neither a CUDA driver nor GNU OpenMP's threads survive a fork.
+"""
+
+import contextlib
+import importlib
+import os
+
+IMPORTED = (
+    "torch",
+    "torch._dynamo",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._export.db.logging",
+    "torch._functorch.aot_autograd",
+    "torch._inductor.compile_fx",
+    "torch._inductor.async_compile",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.codegen.memory_planning",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.fx_passes.mkldnn_fusion",
+    "torch._inductor.fx_passes.split_cat",
+    "torch._inductor.hooks",
+    "torch._inductor.lowering",
+    "torch.export._unlift",
+    "torch.utils.cpp_extension",
+    "safetensors.torch",
+)
+IMPORTED_WITH_A_GPU = ("torch._inductor.codegen.triton", "torch._inductor.runtime.triton_heuristics")
+_BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"  # torch then looks for GPUs without waking CUDA's driver
+_UNIFIED_MEMORY = "/dev/nvidia-uvm"  # opened by CUDA's driver, and not by NVML
+
+
+def warm_up() -> None:
+    """Import torch and its compilers, and find out what is the same in every compile. Compilers are asked what the
+    processor can; what this torch does not have by these names is left to each compile.
+    """
+    given = os.environ.get(_BY_NVML)
+    os.environ[_BY_NVML] = "1"
+    try:
+        for name in IMPORTED:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        import torch
+
+        steps = [_backends, _keys]
+        if torch.cuda.device_count():
+            steps.append(_triton)
+        elif not torch.accelerator.is_available():
+            steps += [_system, _patterns, _instructions]
+        for step in steps:
+            with contextlib.suppress(ImportError, AttributeError, TypeError):
+                step()
+    finally:
+        os.environ.pop(_BY_NVML)
+        os.environ |= {} if given is None else {_BY_NVML: given}
+
+
+def has_a_driver() -> bool:
+    """Whether CUDA's driver was begun in this process, by whomever: no process forked from it could use a GPU."""
+    with contextlib.suppress(OSError):
+        return any(os.readlink(f"/proc/self/fd/{name}") == _UNIFIED_MEMORY for name in os.listdir("/proc/self/fd"))
+    return False
+
+
+def _backends() -> None:
+    """Which backends there are, of Dynamo's and for each device of Inductor's."""
+    from torch._dynamo.backends import registry
+    from torch._inductor.codegen.common import init_backend_registration
+
+    init_backend_registration()
+    registry._lazy_import()
+
+
+def _keys() -> None:
+    """Sums over the sources of torch and of Triton."""
+    from torch._inductor import codecache
+
+    codecache.torch_key()
+    codecache.triton_key()
+
+
+def _system() -> None:
+    from torch._inductor.codecache import CacheBase
+
+    CacheBase.get_system()
+
+
+def _patterns() -> None:
+    """Patterns that Inductor traces before it looks for them, on tensors that have no values. Those of the joint graph
+    alone: they take 0.4 s, and may be registered twice, as other passes' may not.
+    """
+    import torch
+    from torch._inductor.fx_passes import joint_graph
+
+    joint_graph.lazy_init(torch.device("cpu"))
+
+
+def _instructions() -> None:
+    """Which vector instructions the processor has; the compiler is asked, once for each cache of Inductor's."""
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    pick_vec_isa()
+
+
+def _triton() -> None:
+    for name in IMPORTED_WITH_A_GPU:
+        importlib.import_module(name)
