@@ -91,6 +91,12 @@ def test_an_option_says_which_failure(flags: list[str], kind: Sought) -> None:
     assert sought() == kind
 
 
+def test_the_files_that_a_command_names_are_found_from_any_folder(folder: Path) -> None:
+    (folder / "check.py").write_text("")
+    assert cli.main(["minify", "print.py", "--check", "python check.py --hard"]) == 1
+    assert sought().command == ("python", str(folder / "check.py"), "--hard")
+
+
 @pytest.mark.parametrize("flags", [[], ["--violation", "1"], ["--rule", "alignment"], ["--node", "dynamo:mul"]])
 def test_a_violation_is_named_by_number_rule_or_node(flags: list[str]) -> None:
     assert cli.main(["minify", "violate.py", *flags]) == 1

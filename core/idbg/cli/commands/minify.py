@@ -1,6 +1,7 @@
 """What is the smallest script that shows a program's failure again?"""
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -150,6 +151,13 @@ def _words(command: str) -> tuple[str, ...]:
         raise BadInput(f"--check {command}: {error}", hint="quote it as for a shell") from error
 
 
+def _placed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command with the files of this folder by their whole path: a script is run from any."""
+    program, *rest = words
+    first = os.path.abspath(program) if os.sep in program else program
+    return first, *(os.path.abspath(word) if os.path.isfile(word) else word for word in rest)
+
+
 def _is_about_rules(args: argparse.Namespace) -> bool:
     return bool(args.violation is not None or args.rule or args.node or args.strict or args.accelerator)
 
@@ -184,7 +192,7 @@ def _failing(session: Session, args: argparse.Namespace, against: Comparison) ->
 def _named(done: Run, args: argparse.Namespace) -> Sought | None:
     """The failure that the command line names; None where it names none."""
     if args.check is not None:
-        return Sought("check", command=_words(args.check))
+        return Sought("check", command=_placed(_words(args.check)))
     if args.graph_break is not None:
         return Sought("break", place=args.graph_break)
     if args.recompile is not None:
