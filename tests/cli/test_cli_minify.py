@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,28 @@ def test_ctrl_c_twice_kills_and_still_names_what_had_failed() -> None:
     status, out, _ = stopped("search_for_good.py", 2)
     assert status == 130
     assert "not run in a fresh process" in out and "min/repro.py" in out
+
+
+def test_a_report_and_one_file_to_send_are_made_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["minify", "fail.py", "--markdown", "--zip"]) == 1
+    told = capsys.readouterr().err
+    (report,) = Path("debug_artifacts").rglob("report.md")
+    text = report.read_text()
+    assert "### 🐛 Describe the bug" in text and "### Error logs" in text and "torch 9.9" in text
+    assert "````python\nprint('REPRODUCED')  # ```\n````" in text
+    (packed,) = Path("debug_artifacts").rglob("*.zip")
+    with zipfile.ZipFile(packed) as held:
+        assert held.namelist() == ["min/report.md", "min/repro.py"]
+    assert f"report: {report}" in told and f"packed: {packed}" in told
+
+
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", full)
+    assert cli.main(["minify", "fail.py", "--zip"]) == 2
+    out, told = capsys.readouterr()
+    assert "it fails again" in out
+    assert "min.zip cannot be written: No space left on device" in told and "Traceback" not in told
+    assert not list(Path("debug_artifacts").rglob("*.zip"))

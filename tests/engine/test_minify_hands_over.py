@@ -1,6 +1,4 @@
-"""Every script that is handed over fails in a fresh process with the signature that was looked for: whatever failed, and
-also where the search was stopped early.
-"""
+"""Every script that is handed over fails as it should in a fresh process, also where the search was stopped early."""
 
 import sys
 from dataclasses import dataclass

@@ -99,6 +99,8 @@ def search(how: str, request: protocol.Minify, say: Callable[[events.SessionEven
     kind = {"violation": "violation", "wrong": "wrong", "check": "check"}.get(request.sought.kind, "compile")
     signature = Signature(kind, "inductor", "LoweringException", "no lowering")  # type: ignore[arg-type]
     path = os.path.join(request.folder, "min", "repro.py")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(path).write_text("print('REPRODUCED')  # ```\n")
     for calls, size in ((1, 9), (2, 3)):
         progress = MinifyProgress("prefix", size=size, whole=9, calls=calls, budget=request.budget.calls, best=path)
         say(events.MinifyProgressed(run=request.run, progress=progress))

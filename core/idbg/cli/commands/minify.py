@@ -17,10 +17,13 @@ from idbg.cli.one_run import a_session, searched
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
+from idbg.format.file_names import from_here
+from idbg.reports import bug_report
 from idbg.reports.owner import launch_named
 from idbg.reports.repros import result_lines, status_words
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
+from idbg.schema.events import WorkerStarted
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
 from idbg.schema.runs import Run
@@ -62,6 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reference(parser.add_argument_group("comparison"))
     _add_budget(parser.add_argument_group("search"))
     parser.add_argument("--no-data", action="store_true", help="no value of the program's goes into the script")
+    parser.add_argument(
+        "--markdown", action="store_true", help="also a report for PyTorch's issue form beside the script"
+    )
+    parser.add_argument("--zip", action="store_true", help="also the script with all that it needs as one file")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, and nothing else there")
     what.add_argument(
         "--backend",
@@ -110,7 +117,19 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         repro = session.history.repros[-1] if sought is not None else None
         found = Searched(done, repro, stopped, session.folder)
     _report(found, as_json=args.json)
+    _write_files(args, found, session.history.worker)
     return status(found)
+
+
+def _write_files(args: argparse.Namespace, found: Searched, worker: WorkerStarted | None) -> None:
+    """The report and the packed script that were asked for, named on stderr. Raises OutputError."""
+    repro = found.repro
+    if repro is None or repro.minified is None or not repro.path:
+        return
+    if args.markdown:
+        print(f"report: {from_here(str(bug_report.write(repro.minified, found.run, worker)))}", file=sys.stderr)
+    if args.zip:
+        print(f"packed: {from_here(str(bug_report.pack(Path(repro.path))))}", file=sys.stderr)
 
 
 def status(found: Searched) -> int:
