@@ -160,6 +160,18 @@ def test_ctrl_c_ends_what_runs_and_tells_what_is_known() -> None:
         os.kill(int(Path("pid").read_text()), 0)
 
 
+def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = script("a", f"{GONE}\ntorch.compile(print)\n")
+    monkeypatch.setattr(Path, "write_text", full)
+    assert cli.main(["replay", path, "--backend", "eager"]) == 3
+    told = capsys.readouterr()
+    assert "as it is       gone" in told.out and "Traceback" not in told.err
+    assert f"{path} cannot be replayed: No space left on device" in told.out
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm")
 def test_a_failed_compile_is_gone_with_another_backend_and_the_file_stays(
