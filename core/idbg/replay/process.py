@@ -15,6 +15,8 @@ from idbg.config.environment import SCRATCH, importable
 from idbg.replay.edit import SIGNS
 from idbg.schema.replays import Answer
 
+ALONE = "idbg.engine.minify.forks.alone"
+"""Runs a script as `python FILE` would, while its compilers write so that what is killed half-way lands nowhere."""
 SECONDS = 300.0
 KEPT = 20_000  # characters of what a script printed
 _NO_BACKEND = ("InvalidBackend", "BackendNotFound")  # what torch raises of a name that it does not know
@@ -36,7 +38,7 @@ def outcome(script: Path, scratch: Path, *, seconds: float = SECONDS, python: st
     began = time.monotonic()
     with tempfile.TemporaryFile(dir=scratch) as printed:
         process = subprocess.Popen(
-            [python, str(script)] if python else [sys.executable, "-P", "-m", "idbg.worker.alone", str(script)],
+            [python, str(script)] if python else [sys.executable, "-P", "-m", ALONE, "[]", str(script)],
             env=_environment(scratch, python),
             stdin=subprocess.DEVNULL,
             stdout=printed,
