@@ -48,13 +48,20 @@ def main() -> None:
     can_fork = _warm_up() if is_warm else True
     os.environ |= json.loads(sys.argv[3])
     channel.send(json.dumps({"ready": can_fork}).encode())
+    try:
+        _serve(channel, host, is_warm, (wake_read, wake_write))
+    except OSError:  # the host went as it was told something
+        _leave()
+
+
+def _serve(channel: socket.socket, host: int, is_warm: bool, wakes: tuple[int, int]) -> NoReturn:
     running = 0
     while True:
-        ready, _, _ = select.select([channel.fileno(), wake_read], [], [], LOOK_SECONDS)
+        ready, _, _ = select.select([channel.fileno(), wakes[0]], [], [], LOOK_SECONDS)
         if os.getppid() != host:
             _leave()
-        if wake_read in ready:
-            _drained(wake_read)
+        if wakes[0] in ready:
+            _drained(wakes[0])
             if running and (status := _ended(running)) is not None:
                 running = 0
                 channel.send(json.dumps({"ended": status}).encode())
@@ -72,7 +79,7 @@ def main() -> None:
         running = os.fork()
         if not running:
             signal.set_wakeup_fd(-1)
-            for each in (channel.detach(), wake_read, wake_write):
+            for each in (channel.detach(), *wakes):
                 os.close(each)
             _be(order, files[0], is_warm)
         os.close(files[0])
