@@ -217,6 +217,8 @@ def _operands(which: int) -> Kind:
             if isinstance(node, ast.expr) and len(found := _within(node)) > which:
                 if isinstance(only := found[which], ast.Name) and only.id in {"torch", *modules}:
                     continue  # no value of the program's
+                if isinstance(only, ast.Constant) and isinstance(node, ast.Call):
+                    continue  # a size, and not the tensor that was made of it
                 yield Part(Edit(source.start(node), source.end(node), source.of(found[which])))
 
     return kind

@@ -1,6 +1,7 @@
 """How is the smallest script found that fails as the user's program does: its modules, then its statements?"""
 
 import builtins
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # idbg's own, as torch names them
+_BUILTIN = "|".join(name for name in dir(builtins) if name.endswith(("Error", "Iteration")) and name != "RuntimeError")
+_LACKS = re.compile(rf"({_BUILTIN}|TorchRuntimeError|Unsupported: Observed exception|exit status )\b")
 _UNKNOWN = 1 << 20  # no exit status
 Tell = Callable[[MinifyProgress], None]
 
@@ -152,9 +155,8 @@ class _Search:
 
     @property
     def others(self) -> tuple[OtherFailure, ...]:
-        """The other failures, but for those of programs that lack what they need."""
-        own = {name for name in dir(builtins) if name.endswith(("Error", "Exception"))} - {"RuntimeError"}
-        return tuple(other for other in self.tries.others if other.signature.partition(":")[0] not in own)
+        """The other failures, but for those of programs that lack what they need, traced or not."""
+        return tuple(other for other in self.tries.others if not _LACKS.match(other.signature))
 
     def report(self) -> None:
         """How far it has come."""
@@ -186,7 +188,7 @@ class _Search:
             calls=self.tries.calls,
             known=self.tries.known,
             failed=1 if best else 0,
-            others=self.others,
+            others=tuple(msgspec.structs.replace(other, path="") for other in self.others),
         )
         if best is None or folder is None:
             return msgspec.structs.replace(told, note="" if stopped else self._why_none(), seconds=self.tries.seconds)
@@ -197,6 +199,7 @@ class _Search:
         return msgspec.structs.replace(
             told,
             path=str(script),
+            others=self.trying.kept(self.others),
             reproduced=tried.verdict == "same",
             status=tried.status,
             printed=tried.printed,
@@ -207,7 +210,7 @@ class _Search:
         )
 
     def _why_none(self) -> str:
-        met = next((other.signature for other in self.tries.others), "")
+        met = next((other.signature for other in self.tries.others), "")  # all of them
         return (
             f"run by itself, the program fails otherwise: {met}" if met else "run by itself, the program does not fail"
         )

@@ -3,8 +3,11 @@
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
 
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.fresh import verified
@@ -16,12 +19,14 @@ from idbg.engine.repro.folder import new_folder
 from idbg.reduce.tries import Judged
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Program
-from idbg.schema.repros import Budget
+from idbg.schema.repros import Budget, OtherFailure
 
 SCRIPT = "repro.py"
+_MOST_OTHERS = 10
 _SLOWER = 5  # than the whole: what takes longer than so many times it hangs
 _LEAST_SECONDS = 30.0
 _FIRST_SECONDS = 900.0  # for the whole, of which nothing is known yet
+_PLACE = re.compile(r" in /\S+")  # which is another at each try
 _STATUS = re.compile(r"exit status (-?\d+)")
 
 
@@ -61,7 +66,7 @@ class Trying:
         tried = self.run(folder / SCRIPT)
         if tried.verdict == "passes":
             shutil.rmtree(folder, ignore_errors=True)
-        return Judged(tried.verdict, tried.signature, str(folder / SCRIPT), tried.seconds)
+        return Judged(tried.verdict, _PLACE.sub("", tried.signature), str(folder / SCRIPT), tried.seconds)
 
     def run(self, script: Path, *arguments: str) -> Tried:
         """A script in a process of its own. The first that ends tells how long others may take."""
@@ -102,6 +107,19 @@ class Trying:
             self.better(placed)
             tried = verified(script, seconds=seconds, memory=self.memory)
         return tried
+
+    def kept(self, others: Sequence[OtherFailure]) -> tuple[OtherFailure, ...]:
+        """Other failures, each with its script beside the best: where it was tried is removed."""
+        kept = []
+        for number, other in enumerate(others[:_MOST_OTHERS], 1):
+            path = Path(other.path)
+            if self.folder is None or not path.is_file():
+                kept.append(msgspec.structs.replace(other, path=""))
+                continue
+            beside = self.folder / f"other-{number}"
+            shutil.copytree(path.parent, beside, dirs_exist_ok=True)
+            kept.append(msgspec.structs.replace(other, path=str(beside / SCRIPT)))
+        return tuple(kept)
 
     @property
     def files(self) -> list[Path]:

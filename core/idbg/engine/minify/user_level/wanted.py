@@ -18,6 +18,7 @@ from idbg.schema.repros import Signature, Sought
 from idbg.schema.runs import Run
 
 _NUMBER = re.compile(r"(?<![A-Za-z])\d.*", re.DOTALL)
+_ADDRESS = re.compile(r"\d{7}")  # of an object: another in each process
 _ENTRY = re.compile(r"^\s*\d+/\d+: ")  # which cache entry's guard it was
 _RESUMED = re.compile(r"(?<=_at_)\d+$")  # a line, in the name of what runs on after a break
 
@@ -103,7 +104,7 @@ def of_recompile(function: str, reason: str, source: str) -> Wanted:
     piece = _NUMBER.sub("", guard)
     line = comments[0] if comments else ""
     return Wanted(
-        Signature("recompile", message=piece.strip() or guard, place=line or name),
+        Signature("recompile", message=piece.strip() if _ADDRESS.search(guard) else guard, place=line or name),
         f"Recompile of {function}: {guard}",
         "RecompileError",
         tuple(dict.fromkeys(each for each in (f"Recompiling function {name}", piece) if each)),
@@ -116,23 +117,29 @@ def _at(place: str, breaks: Sequence[GraphBreak]) -> GraphBreak:
     for each in breaks:
         if not place or _is_at(place, each.file, each.line):
             return each
-    raise ValueError(f"the run has no graph break{f' at {place}' if place else ''}")
+    raise ValueError(_none("graph break", place, [(each.file, each.line) for each in breaks]))
 
 
 def _recompile_at(place: str, run: Run) -> Wanted:
     for each in run.recompiles:
         frame = run.frames.get(each.frame) or next(iter(run.frames.values()))
         file, _, line = place.rpartition(":")
-        told = re.search(rf"\b{re.escape(Path(file).name)}:{re.escape(line)}\b", each.reason) if place else None
+        told = place and re.search(rf"\b{re.escape(Path(file).name)}:{re.escape(line)}\b", each.reason)
         if not place or told or _is_at(place, frame.file, frame.line):
             return of_recompile(frame.function, each.reason, f"{frame.file}:{frame.line}")
-    raise ValueError(f"the run has no recompile{f' at {place}' if place else ''}")
+    frames = [run.frames[each.frame] for each in run.recompiles if each.frame in run.frames]
+    raise ValueError(_none("recompile", place, [(frame.file, frame.line) for frame in frames]))
+
+
+def _none(what: str, place: str, there: Sequence[tuple[str, int]]) -> str:
+    known = ", ".join(dict.fromkeys(f"{Path(file).name}:{line}" for file, line in there))
+    return f"the run has no {what}" + (f" at {place}, but at {known}" if known else "")
 
 
 def _is_at(place: str, file: str, line: int) -> bool:
     """Whether FILE:LINE as a user wrote it, perhaps with a part of the path, is there."""
     name, _, number = place.rpartition(":")
-    return number == str(line) and (file == name or file.endswith("/" + name.lstrip("./")))
+    return number == str(line) and (not name or file == name or file.endswith("/" + name.lstrip("./")))
 
 
 def _line(file: str, line: int) -> str:
