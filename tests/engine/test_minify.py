@@ -1,17 +1,13 @@
 """The smallest script that fails as the program does: what is left, what is said of it, and that it fails."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from idbg.schema import events
 from idbg.schema.diff import Comparison
 from idbg.schema.graphs import NodeId
-from idbg.schema.repros import Budget, Minified, Sought
-from idbg.worker.jobs import Jobs
-from idbg.worker.protocol import Compile, Minify
-from tests.harness.repro_bench import Bench
+from idbg.schema.repros import Budget, Sought
+from tests.harness.minified import Minifying
 
 BUG = "import torch._inductor.config as config\nconfig.cpp.inject_relu_bug_TESTING_ONLY = '{}'\n"
 LAYERS = """
@@ -33,41 +29,6 @@ class Net(torch.nn.Module):
 def program():
     return Net(), (torch.randn(4, 8),)
 """
-
-
-WHOLE = Budget()
-
-
-class Minifying(Bench):
-    def __init__(self, folder: Path, text: str, comparison: Comparison | None = None, **target: Any) -> None:
-        self.comparison = comparison
-        super().__init__(folder, text, **target)
-
-    def compiled(self, request: Compile) -> events.RunEnded:
-        from msgspec.structs import replace
-
-        return self.jobs.compile(replace(request, comparison=self.comparison))
-
-    def minified(self, sought: Sought, jobs: Jobs | None = None, budget: Budget = WHOLE) -> Minified:
-        request = self.jobs.request
-        asked = Minify(
-            1,
-            request.program,
-            request.target,
-            request.folder,
-            sought,
-            self.ended.failure,
-            self.comparison,
-            budget,
-        )
-        ended = (jobs or self.jobs).do(asked)
-        assert ended.failure is None, ended.failure
-        assert isinstance(ended.minified, Minified)
-        return ended.minified
-
-    @property
-    def progress(self) -> list[events.MinifyProgressed]:
-        return [event for event in self.told if isinstance(event, events.MinifyProgressed)]
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """A program compiled in this process, and the smallest scripts of its failures."""
 
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ class Minifying(Bench):
         text: str,
         comparison: Comparison | None = None,
         rules: str = ANY_DTYPE,
-        **target: object,
+        **target: Any,
     ) -> None:
         self.comparison = comparison
         super().__init__(folder, text, rules, **target)
