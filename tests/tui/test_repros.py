@@ -274,3 +274,18 @@ async def test_a_recorded_search_is_listed_with_what_is_promised_and_its_scripts
         line = failing.script.text.split("\n")[failing.code.line - 1]
         assert line.startswith("def program(") and "torch.ops.aten.addmm" not in passing.script.text
         assert "lacks addmm" in str(passing.border_title)
+
+
+async def test_a_new_repro_moves_the_cursor_along_only_from_the_newest(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, session, pilot):
+        lines = app.body.panes["repros"].lines  # type: ignore[attr-defined]
+        assert lines.cursor_number == 3
+        session.emit(events.MinifyStarted(run=1, sought=Sought("wrong")))
+        await settle(pilot)
+        assert lines.cursor_number == 4
+        await put(app, pilot, "does not reproduce")
+        older = lines.cursor_number
+        session.emit(events.MinifyEnded(run=1, minified=repro_events.found(tmp_path)))
+        session.emit(events.MinifyStarted(run=1, sought=Sought("failure")))
+        await settle(pilot)
+        assert (older, lines.cursor_number) == (0, 0)

@@ -132,7 +132,7 @@ class ReprosPane(FindingPane):
     LABEL = "Repros"
     TIGHT = "Repro"
     HINTS = (
-        *(("enter", "read"), ("X", "search on"), ("x", "again"), ("y", "copy path"), ("Y", "copy script")),
+        *(("enter", "read"), ("X", "minify"), ("x", "again"), ("y", "copy path"), ("Y", "copy script")),
         *(("e", "edit"), ("/", "find")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
