@@ -16,7 +16,7 @@ from idbg.constraints import Checker
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Problem, TraceListener, listening
-from idbg.engine.compat import repros
+from idbg.engine.compat import registrations, repros
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
 from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId
@@ -41,12 +41,13 @@ class HeldGraph:
 class Compiling:
     """One frame as its backend is asked to compile it, and what a script must set so that it fails there again.
 
-    `error` is what the backend raised.
+    `objects` are the settings that hold functions or objects, as passes are. `error` is what the backend raised.
     """
 
     options: dict[str, object] = field(default_factory=dict)
     settings: tuple[str, ...] = field(default_factory=repros.changed_settings)
     modes: tuple[str, ...] = field(default_factory=repros.modes)
+    objects: tuple[tuple[str, object], ...] = field(default_factory=registrations.set_to_objects)
     error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:

@@ -74,6 +74,7 @@ class Cutting:
             result=f"({', '.join(map(name_of, result or self._sinks(steps)))},)",
             values=known.note,
             imports=self.template.imports | source.imports,
+            definitions=(*self.template.definitions, *source.definitions),
         )
         return Candidate(draft, lambda: tensors)
 

@@ -12,6 +12,7 @@ from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import repros
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.cut import Cutting
+from idbg.engine.repro.definitions import definitions_of
 from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
 from idbg.engine.repro.failing import failed_compile, fragment, function_of, how_compiled, inline, shortened, telling
 from idbg.engine.repro.violation import written_violation
@@ -236,14 +237,17 @@ def _problem(
         compiling = seen.capture.compiles.get(graph.id.frame) or Compiling()
         has_sizes = any(node.op == "placeholder" and not node.tensors for node in graph.nodes)
         how, note, imports = how_compiled(target, compiling.options, has_sizes=has_sizes)
+        travels = definitions_of(seen.capture, graph, compiling, target.backend)
+        note = " ".join(filter(None, (note, *travels.notes)))
         template = Draft(
             check,
             (),
             (),
             "",
             how,
-            imports=frozenset(imports),
-            settings=(*compiling.settings, *repros.globals_changed()),
+            imports=frozenset(imports) | travels.imports,
+            definitions=travels.sources,
+            settings=(*compiling.settings, *travels.settings, *repros.globals_changed()),
             modes=compiling.modes,
             rules=inline(target.rules) if "RULES" in how else "",
         )

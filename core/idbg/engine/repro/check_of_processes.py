@@ -1,7 +1,8 @@
 """How does a script tell that its process dies or hangs, or that a command of the user's own fails on it?"""
 
-from idbg.engine.repro.check_pieces import Checked, called, compiled, guarded, indented, quoted, toml_of, under
+from idbg.engine.repro.check_pieces import Checked, called, compiled, guarded, indented, toml_of, under
 from idbg.engine.repro.draft import Dies, Draft, FailsCommand, Hangs
+from idbg.engine.repro.layout import quoted
 
 
 def of_a_process(draft: Draft, check: Dies | Hangs) -> Checked:

@@ -4,9 +4,9 @@ import re
 
 import torch
 
-from idbg.engine.repro.check_pieces import Checked, compiled, guarded, indented, quoted, toml_of, trains, under
+from idbg.engine.repro.check_pieces import Checked, compiled, guarded, indented, toml_of, trains, under
 from idbg.engine.repro.draft import Differs, Draft
-from idbg.engine.repro.layout import laid_out
+from idbg.engine.repro.layout import laid_out, quoted
 
 # where a program names a dtype, or makes tensors of its own, its arguments in float64 do not take all of it there
 _NAMES_DTYPES = re.compile(

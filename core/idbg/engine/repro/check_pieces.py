@@ -73,9 +73,3 @@ def on_cuda(draft: Draft) -> bool:
 def trains(draft: Draft) -> bool:
     """Whether a gradient of an argument is wanted."""
     return any(argument.requires_grad for argument in draft.arguments)
-
-
-def quoted(text: str) -> str:
-    """A string as Python, with double quotes where these need no backslash."""
-    plain = repr(text)
-    return f'"{plain[1:-1]}"' if plain.startswith("'") and '"' not in plain and "\\'" not in plain else plain

@@ -2,8 +2,9 @@
 
 from idbg.engine.repro.check_of_processes import of_a_command, of_a_process
 from idbg.engine.repro.check_of_values import of_values, of_what_runs
-from idbg.engine.repro.check_pieces import Checked, called, indented, quoted, toml_of, under
+from idbg.engine.repro.check_pieces import Checked, called, indented, toml_of, under
 from idbg.engine.repro.draft import MARK, Breaks, Dies, Differs, Draft, FailsCommand, Hangs, Raises
+from idbg.engine.repro.layout import quoted
 
 
 def lines_of(draft: Draft) -> Checked:

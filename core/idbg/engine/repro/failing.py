@@ -18,6 +18,7 @@ from idbg.accelerators.parse import parse, unparse
 from idbg.engine.capture.run import Compiling, RunCapture
 from idbg.engine.compat import dynamo, exceptions, repros
 from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
+from idbg.engine.repro.definitions import definitions_of, options_as_python
 from idbg.engine.repro.draft import Draft, Heading, Raises
 from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import render
@@ -58,6 +59,7 @@ def compile_repro(
     has_sizes = any(node.name in sizes and not node.tensors for node in cut.inputs)
     how, note, imports = how_compiled(target, compiling.options, has_sizes=has_sizes)
     first = next((node for node in graph.nodes if node.file), None)
+    travels = definitions_of(capture, graph, compiling, target.backend)
     check = Raises(type(link).__name__, fragment(message), function=function_of(link))
     draft = Draft(
         check,
@@ -66,8 +68,9 @@ def compile_repro(
         cut.result,
         how,
         known.note,
-        frozenset((*cut.imports, *imports)),
-        settings=(*compiling.settings, *repros.globals_changed()),
+        frozenset((*cut.imports, *imports, *travels.imports)),
+        definitions=(*travels.sources, *cut.definitions),
+        settings=(*compiling.settings, *travels.settings, *repros.globals_changed()),
         modes=tuple(compiling.modes),
         rules=inline(rules) if "RULES" in how else "",
     )
@@ -76,7 +79,7 @@ def compile_repro(
         f"idbg {__version__} and torch {torch.__version__}",
         tuple(message[1:]),
         f"{first.file}:{first.line}" if first else "",
-        note,
+        " ".join(filter(None, (note, *travels.notes))),
         Signature("compile", type=check.error, message=check.fragment),
     )
     return write(new_folder(folder, f"failed-{check.error}"), render(draft, heading), tensors)
@@ -138,7 +141,7 @@ def _dynamo(capture: RunCapture, frame: str) -> Graph:
 def how_compiled(target: Target, options: Mapping[str, object], *, has_sizes: bool) -> tuple[str, str, list[str]]:
     """The arguments of torch.compile after the program, a note, and what registers the backend."""
     name = target.backend
-    given = f", options={dict(options)!r}" if options else ""
+    given = f", options={options_as_python(options)}" if options else ""
     given += ", dynamic=True" if has_sizes and target.dynamic is not False else ""
     if name in _PLAIN:
         return f'backend="{_PLAIN[name]}"{given}', "", []

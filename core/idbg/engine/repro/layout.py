@@ -139,3 +139,9 @@ def names_in(lines: Iterable[str]) -> set[str]:
     """The names that Python code reads and never binds; of those that only an inner block binds, all that it reads."""
     tree = ast.parse("\n".join(lines))
     return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
+def quoted(text: str) -> str:
+    """A string as Python, with double quotes where these need no backslash."""
+    plain = repr(text)
+    return f'"{plain[1:-1]}"' if plain.startswith("'") and '"' not in plain and "\\'" not in plain else plain

@@ -4,15 +4,17 @@ import ast
 import builtins
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch.fx import GraphModule
+from torch.fx import Node as FxNode
 
 from idbg.engine.capture.fx import graph_of
-from idbg.engine.compat import repros
+from idbg.engine.compat import registrations, repros
 from idbg.engine.failures.owners import OURS, is_own
 from idbg.schema.graphs import Graph, GraphId, Node
 
@@ -32,6 +34,14 @@ class Source:
     module: GraphModule | None
     arrays: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
+    definitions: list[str] = field(default_factory=list)
+    ops: set[str] = field(default_factory=set)
+    objects: list[object] = field(default_factory=list)
+
+    @property
+    def needs(self) -> tuple[set[str], list[str], set[str], list[object]]:
+        """Imports, definitions that it has written, and the ops and functions that others must be found of."""
+        return self.imports, self.definitions, self.ops, self.objects
 
     def statements(self, node: Node) -> list[str]:
         """The node as lines of Python. Raises ValueError for what only a graph module can call."""
@@ -40,6 +50,12 @@ class Source:
         if node.op == "call_module":
             raise ValueError(f"{node.name} calls the module {node.target} of its graph: it cannot stand alone")
         name = name_of(node.name)
+        if (live := self._live(node)) is not None:
+            if (kernel := registrations.kernel_launched(live)) is not None:
+                self.objects.append(kernel[0])
+                return [_launch(node, *kernel)]
+            if node.target.endswith("autograd_function_apply"):
+                return [f"{name} = {self._autograd_class(node, live)}.apply({self._tensors(live)})"]
         if node.op == "call_method":
             owner, _, rest = node.args.partition(", ")
             return [_checked(node, f"{name} = {owner}.{node.target}({_spelled(rest)})")]
@@ -65,15 +81,16 @@ class Source:
             if hasattr(builtins, target):
                 return target
             raise ValueError(f"{node.name} calls {target}, which a script without the program has not")
-        op = "::".join(target.split(".")[:2])
-        if op in repros.python_ops():
-            raise ValueError(
-                f"{node.name} calls {op}, a custom op of the program's own, which a script without it has not"
-            )
         if repros.is_op(target):
-            if importlib.util.find_spec(first) is not None:
+            op = "::".join(target.split(".")[:2])
+            self.ops |= set() if registrations.is_torchs(op) else {op}
+            if importlib.util.find_spec(first) is not None and op not in repros.python_ops():
                 self.imports.add(first)  # the package that registers it
             return f"torch.ops.{target}"
+        live = self._live(node)
+        if live is not None and inspect.isfunction(live.target) and is_own(live.target.__code__.co_filename):
+            self.objects.append(live.target)
+            return str(live.target.__name__)
         module = _module_of(target)
         if module is None or is_own(getattr(sys.modules[first], "__file__", None) or OURS):
             raise ValueError(f"{node.name} calls {target}, a function that a script without the program has not")
@@ -105,8 +122,36 @@ class Source:
         live = next((each for each in self.module.graph.nodes if each.name == node.name), None)
         return repros.numpy_spelling(live) if live is not None else ""
 
+    def _live(self, node: Node) -> FxNode | None:
+        """The node of the module, where that is known."""
+        nodes = self.module.graph.nodes if self.module is not None else ()
+        return next((each for each in nodes if each.name == node.name), None)
+
+    def _tensors(self, live: FxNode) -> str:
+        return ", ".join(name_of(each.name) if isinstance(each, FxNode) else repr(each) for each in live.args[2:])
+
+    def _autograd_class(self, node: Node, live: FxNode) -> str:
+        """The custom autograd function of the program's that a node applies, as a class that comes along: its name."""
+        forward, backward = (
+            getattr(self.module, str(each.target)) for each in live.args[:2] if isinstance(each, FxNode)
+        )
+        called = re.search(r"(\w+)\.apply\(", node.code)
+        below = Source(None, set(), *self.needs)
+        other = [f"{index}" for index in live.kwargs.get("non_differentiable_idx") or ()]  # type: ignore[union-attr]
+        name = called[1] if called else node.name.title().replace("_", "")
+        text = custom_function(name, forward, backward, other, below)
+        taken = [each for each in self.definitions if each.startswith(f"class {name}(")]
+        if taken and text not in taken:
+            name = f"{name}{len(self.definitions) + 1}"
+            text = custom_function(name, forward, backward, other, below)
+        if text not in self.definitions:
+            self.definitions.append(text)
+        return name
+
     def _function(self, node: Node) -> list[str]:
         """A function that another node takes, as a branch of torch.cond."""
+        if (live := self._live(node)) is not None and live.users and all(map(_applies_a_class, live.users)):
+            return []
         inner = held_by(self.module, node)
         if inner is None:
             raise ValueError(
@@ -115,7 +160,7 @@ class Source:
             )
         graph = graph_of(inner, GraphId("", "dynamo"))
         own = [each for each in graph.nodes if "." not in each.name]
-        below = Source(inner, imports=self.imports)
+        below = Source(inner, set(), *self.needs)
         lines = [f"def {name_of(node.name)}({', '.join(name_of(each.name) for each in own if is_input(each))}):"]
         for each in own:
             if each.op == "get_attr" and held_by(inner, each) is None:
@@ -125,6 +170,64 @@ class Source:
             elif each.op == "output":
                 lines.append(f"    return {each.args}")
         return lines
+
+
+def custom_function(name: str, forward: GraphModule, backward: GraphModule, other: list[str], below: Source) -> str:
+    """A custom autograd function as Dynamo traced it, as a class. Of its results those of the indices `other` have no
+    gradient.
+    """
+    given, steps, returned = _body(forward, below)
+    (outputs, saved), (grads, back, gradients) = returned, _body(backward, below)
+    assert isinstance(outputs, (tuple, list)) and isinstance(saved, (tuple, list))
+    count = len(grads) - len(saved)
+    marked = [f"ctx.mark_non_differentiable({', '.join(str(outputs[int(at)]) for at in other)})"] if other else []
+    kept = [f"ctx.save_for_backward({', '.join(map(str, saved))})"] if saved else []
+    taken = [f"{_tuple(grads[count:])} = ctx.saved_tensors"] if saved else []
+    lines = [
+        f"class {name}(torch.autograd.Function):",
+        "    @staticmethod",
+        f"    def forward({', '.join(['ctx', *given])}):",
+        *(f"        {line}" for line in (*steps, *kept, *marked, f"return {_tuple(outputs)}")),
+        "",
+        "    @staticmethod",
+        f"    def backward({', '.join(['ctx', *grads[:count]])}):",
+        *(f"        {line}" for line in (*taken, *back, f"return {_tuple(gradients)}")),
+    ]
+    return "\n".join(lines)
+
+
+def _tuple(names: Sequence[object]) -> str:
+    return f"({', '.join(map(str, names))}{',' if len(names) == 1 else ''})"
+
+
+def _body(module: GraphModule, below: Source) -> tuple[list[str], list[str], Sequence[object]]:
+    """Parameters, statements and what is returned of one half of a custom autograd function."""
+    graph = graph_of(module, GraphId("", "dynamo"))
+    inside = Source(module, set(), *below.needs)
+    steps = [
+        each for each in graph.nodes if each.op.startswith("call") and not each.target.endswith("_set_grad_enabled")
+    ]
+    if held := [each.name for each in graph.nodes if each.op == "get_attr"]:
+        raise ValueError(f"a custom autograd function holds {', '.join(held)}: it cannot stand alone")
+    returned = next(node.args[0] for node in module.graph.nodes if node.op == "output")
+    assert isinstance(returned, (tuple, list))
+    lines = [line for each in steps for line in inside.statements(each)]
+    return [name_of(each.name) for each in graph.nodes if is_input(each)], lines, returned
+
+
+def _applies_a_class(node: FxNode) -> bool:
+    return str(node.target).endswith("autograd_function_apply")
+
+
+def _launch(node: Node, kernel: Callable[..., object], grid: Sequence[object], given: Mapping[str, object]) -> str:
+    """A launch of a user's Triton kernel, as the program writes it."""
+    if "functional" in node.target:
+        raise ValueError(f"{node.name} launches a Triton kernel on copies: ask for its node in the dynamo graph")
+    spelled = [
+        f"{name}={name_of(value.name) if isinstance(value, FxNode) else repr(value)}" for name, value in given.items()
+    ]
+    sizes = [name_of(size.name) if isinstance(size, FxNode) else repr(size) for size in grid]
+    return _checked(node, f"{kernel.__name__}[({', '.join(sizes)},)]({', '.join(spelled)})")
 
 
 def is_function(graph: Graph, node: Node, module: GraphModule | None) -> bool:

@@ -14,6 +14,7 @@ from idbg.accelerators.parse import parse, unparse
 from idbg.constraints import Constraint, check
 from idbg.constraints.base import TensorRule
 from idbg.engine.capture.run import RunCapture
+from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, files_of
 from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
 from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import render
@@ -57,6 +58,8 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
     known = values(capture, graph, cut.inputs)
     tensors, inputs = arguments(cut.inputs, known)
     inputs = [_as_array(argument) if argument.name in cut.arrays else argument for argument in inputs]
+    needed = Needed(frozenset(cut.ops), tuple(cut.objects))
+    travels = definitions_for(needed, files_of(capture)) if cut.ops or cut.objects else Definitions()
     subject: Subject = "graph" if rule.is_about_graphs else "node" if node.op.startswith("call") else "input"
     draft = Draft(
         Breaks(rule.name, subject, node.target),
@@ -65,14 +68,16 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
         cut.result,
         'backend="mock"',
         known.note,
-        frozenset(cut.imports),
+        frozenset(cut.imports) | travels.imports,
+        (*travels.sources, *cut.definitions),
         rules=_unscoped(rules, rule, graph, node),
     )
+    note = f"It needs idbg ({__version__}): the rule is one of its mock backend's."
     heading = Heading(
         f"{violation.rule}: {violation.node.name} ({node.target}): {violation.found}, wanted {violation.wanted}",
         f"idbg {__version__} and torch {torch.__version__}",
         source=f"{violation.file}:{violation.line}" if violation.file else "",
-        note=f"It needs idbg ({__version__}): the rule is one of its mock backend's.",
+        note=" ".join((note, *travels.notes)),
         signature=Signature("violation", type=rule.name, message=node.target),
     )
     return Written(draft, heading, tensors)
@@ -91,6 +96,9 @@ class Cut:
     result: str
     arrays: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
+    definitions: list[str] = field(default_factory=list)
+    ops: set[str] = field(default_factory=set)
+    objects: list[object] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,7 @@ class Cutter:
                 more, last = commented(node, source.statements(node), last)
                 lines += more
         output = next((node for node in own if node.op == "output"), None)
-        return Cut(inputs, lines, output.args if output else "None", set(), source.imports)
+        return Cut(inputs, lines, output.args if output else "None", set(), *source.needs)
 
     def _alone(self, node: Node, rule: Constraint) -> Cut:
         steps = self._steps(node)
@@ -136,14 +144,14 @@ class Cutter:
             arrays = set()
         makes = {name for name in node.inputs if self._is_tuple(self.graph.by_name[name])}
         for step in steps:
-            *before, last = source.statements(step)
-            lines += [*before, last + (MARK if step is node or step.name in makes else "")]
+            *before, last = source.statements(step) or [""]
+            lines += [*before, last + (MARK if step is node or step.name in makes else "")] if last else []
         result = name_of(node.name)
         if node.role == "intermediate" and rule.roles and len(node.tensors) == 1:
             copy = "numpy.copy" if result in source.arrays else IDENTITY
             lines.append(f"result = {copy}({result})")  # what the program returns is an output to the rule
             result = "result"
-        return Cut(inputs, lines, result, arrays, source.imports)
+        return Cut(inputs, lines, result, arrays, *source.needs)
 
     def _is_function(self, node: Node) -> bool:
         return is_function(self.graph, node, self.module)

@@ -1,0 +1,128 @@
+"""What has a program registered with torch, and where is it kept: custom ops, lowerings, decompositions, passes?
+
+Run on torch 2.14. Where a name is not there in another version, less is known, and a repro's trial run tells.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import torch
+import torch._dynamo.config
+import torch._functorch.config
+import torch._inductor.config
+from torch.fx import GraphModule, Node
+
+_OF_TORCH = {
+    *(
+        "aten",
+        "c10d",
+        "c10d_functional",
+        "export",
+        "fsdp",
+        "higher_order",
+        "inductor",
+        "mkl",
+        "mkldnn",
+        "onednn",
+        "prim",
+    ),
+    *("prims", "profiler", "quantized", "quantized_decomposed", "rngprims", "sparse", "streams", "symm_mem"),
+}
+
+Function = Callable[..., object]
+_CONFIGS = (torch._inductor.config, torch._functorch.config, torch._dynamo.config)
+
+
+def functions_of_op(op: str) -> dict[str, Function]:
+    """The Python functions of a custom op ("my::op") by what they are for: "init", "fake", "backward", "setup"; {} for
+    what `torch.library.custom_op` and `triton_op` have not made.
+    """
+    from torch._library.custom_ops import OPDEFS
+
+    found = OPDEFS.get(op)
+    if found is None:
+        return {}
+    named = {"init": "_init_fn", "fake": "_abstract_fn", "backward": "_backward_fn", "setup": "_setup_context_fn"}
+    held = {name: getattr(found, attribute, None) for name, attribute in named.items()}
+    return {name: function for name, function in held.items() if function is not None}
+
+
+def is_torchs(op: str) -> bool:
+    """Whether an op is of one of torch's own namespaces."""
+    return op.partition("::")[0].lstrip("_") in _OF_TORCH
+
+
+def loaded_libraries() -> list[str]:
+    """The shared libraries with ops that the program loaded."""
+    return sorted(map(str, torch.ops.loaded_libraries))
+
+
+def lowered_by() -> Iterator[Function]:
+    """The functions that lower or decompose ops here, torch's own too."""
+    tables = [torch._decomp.decomposition_table]
+    for module, name in (
+        ("torch._inductor.lowering", "lowerings"),
+        ("torch._inductor.decomposition", "decompositions"),
+    ):
+        held: ModuleType | None = sys.modules.get(module)
+        tables += [getattr(held, name, {})]
+    seen: set[int] = set()
+    for table in tables:
+        for function in list(table.values()):
+            if callable(function) and id(function) not in seen:
+                seen.add(id(function))
+                yield unwrapped(function)
+
+
+def unwrapped(function: Function) -> Function:
+    """The function that a decorator's is around."""
+    while (inner := getattr(function, "__wrapped__", None)) is not None:
+        function = inner
+    return function
+
+
+def set_to_objects() -> tuple[tuple[str, object], ...]:
+    """Torch's settings that hold a function or an object, as passes are, and not text or numbers: name and value."""
+    found: list[tuple[str, object]] = []
+    for config in _CONFIGS:
+        for name in getattr(config, "_config", {}):
+            with warnings.catch_warnings():  # of settings that do nothing any more
+                warnings.simplefilter("ignore")
+                value: object = getattr(config, name, None)
+            if callable(value) and not isinstance(value, type):
+                found.append((f"{config.__name__}.{name}", value))
+    return tuple(found)
+
+
+def called_by(module: GraphModule) -> Iterator[tuple[Node, object]]:
+    """The calls of a graph and of those that it holds, each with what it calls."""
+    for graph in module.modules():
+        if isinstance(graph, GraphModule):
+            yield from ((node, node.target) for node in graph.graph.nodes if node.op == "call_function")
+
+
+def op_called(target: object) -> str:
+    """The name of the op that is called ("my::op"); "" for what is no op."""
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        return str(target._qualified_op_name)
+    return target._schema.name if isinstance(target, torch._ops.OpOverload) else ""
+
+
+def kernel_launched(node: Node) -> tuple[Function, list[object], dict[str, object]] | None:
+    """The user's Triton function that a node launches, its grid, and its arguments; None where it launches none."""
+    if "triton_kernel_wrapper" not in str(node.target):
+        return None
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    index, constants, grids, given = (
+        node.kwargs[name] for name in ("kernel_idx", "constant_args_idx", "grid", "kwargs")
+    )
+    assert isinstance(index, int) and isinstance(constants, int)
+    kernel = kernel_side_table.get_kernel(index)
+    while (inner := getattr(kernel, "fn", None)) is not None:  # autotuned, heuristics, just-in-time
+        kernel = inner
+    fixed = kernel_side_table.get_constant_args(constants)
+    assert isinstance(given, dict) and isinstance(grids, (list, tuple))
+    return kernel, list(grids[-1]), {**given, **fixed}

@@ -1,0 +1,268 @@
+"""What that the program registers itself must travel with a script, and as which text?
+
+Custom ops with their fakes and gradients, lowerings, decompositions, passes in torch's settings, backends, Triton
+kernels. Each is cut out of the file that defines it, with all that it needs of it (`slices`); what cannot be cut out is
+imported by its name, and a note says so.
+"""
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch.fx import GraphModule
+
+from idbg.engine.capture.run import Compiling, RunCapture
+from idbg.engine.compat import dynamo, registrations
+from idbg.engine.failures.owners import is_own
+from idbg.engine.repro.layout import quoted
+from idbg.engine.repro.slices import Slice
+from idbg.schema.graphs import Graph
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Sources in the order in which they must run, lines that import libraries, lines that set torch up, and notes."""
+
+    sources: tuple[str, ...] = ()
+    imports: frozenset[str] = frozenset()
+    settings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a script needs: custom ops that it calls ("my::op"), functions and objects that it names, torch's settings
+    that hold objects (name and value), and, with `lowerings`, whatever the program lowers or decomposes ops by.
+    """
+
+    ops: frozenset[str] = frozenset()
+    objects: tuple[object, ...] = ()
+    settings: tuple[tuple[str, object], ...] = ()
+    lowerings: bool = False
+
+
+def needed_by(module: GraphModule) -> Needed:
+    """The custom ops that a graph calls, and the program's functions and Triton kernels."""
+    ops: set[str] = set()
+    objects: list[object] = []
+    for node, target in registrations.called_by(module):
+        if op := registrations.op_called(target):
+            ops |= set() if registrations.is_torchs(op) else {op}
+        elif (kernel := registrations.kernel_launched(node)) is not None:
+            objects.append(kernel[0])
+        elif inspect.isfunction(target) and _is_users(target):
+            objects.append(target)
+    return Needed(frozenset(ops), tuple(dict.fromkeys(objects)))
+
+
+def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, backend: str) -> Definitions:
+    """What a script of a graph, or of any part of it, needs of the program, to fail as it does with this backend.
+
+    Raises ValueError which names what cannot be carried, and why.
+    """
+    held = capture.held.get(graph.id)
+    calls = needed_by(held.gm) if held is not None else Needed()
+    objects: list[object] = [value for value in compiling.options.values() if callable(value)]
+    if backend in dynamo.backend_names():
+        objects.append(dynamo.lookup_backend(backend))
+    needed = Needed(calls.ops, (*calls.objects, *filter(_is_users, objects)), compiling.objects, lowerings=True)
+    return definitions_for(needed, files_of(capture))
+
+
+def files_of(capture: RunCapture) -> list[str]:
+    """The files of the program, as far as its graphs and this process's modules tell."""
+    graphs = (graph for frame in capture.frames.values() for graph in frame.graphs.values())
+    nodes = {node.file for graph in graphs for node in graph.nodes if node.file}
+    modules = {str(getattr(module, "__file__", None)) for module in list(sys.modules.values())}
+    return sorted(
+        file for file in nodes | modules if file.endswith(".py") and Path(file).is_absolute() and is_own(file)
+    )
+
+
+def definitions_for(needed: Needed, files: Iterable[str] = ()) -> Definitions:
+    """What a script needs of the program. `files` are the program's own, as far as they are known: ops and lowerings
+    are looked for there, and in the modules that define them.
+
+    Raises ValueError which names what cannot be carried, and why.
+    """
+    return _Carrier(needed, tuple(dict.fromkeys(file for file in files if file and is_own(file)))).carried()
+
+
+def options_as_python(options: Mapping[str, object]) -> str:
+    """A dictionary of torch.compile's options, functions by their names. Raises ValueError for one that has none."""
+    entries = [f"{key!r}: {named(value) if callable(value) else repr(value)}" for key, value in options.items()]
+    return f"{{{', '.join(entries)}}}"
+
+
+def named(value: object) -> str:
+    """The expression by which a script names a function or an object of the program's, once its source is there.
+
+    Raises ValueError where there is no such expression.
+    """
+    if inspect.isfunction(value):
+        if value.__name__ == "<lambda>":
+            name = _global_name(value, value.__globals__)
+            if name is None:
+                raise ValueError(f"a lambda of {value.__module__}, line {value.__code__.co_firstlineno}, has no name")
+            return name
+        return str(value.__name__)
+    kind = type(value)
+    if (held := _global_name(value, _globals_of(kind))) is not None:
+        return held
+    if vars(value) if hasattr(value, "__dict__") else True:
+        raise ValueError(f"an object of the class {kind.__name__} has values of its own, and no name in its module")
+    return f"{kind.__name__}()"
+
+
+class _Carrier:
+    def __init__(self, needed: Needed, files: Sequence[str]) -> None:
+        self._needed = needed
+        self._files = files
+        self._slice = Slice()
+        self._nested: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._libraries: list[str] = []
+
+    def carried(self) -> Definitions:
+        settings = [self._setting(name, value) for name, value in self._needed.settings if _is_users(value)]
+        for value in self._needed.objects:
+            self._named(value)
+        if self._needed.lowerings:
+            for function in filter(_is_users, registrations.lowered_by()):
+                self._lowering(function)
+        done: set[str] = set()
+        while left := sorted((self._slice.ops | self._needed.ops) - done):
+            for op in filter(lambda op: not registrations.is_torchs(op), left):
+                self._op(op)
+            done |= set(left)
+        imported = [
+            f"{line.split()[1]} is imported from {folder}: its source could not be cut out."
+            for line, folder in self._slice.by_name.items()
+        ]
+        return Definitions(
+            (*self._libraries, *self._slice.sources(), *self._nested.values()),
+            frozenset(self._slice.imports),
+            tuple(settings),
+            (*self._notes, *dict.fromkeys(imported)),
+        )
+
+    def _lowering(self, function: registrations.Function) -> None:
+        """What lowers or decomposes an op, perhaps none that the script has: where it cannot come, a note says so."""
+        try:
+            self._named(function)
+        except ValueError as error:
+            self._notes.append(f"{function.__name__}, which lowers an op in the program, is not here: {error}.")
+
+    def _op(self, op: str) -> None:
+        functions = registrations.functions_of_op(op)
+        init = functions.get("init")
+        if init is not None and not _is_users(init):
+            self._slice.imports.add(f"import {init.__module__}")
+            return
+        if init is not None and "<locals>" in init.__qualname__:
+            self._nested_op(op, functions)
+            return
+        own = [_file(init)] if init is not None else []
+        found = [file for file in dict.fromkeys((*own, *self._files)) if self._slice.op(file, op)]
+        if not found and init is not None:
+            raise ValueError(f"the custom op {op} cannot be carried: {own[0]} does not define it at its top")
+        if not found and (libraries := registrations.loaded_libraries()):
+            self._libraries = [f"torch.ops.load_library({quoted(library)})" for library in libraries]
+            self._notes.append(f"{op} is of a library that the script loads from where it is.")
+
+    def _nested_op(self, op: str, functions: dict[str, registrations.Function]) -> None:
+        """A custom op that a function of the program's defines."""
+        init = functions["init"]
+        self._inner(init)
+        if (fake := functions.get("fake")) is not None:
+            self._inner(fake, key=f"{op} fake")
+        if (backward := functions.get("backward")) is not None:
+            self._inner(backward)
+            given = backward.__name__
+            if (setup := functions.get("setup")) is not None:
+                self._inner(setup)
+                given += f", setup_context={setup.__name__}"
+            self._nested[f"{op} backward"] = f"{init.__name__}.register_autograd({given})"
+
+    def _named(self, value: object) -> str:
+        """Take a function or an object of the program's, and what registers it; the expression that names it."""
+        if inspect.isfunction(value) and "<locals>" in value.__qualname__:
+            self._inner(value)
+            return value.__name__
+        expression = named(value)
+        root = expression.removesuffix("()")
+        file = _file(value if inspect.isfunction(value) else type(value))
+        if not self._slice.name(file, root):
+            raise ValueError(f"{root} cannot be carried: {file} does not define it at its top")
+        self._slice.registering(file, root)
+        return expression
+
+    def _setting(self, name: str, value: object) -> str:
+        """A setting of torch's that holds the program's own function or object, as a line."""
+        try:
+            return f"{name} = {self._named(value)}"
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be carried: {error}") from None
+
+    def _inner(self, function: Callable[..., object], key: str = "") -> None:
+        """A function inside of a function: its text, and what it has of the one around it."""
+        key = key or function.__name__
+        if key in self._nested:
+            return
+        if function.__name__ == "<lambda>":
+            raise ValueError(f"a lambda inside of a function ({function.__qualname__}) cannot be cut out")
+        try:
+            text = textwrap.dedent(inspect.getsource(function)).rstrip("\n")
+        except (OSError, TypeError) as error:
+            raise ValueError(f"the source of {function.__qualname__} cannot be read ({error})") from None
+        variables = inspect.getclosurevars(function)
+        for name, value in variables.nonlocals.items():
+            self._closed_over(function, name, value)
+        for name in (*variables.globals, *_names_of_decorators(text)):
+            self._slice.name(_file(function), name)
+        self._nested[key] = text
+
+    def _closed_over(self, function: Callable[..., object], name: str, value: object) -> None:
+        if inspect.isfunction(value) and value is not function:
+            self._inner(value)
+        elif inspect.ismodule(value):
+            self._slice.imports.add(f"import {value.__name__} as {name}")
+        elif isinstance(value, _PLAIN):
+            self._nested.setdefault(name, f"{name} = {quoted(value) if isinstance(value, str) else repr(value)}")
+        elif value is not function:
+            what = f"a {type(value).__name__} of the function around it"
+            raise ValueError(f"{function.__qualname__} cannot be carried: its {name} is {what}")
+
+
+def _names_of_decorators(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if not line.startswith("@"):
+            return
+        yield line[1:].partition("(")[0].partition(".")[0]
+
+
+def _global_name(value: object, held: dict[str, object]) -> str | None:
+    return next((name for name, each in held.items() if each is value and not name.startswith("__")), None)
+
+
+def _globals_of(kind: type) -> dict[str, object]:
+    methods = [each for each in vars(kind).values() if inspect.isfunction(each)]
+    return methods[0].__globals__ if methods else {}
+
+
+def _file(value: object) -> str:
+    """The file that defines a function or a class; a class of a script that has ended is known by its methods alone."""
+    if inspect.isfunction(value):
+        return value.__code__.co_filename
+    methods = [each for each in vars(value).values() if inspect.isfunction(each)]
+    return methods[0].__code__.co_filename if methods else ""
+
+
+def _is_users(value: object) -> bool:
+    file = _file(value if inspect.isfunction(value) else type(value))
+    return bool(file) and is_own(file)
