@@ -1,15 +1,17 @@
 """Does a candidate fail as what is looked for? Its script is written, and run in a process of its own."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from safetensors.torch import save_file
+import torch
 
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.repro.draft import Check, Dies, Hangs, Heading
+from idbg.engine.repro.folder import save
 from idbg.engine.repro.script import render
 from idbg.reduce.tries import Judged, Outcome
 
@@ -18,6 +20,7 @@ ALONE = "--alone"  # has a script that runs itself in a process of its own do it
 _SLOWER = 5  # than the whole: what takes longer than so many times it hangs
 _LEAST_SECONDS = 30.0
 _FIRST_SECONDS = 900.0  # for the whole, of which nothing is known yet
+_LARGE_BYTES = 64 << 20
 
 
 @dataclass
@@ -33,6 +36,9 @@ class Oracle:
     seconds: float = 0.0
     tries: int = 1
     count: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.large = Large(self.scratch)
 
     def __call__(self, candidate: Candidate) -> Judged:
         seconds = 0.0
@@ -74,7 +80,7 @@ class Oracle:
         """The candidate's files, in a folder of their own."""
         self.count += 1
         folder = self.scratch / str(self.count)
-        write(candidate, self.heading, folder)
+        write(candidate, self.heading, folder, self.large)
         return folder
 
 
@@ -87,15 +93,41 @@ def _judged(tried: Tried, check: Check) -> tuple[Outcome, str]:
     return tried.verdict, tried.signature
 
 
-def write(candidate: Candidate, heading: Heading, folder: Path) -> Path:
+@dataclass
+class Large:
+    """A file of many bytes that is written once, and linked to where a candidate wants no other tensors than it has: a
+    script takes of it what it names.
+    """
+
+    folder: Path
+    held: dict[str, torch.Tensor] = field(default_factory=dict)  # so that no other gets their memory
+
+    def given(self, tensors: Mapping[str, torch.Tensor], place: Path) -> bool:
+        """Whether the tensors are there now, as a link; they are not where they are few."""
+        if sum(tensor.nbytes for tensor in tensors.values()) < _LARGE_BYTES:
+            return False
+        file = self.folder / "large.safetensors"
+        if not self.held:
+            save(tensors, file)
+            self.held = dict(tensors)
+        if not all(name in self.held and _are_one(tensor, self.held[name]) for name, tensor in tensors.items()):
+            return False
+        place.hardlink_to(file)
+        return True
+
+
+def _are_one(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return (one.data_ptr(), one.shape, one.dtype) == (other.data_ptr(), other.shape, other.dtype)
+
+
+def write(candidate: Candidate, heading: Heading, folder: Path, large: Large | None = None) -> Path:
     """Write a candidate's script, and its tensors where it has any; the script's path. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     stored = {argument.name for argument in candidate.draft.arguments if argument.is_stored}
     tensors = {name: tensor for name, tensor in candidate.tensors().items() if name in stored} if stored else {}
-    if tensors:
-        save_file(tensors, folder / TENSORS)
-    else:
-        (folder / TENSORS).unlink(missing_ok=True)
+    (folder / TENSORS).unlink(missing_ok=True)
+    if tensors and not (large is not None and large.given(tensors, folder / TENSORS)):
+        save(tensors, folder / TENSORS)
     path = folder / SCRIPT
     path.write_text(render(candidate.draft, heading), encoding="utf-8")
     return path

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from idbg.schema.errors import OutputError
@@ -32,7 +33,7 @@ def write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor]) -> Pat
     """Write the repro's files, and return the script's path. Raises OutputError."""
     try:
         if tensors:
-            save_file(dict(tensors), folder / "tensors.safetensors")
+            save(tensors, folder / "tensors.safetensors")
         path = folder / "repro.py"
         path.write_text(script, encoding="utf-8")
     except OSError as error:
@@ -41,3 +42,21 @@ def write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor]) -> Pat
             hint="free some space, or choose another folder with --output",
         ) from error
     return path
+
+
+def save(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """The tensors as a file. Memory that several share is copied for all but the first: the file takes none twice.
+
+    Raises OSError.
+    """
+    told: dict[str, torch.Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in tensors.items():
+        value = tensor.detach().cpu().contiguous()
+        place = value.untyped_storage().data_ptr()
+        told[name] = value.clone() if place in places and value.numel() else value
+        places.add(place)
+    try:
+        save_file(told, path)
+    except SafetensorError as error:
+        raise OSError(None, f"{error}") from error

@@ -210,7 +210,7 @@ def _flat(name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
         if value.numel()
         else 0
     )
-    flat = value.as_strided((room,), (1,)).clone().cpu()
+    flat = value.as_strided((room,), (1,))  # no copy: there may be gigabytes of it
     kept = kept_as(flat.dtype)
     return flat.view(kept), kept
 
