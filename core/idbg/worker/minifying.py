@@ -94,7 +94,8 @@ def search(
     memory = request.budget.memory or _half_of_memory()
     oracle = Oracle(forks, problem.heading, scratch, memory, request.budget.try_seconds)
     signature = problem.signature
-    result = Result(Path(request.folder), f"minified-{signature.type or signature.kind}", problem.heading, scratch)
+    name = f"minified-{signature.type or signature.kind}"
+    result = Result(Path(request.folder), name, problem.heading, scratch, oracle.large)
 
     def tell(progress: MinifyProgress) -> None:
         emit(events.MinifyProgressed(run=request.run, progress=progress))

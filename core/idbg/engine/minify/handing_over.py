@@ -12,7 +12,7 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.fresh import verified
 from idbg.engine.minify.forks.rate import rate
 from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.minify.oracle import SCRIPT, TENSORS, write
+from idbg.engine.minify.oracle import SCRIPT, TENSORS, Large, write
 from idbg.engine.repro.draft import Heading
 from idbg.engine.repro.folder import new_folder
 from idbg.schema.repros import Minified, OtherFailure
@@ -31,6 +31,7 @@ class Result:
     name: str
     heading: Heading
     scratch: Path
+    large: Large
     best: Candidate | None = field(default=None, init=False)
     folder: Path | None = field(default=None, init=False)
     _passing: tuple[Candidate, Sequence[str]] | None = field(default=None, init=False)
@@ -42,10 +43,13 @@ class Result:
 
     def better(self, candidate: Candidate) -> None:
         """Put this candidate in the place of the one before. Raises OutputError where there is no room for it."""
+        self._put(candidate, self.large)
+
+    def _put(self, candidate: Candidate, large: Large | None) -> None:
         self.folder = self.folder or new_folder(self.parent, self.name)
         new = self.scratch / "best"
         shutil.rmtree(new, ignore_errors=True)
-        write(candidate, self.heading, new)
+        write(candidate, self.heading, new, large)
         if not (new / TENSORS).exists():
             (self.folder / TENSORS).unlink(missing_ok=True)
         for name in (TENSORS, SCRIPT):
@@ -59,8 +63,9 @@ class Result:
 
     def finished(self, told: Minified, others: Sequence[OtherFailure], *, seconds: float, memory: int) -> Minified:
         """The result whole, once its script has run in a fresh process."""
-        if self.folder is None or self.script is None:
+        if self.folder is None or self.script is None or self.best is None:
             return told
+        self._put(self.best, None)  # what it does not name was in its file, if that is large
         often = RATE_TRIES if told.signature.kind != "none" else 0
         tried, failed, times = verified_often(self.script, seconds=seconds, memory=memory, often=often)
         passing = ""
@@ -90,7 +95,7 @@ class Result:
         if not other.path or not Path(other.path).exists():
             return replace(other, path="")
         place = self.folder / f"other-{number}"
-        shutil.copytree(Path(other.path).parent, place, dirs_exist_ok=True)
+        shutil.copytree(Path(other.path).parent, place, dirs_exist_ok=True, copy_function=_linked)
         return replace(other, path=str(place / SCRIPT))
 
 
@@ -109,6 +114,14 @@ def verified_often(script: Path, *, seconds: float, memory: int, often: int) -> 
 
     failed, times = rate(fails, often)
     return next((one for one in seen if one.verdict == "same"), first), failed, times + 1
+
+
+def _linked(source: str, target: str) -> None:
+    """The file in a second place, without a copy where that can be."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _moved(source: Path, target: Path) -> None:

@@ -14,6 +14,7 @@ from idbg.engine.repro.draft import Check, Dies, Hangs, Heading
 from idbg.engine.repro.folder import save
 from idbg.engine.repro.script import render
 from idbg.reduce.tries import Judged, Outcome
+from idbg.schema.errors import OutputError
 
 SCRIPT, TENSORS = "repro.py", "tensors.safetensors"
 ALONE = "--alone"  # has a script that runs itself in a process of its own do it in this one
@@ -121,7 +122,17 @@ def _are_one(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def write(candidate: Candidate, heading: Heading, folder: Path, large: Large | None = None) -> Path:
-    """Write a candidate's script, and its tensors where it has any; the script's path. Raises OSError."""
+    """Write a candidate's script, and its tensors where it has any; the script's path. Raises OutputError."""
+    try:
+        return _written(candidate, heading, folder, large)
+    except OSError as error:
+        raise OutputError(
+            f"no script can be written to {folder}: {error.strerror or error}",
+            hint="free some space there, or choose another place with --output or TMPDIR",
+        ) from error
+
+
+def _written(candidate: Candidate, heading: Heading, folder: Path, large: Large | None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     stored = {argument.name for argument in candidate.draft.arguments if argument.is_stored}
     tensors = {name: tensor for name, tensor in candidate.tensors().items() if name in stored} if stored else {}

@@ -19,6 +19,7 @@ from idbg.engine.repro.draft import FailsCommand, Runs
 from idbg.reduce.flow import Flow
 from idbg.reduce.nodes import reduce_nodes
 from idbg.reduce.tries import Stopped, Tries
+from idbg.schema.errors import OutputError, said
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
 _STATUS = re.compile(r"exit status (-?\d+)")
@@ -64,6 +65,10 @@ class Search:
             stopped = str(reason)
         except KeyboardInterrupt:
             stopped = "you stopped it"
+        except OutputError as error:
+            if self.result.best is None:
+                raise
+            stopped = said(error)
         return self._ended(minimal, stopped)
 
     def _written(self, candidate: Candidate) -> Minified:
