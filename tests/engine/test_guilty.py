@@ -13,6 +13,7 @@ from idbg.reports.guilty import summary
 from idbg.schema.guilty import PYTHON, Bisected, Question
 from idbg.schema.programs import Program, Target
 from tests.harness.crashing import NOWHERE, PLANT
+from tests.harness.git_history import GitHistory
 
 MODEL = """
 import torch
@@ -145,3 +146,28 @@ def test_drawn_options_are_inductors_and_the_same_for_a_seed() -> None:
     assert len(first) > 20
     assert checked(first) == first
     assert not any("TESTING_ONLY" in name for name in first)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm")
+def test_the_commit_since_which_a_program_computes_wrongly(tmp_path: Path) -> None:
+    history = GitHistory(tmp_path / "repo")
+    history.commit("it works", MODEL)
+    history.commit("it cannot run", f"import no_such_module\n{MODEL}")
+    history.commit("it works again", f"{MODEL}\n# again\n")
+    history.commit("a pass", f"{MODEL}{WRONG_PASS}")
+    history.commit("a comment", f"# of the pass\n{MODEL}{WRONG_PASS}")
+    before = history.state()
+    question = Question(
+        "commits",
+        Program("p.py", cwd=str(history.folder)),
+        Target(backend="inductor"),
+        good=history.names["it works"],
+        bad="HEAD",
+    )
+    found = bisected(question)
+    assert found.signature is not None
+    assert found.signature.kind == "wrong"
+    assert found.commit is not None
+    assert [commit.subject for commit in found.commit.commits] == ["a pass"]
+    assert history.state() == before

@@ -108,7 +108,14 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
             torch=str(torch.__version__),
         )
 
+    written: object = None  # graphs are large, and what comes after the last application tells nothing more
+
     def applied(heard: "Heard") -> None:
+        nonlocal written
+        known = (heard.last, bool(heard.before), bool(heard.after))
+        if heard.last is not None and written == known:
+            return
+        written = known
         os.pwrite(file, msgspec.json.encode(so_far(heard)), 0)  # it only grows: each is over the one before
 
     repros = tempfile.mkdtemp(dir=beside.parent)  # goes with the search: we may be ended as soon as we have answered
