@@ -173,6 +173,17 @@ def test_settings_modes_options_and_marks_go_where_they_do_not_matter():
     assert len(told.asked) < 16
 
 
+def test_one_setting_that_matters_is_told_from_the_rest_in_a_few_tries():
+    first = matmul(settings=("torch._inductor.config.debug = True",), modes=("torch.no_grad()",))
+    arguments = tuple(replace(each, requires_grad=True) for each in first.draft.arguments)
+    first = replace(first, draft=replace(first.draft, arguments=arguments))
+    found, told = shrink(first, lambda tried: bool(tried.draft.settings))
+    assert found.draft.settings == first.draft.settings
+    assert not found.draft.modes
+    assert not any(each.requires_grad for each in found.draft.arguments)
+    assert len(told.asked) <= 6
+
+
 def test_rules_but_the_broken_one_go():
     rules = '[[rules]]\nkind = "max_dim"\nmax = 4\n\n[[rules]]\nkind = "rank"\nmax = 1\n'
     found, _ = shrink(matmul(rules=rules, check=Breaks("rank")), lambda tried: True)

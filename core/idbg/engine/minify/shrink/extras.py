@@ -14,21 +14,25 @@ from idbg.schema.errors import AcceleratorError
 
 
 def drop_extras(hunt: Hunt) -> None:
-    """All of it at once, else by halves."""
+    """All of it at once; else what is about arguments, which rarely matters, and of the rest what can go, by halves."""
     draft = hunt.parts.draft
-    steps: list[Step] = [
+    around: list[Step] = [
         *(_without_setting(line) for line in draft.settings),
         *(_without_mode(mode) for mode in draft.modes),
         *(_without_option(name) for name in _options(draft.how)),
+        *(_without_definition(source) for source in reversed(draft.definitions)),
+    ]
+    inside: list[Step] = [
         _without_gradients,
         *(_changed(each.input.name, _static) for each in hunt.parts.arguments if each.input.dynamic),
         _plain_tensors,
         *(_without_import(name) for name in sorted(draft.imports)),
-        *(_without_definition(source) for source in reversed(draft.definitions)),
         used_alone,
         _without_other_rules,
     ]
-    hunt.together(steps)
+    if not hunt.at_once([*around, *inside]):
+        hunt.together(inside)
+        hunt.together(around)
 
 
 def used_alone(parts: Parts) -> Parts | None:

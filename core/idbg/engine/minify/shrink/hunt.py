@@ -43,13 +43,13 @@ class Hunt:
         self._better(candidate)
         return True
 
+    def at_once(self, steps: Sequence[Step]) -> bool:
+        """Takes all of the steps that can be made, or none; whether they were taken."""
+        return self.take(self._folded(steps))
+
     def together(self, steps: Sequence[Step]) -> bool:
         """Takes the steps all at once, else those of each half; whether any was taken."""
-        folded = self.parts
-        for step in steps:
-            after = step(folded)
-            if after is not None and self.allows(after):
-                folded = after
+        folded = self._folded(steps)
         if folded is self.parts:
             return False
         if self.take(folded):
@@ -59,3 +59,11 @@ class Hunt:
         middle = len(steps) // 2
         first = self.together(steps[:middle])
         return self.together(steps[middle:]) or first
+
+    def _folded(self, steps: Sequence[Step]) -> Parts:
+        folded = self.parts
+        for step in steps:
+            after = step(folded)
+            if after is not None and self.allows(after):
+                folded = after
+        return folded
