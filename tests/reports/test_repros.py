@@ -144,3 +144,8 @@ def test_how_far_a_search_is_can_be_told_in_pieces_of_which_the_last_matter_leas
     assert repros.progress_pieces(far) == wanted
     assert repros.progress_pieces(MinifyProgress("the whole")) == ["the whole"]
     assert [repros.rough(seconds) for seconds in (12.3, 125, 9000)] == ["12 s", "2 min", "2 h"]
+
+
+def test_a_script_of_what_feeds_a_node_is_written_and_nothing_is_said_to_fail() -> None:
+    fed = replace(FOUND, signature=Signature("none"), reproduced=None, status=0, size=2, whole=0, others=())
+    assert repros.result_words(fed) == "written: 2 nodes, 28 lines, in which nothing is known to fail"

@@ -163,6 +163,9 @@ def result_lines(found: Minified) -> Iterator[str]:
 
 
 def _pieces(found: Minified) -> Iterator[str]:
+    if found.signature.kind == "none" and found.path:
+        yield brief_words(found)
+        return
     if found.signature.kind == "none":
         yield "nothing fails, so there is nothing to make smaller"
         if found.tried > 1:

@@ -90,6 +90,11 @@ def shown_path(path: str) -> str:
     return "/".join(parts[places[-1] :]) if places else file_names.from_here(path) if path else ""
 
 
+def _how(repro: KeptRepro) -> str:
+    """How it came to be: of what feeds a node nothing is made smaller."""
+    return "written" if repro.sought.kind == "node" else repro.origin
+
+
 def _what(repro: KeptRepro, run: Run | None) -> str:
     """What it shows: the failure's signature where that is known, else what was asked for, by its name."""
     sought, found = repro.sought, repro.minified
@@ -162,7 +167,7 @@ class Columns:
         """What it shows takes what the others leave: numbers are not cut."""
         rows = [item for item in told if isinstance(item, ReproRow)]
         status = max([6, *(len(row.status) for row in rows)])
-        how = max([3, *(len(row.repro.origin) for row in rows)]) if width >= _WITH_HOW else 0
+        how = max([3, *(len(_how(row.repro)) for row in rows)]) if width >= _WITH_HOW else 0
         left = max([4, *(len(row.left) for row in rows)])
         ages = 8
         path = 0
@@ -191,7 +196,7 @@ def drawn(row: ReproRow, columns: Columns, now: float) -> StyledRow:
         style = "accent"
     pieces: list[tuple[str, str]] = [
         (f" {sign} {fit(row.status, columns.status)}  ", style),
-        (f"{fit(repro.origin, columns.how)}  " if columns.how else "", "dim"),
+        (f"{fit(_how(repro), columns.how)}  " if columns.how else "", "dim"),
         (f"{fit(clip(row.what, columns.what), columns.what)}  ", "strong"),
         (f"{row.left:>{columns.left}}  ", ""),
         (f"{age(repro.at, now):>{columns.age}}", "dim"),
