@@ -16,6 +16,8 @@ from idbg.schema.replays import Replayed, Variant
 
 NAME = "repro.py"
 """What every script of ours is called, in a folder of its own."""
+BESIDE = ("passing", "other-")
+"""How folders begin that a search leaves beside its script: of what does not fail, or fails otherwise."""
 
 
 def scripts(paths: Sequence[str]) -> list[Path]:
@@ -24,7 +26,7 @@ def scripts(paths: Sequence[str]) -> list[Path]:
     for text in paths:
         path = Path(text)
         if path.is_dir():
-            below = sorted(path.rglob(NAME))
+            below = [each for each in sorted(path.rglob(NAME)) if not each.parent.name.startswith(BESIDE)]
             if not below:
                 raise BadInput(f"there is no {NAME} in {text}", hint="name a repro, or a folder that has some")
             found |= dict.fromkeys(below)
