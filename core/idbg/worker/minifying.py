@@ -19,7 +19,7 @@ from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import NoGraph, Problem, Seen, ends_process, of_a_violation, problem_of
+from idbg.engine.minify.problem import NoGraph, Problem, Seen, ends_process, of_a_violation, problem_of, undisclosed
 from idbg.engine.minify.search import Search
 from idbg.engine.minify.user_level.search import reduced_program
 from idbg.engine.minify.user_level.trying import Place
@@ -54,6 +54,7 @@ def _minified(request: Minify, jobs: "Jobs", scratch: Path) -> Minified:
     with forks_of(request, scratch) as forks:
         try:
             problem = _problem(request, seen, jobs)
+            problem = problem if request.keep_data else undisclosed(problem)
         except NoGraph:
             return _of_program(request, seen, forks, scratch, jobs.emit)
         found = search(request, problem, forks, scratch, jobs.emit).run()

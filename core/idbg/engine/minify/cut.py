@@ -14,6 +14,7 @@ from idbg.engine.compat.fx import concrete
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.recorded import Recorder
 from idbg.engine.repro.draft import Draft
+from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.source import Source, commented, name_of
 from idbg.engine.repro.values import Values, arguments, sizes_of, trained, values
 from idbg.engine.repro.violation import Cutter
@@ -25,11 +26,14 @@ _RECORDED = "the program's own, computed again from its inputs and weights"
 
 @dataclass
 class Cutting:
-    """Cuts candidates out of one graph. `template` is a draft without arguments and statements."""
+    """Cuts candidates out of one graph. `template` is a draft without arguments and statements. Without `keep_data` a
+    candidate has none of the program's values.
+    """
 
     capture: RunCapture
     graph: Graph
     template: Draft
+    keep_data: bool = True
 
     @cached_property
     def held(self) -> HeldGraph | None:
@@ -76,6 +80,8 @@ class Cutting:
             imports=self.template.imports | source.imports,
             definitions=(*self.template.definitions, *source.definitions),
         )
+        if not self.keep_data:
+            return Candidate(without_data(draft, tensors), dict)
         return Candidate(draft, lambda: tensors)
 
     def _sinks(self, steps: Sequence[Node]) -> list[str]:

@@ -11,8 +11,8 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.repro.draft import Check, Dies, Hangs, Heading
-from idbg.engine.repro.folder import save
 from idbg.engine.repro.script import render
+from idbg.engine.repro.tensors_file import save
 from idbg.reduce.tries import Judged, Outcome
 from idbg.schema.errors import OutputError
 

@@ -15,6 +15,7 @@ from idbg.engine.minify.cut import Cutting
 from idbg.engine.repro.definitions import definitions_of
 from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
 from idbg.engine.repro.failing import failed_compile, fragment, function_of, how_compiled, inline, shortened, telling
+from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.violation import written_violation
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.errors import said
@@ -99,6 +100,15 @@ def of_a_violation(seen: Seen, violation: Violation, rules: str) -> Problem:
     graph = seen.capture.frames[violation.node.graph.frame].graphs[violation.node.graph]
     template = replace(written.draft, arguments=(), statements=(), result="", imports=frozenset())
     return Problem(signature, written.heading, (Subject(Cutting(seen.capture, graph, template)),))
+
+
+def undisclosed(problem: Problem) -> Problem:
+    """The problem with candidates that have none of the program's values, but for what their statistics tell."""
+    for subject in problem.subjects:
+        subject.cutting.keep_data = False
+    if problem.fixed is None:
+        return problem
+    return replace(problem, fixed=Candidate(without_data(problem.fixed.draft, problem.fixed.tensors()), dict))
 
 
 def died_of(failure: Failure) -> str:

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 
+from idbg.engine.repro.tensors_file import save
 from idbg.schema.errors import OutputError
 
 
@@ -42,21 +41,3 @@ def write(folder: Path, script: str, tensors: Mapping[str, torch.Tensor]) -> Pat
             hint="free some space, or choose another folder with --output",
         ) from error
     return path
-
-
-def save(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """The tensors as a file. Memory that several share is copied for all but the first: the file takes none twice.
-
-    Raises OSError.
-    """
-    told: dict[str, torch.Tensor] = {}
-    places: set[int] = set()
-    for name, tensor in tensors.items():
-        value = tensor.detach().cpu().contiguous()
-        place = value.untyped_storage().data_ptr()
-        told[name] = value.clone() if place in places and value.numel() else value
-        places.add(place)
-    try:
-        save_file(told, path)
-    except SafetensorError as error:
-        raise OSError(None, f"{error}") from error
