@@ -268,6 +268,23 @@ def test_a_budget_that_is_used_up_leaves_the_smallest_so_far(smaller: Smaller) -
     assert (again.minified.known, again.minified.calls) == (8, 4)
 
 
+def test_a_failure_that_does_not_come_every_time_is_said_to(smaller: Smaller) -> None:
+    text = """
+        from pathlib import Path
+        import torch
+
+        counter = Path("counter")
+        runs = int(counter.read_text()) if counter.exists() else 0
+        counter.write_text(str(runs + 1))
+        if runs % 3 == 0:
+            raise KeyError("now and then")
+        print(torch.compile(lambda x: x + 1)(torch.ones(3)))
+    """
+    small = smaller(text, Sought("failure"), budget=Budget(calls=6))
+    assert 0 < small.minified.failed < small.minified.tried == 11
+    assert small.minified.path and not small.minified.minimal
+
+
 def test_what_is_no_failure_of_the_program_is_refused(smaller: Smaller) -> None:
     with pytest.raises(ValueError, match="the run has no graph break"):
         smaller(SHAPES, Sought("break"))

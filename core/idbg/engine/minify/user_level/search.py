@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from idbg.engine.compat import dynamo
+from idbg.engine.minify.forks.rate import rate, tries_needed
 from idbg.engine.minify.user_level import modules, recording
 from idbg.engine.minify.user_level.script import Candidate, How, around, as_compiled, ways, without_main
 from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
@@ -24,6 +25,7 @@ from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, S
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # idbg's own, as torch names them
 _BUILTIN = "|".join(name for name in dir(builtins) if name.endswith(("Error", "Iteration")) and name != "RuntimeError")
 _LACKS = re.compile(rf"({_BUILTIN}|TorchRuntimeError|Unsupported: Observed exception|exit status )\b")
+_RATE_TRIES = 10
 _UNKNOWN = 1 << 20  # no exit status
 Tell = Callable[[MinifyProgress], None]
 
@@ -68,6 +70,8 @@ class _Search:
     tell: Tell
     file: Path
     doing: str = field(default="the whole program", init=False)
+    failed: int = field(default=1, init=False)  # of so many times that the whole was
+    tried: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
         self.text = self.file.read_text(encoding="utf-8").replace("\r\n", "\n")
@@ -89,7 +93,13 @@ class _Search:
 
     def _search(self) -> bool:
         """Whether no single statement can be left out of what is left."""
-        begun = next((one for one in self.beginnings() if self.improves(one)), None)
+        begun, plainest = None, None
+        for one in self.beginnings():
+            plainest = plainest or one
+            if self.improves(one):
+                begun = one
+                break
+        begun = begun or (plainest and self._sometimes(plainest))
         if begun is None:
             return False
         begun = self.nearer(begun)
@@ -106,6 +116,18 @@ class _Search:
         for one in self.plainer(self.with_body(begun, reduced.text)):
             self.improves(one)
         return True
+
+    def _sometimes(self, whole: Candidate) -> Candidate | None:
+        """The whole again, where the failure may not come every time; None where it never does."""
+        self.doing = "the whole again, as it did not fail"
+        self.report()
+        failed, tried = rate(lambda: self.trying(whole).outcome == "same", _RATE_TRIES)
+        self.failed, self.tried = failed, tried + 1
+        if not failed:
+            return None
+        self.trying.times = tries_needed(failed, tried)
+        self.trying.better(whole)
+        return whole
 
     def _kept(self, begun: Candidate) -> list[str]:
         """Pieces of the text that a script must have to be about the same."""
@@ -187,7 +209,8 @@ class _Search:
             guarantee=_guarantee(minimal, stopped),
             calls=self.tries.calls,
             known=self.tries.known,
-            failed=1 if best else 0,
+            failed=self.failed if best else 0,
+            tried=self.tried,
             others=tuple(msgspec.structs.replace(other, path="") for other in self.others),
         )
         if best is None or folder is None:

@@ -45,7 +45,9 @@ class Place:
 
 @dataclass
 class Trying:
-    """Tries candidates of one program's `file`, and keeps the `best` where the user finds it."""
+    """Tries candidates of one program's `file`, and keeps the `best` where the user finds it. `times`: how often one is
+    run before it counts as passing, where the failure does not come every time.
+    """
 
     program: Program
     file: Path
@@ -53,6 +55,7 @@ class Trying:
     place: Place
     budget: Budget
     note: str = ""
+    times: int = 1
     best: Candidate | None = field(default=None, init=False)
     folder: Path | None = field(default=None, init=False)
     seconds: float = field(default=0.0, init=False)
@@ -63,7 +66,10 @@ class Trying:
         self._count += 1
         folder = self.place.scratch / f"try-{self._count}"
         self._write(folder, candidate)
-        tried = self.run(folder / SCRIPT)
+        for _ in range(self.times):
+            tried = self.run(folder / SCRIPT)
+            if tried.verdict == "same":
+                break
         if tried.verdict == "passes":
             shutil.rmtree(folder, ignore_errors=True)
         return Judged(tried.verdict, _PLACE.sub("", tried.signature), str(folder / SCRIPT), tried.seconds)
