@@ -186,10 +186,10 @@ def test_a_report_and_one_file_to_send_are_made_of_it(capsys: pytest.CaptureFixt
     (report,) = Path("debug_artifacts").rglob("report.md")
     text = report.read_text()
     assert "### 🐛 Describe the bug" in text and "### Error logs" in text and "torch 9.9" in text
-    assert "````python\nprint('REPRODUCED')  # ```\n````" in text
+    assert "print('REPRODUCED')  # ```" in text
     (packed,) = Path("debug_artifacts").rglob("*.zip")
     with zipfile.ZipFile(packed) as held:
-        assert held.namelist() == ["min/report.md", "min/repro.py"]
+        assert held.namelist() == ["min/repro.py", "min/README.md", "min/report.md"]
     assert f"report: {report}" in told and f"packed: {packed}" in told
 
 
@@ -197,7 +197,7 @@ def test_a_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: py
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(zipfile.ZipFile, "write", full)
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
     assert cli.main(["minify", "fail.py", "--zip"]) == 2
     out, told = capsys.readouterr()
     assert "it fails again" in out

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from idbg import __version__
 from idbg.cli import BAD_USAGE, chosen, printing
 from idbg.cli.commands.diff import add_reference, check_numbers, held_against
 from idbg.cli.commands.run import is_unusable
@@ -18,11 +19,11 @@ from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.format.file_names import from_here
-from idbg.reports import bug_report
+from idbg.reports import bundle
 from idbg.reports.owner import launch_named
 from idbg.reports.repros import result_lines, status_words
 from idbg.schema.diff import Comparison
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import WorkerStarted
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
@@ -126,10 +127,17 @@ def _write_files(args: argparse.Namespace, found: Searched, worker: WorkerStarte
     repro = found.repro
     if repro is None or repro.minified is None or not repro.path:
         return
-    if args.markdown:
-        print(f"report: {from_here(str(bug_report.write(repro.minified, found.run, worker)))}", file=sys.stderr)
+    versions = f"idbg {__version__}" + (f", torch {worker.torch}, Python {worker.python}" if worker else "")
+    script = Path(repro.path)
+    try:
+        if args.markdown:
+            report = script.with_name("report.md")
+            report.write_text(bundle.report_of(repro.minified, versions), encoding="utf-8")
+            print(f"report: {from_here(str(report))}", file=sys.stderr)
+    except OSError as error:
+        raise OutputError(f"no report can be written: {error.strerror or error}", hint="free some space") from error
     if args.zip:
-        print(f"packed: {from_here(str(bug_report.pack(Path(repro.path))))}", file=sys.stderr)
+        print(f"packed: {from_here(str(bundle.packed(script, versions)))}", file=sys.stderr)
 
 
 def status(found: Searched) -> int:

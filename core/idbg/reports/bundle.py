@@ -21,22 +21,24 @@ exits 1 and prints REPRODUCED where it still fails. It was written with {version
 
 
 def packed(script: Path, versions: str, target: Path | None = None) -> Path:
-    """Pack a repro's folder (the script, its tensors, a README with the versions) as one zip, whose path is given:
-    `target`, else beside the folder. Raises OutputError.
+    """Pack a repro's folder (the script, the files beside it, a README with the versions) as one zip, and give its
+    path: `target`, else beside the folder. Raises OutputError.
     """
     folder = script.parent
     target = target or folder.with_suffix(".zip")
     try:
         text = script.read_text(encoding="utf-8")
-        tensors = folder / _TENSORS
+        has_tensors = (folder / _TENSORS).is_file()
+        beside = [each for each in sorted(folder.iterdir()) if each.is_file() and each != script]
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in ((_SCRIPT, text), ("README.md", _readme(text, versions, tensors.is_file()))):
+            for name, content in ((_SCRIPT, text), ("README.md", _readme(text, versions, has_tensors))):
                 archive.writestr(_entry(f"{folder.name}/{name}"), content)
-            if tensors.is_file():
-                with tensors.open("rb") as source, archive.open(_entry(f"{folder.name}/{_TENSORS}"), "w") as held:
+            for file in beside:
+                with file.open("rb") as source, archive.open(_entry(f"{folder.name}/{file.name}"), "w") as held:
                     while piece := source.read(1 << 20):
                         held.write(piece)
     except OSError as error:
+        target.unlink(missing_ok=True)
         hint = "free some space, or choose another place"
         raise OutputError(f"{target} cannot be written: {error.strerror or error}", hint=hint) from error
     return target
