@@ -40,12 +40,12 @@ def texts(found: Candidate) -> list[str]:
     return [each.text for each in found.draft.arguments]
 
 
-def test_what_always_fails_comes_down_to_ones_in_three_tries():
-    found, told = shrink(attention(), lambda tried: True)
+def test_what_always_fails_comes_down_to_ones_in_three_tries_and_one_for_each_line():
+    found, told = shrink(attention(), where(lambda named: True, 5))
     assert texts(found) == ["torch.ones(1, 1, 1)", "torch.ones(1, 1)", "torch.ones(1)"]
     assert found.draft.statements[0] == "q = x.view(1, 1, 1, 1)"
     assert found.draft.statements[2] == "o = torch.nn.functional.scaled_dot_product_attention(k, k, k)"
-    assert len(told.asked) == 3
+    assert len(told.asked) == 3 + 5
     assert found.tensors() == {}
 
 
@@ -57,7 +57,7 @@ def test_a_size_stops_at_the_least_that_fails_and_the_others_go_on():
 
 
 def test_a_size_that_is_spelled_out_alone_shrinks_with_what_it_is_a_factor_of():
-    found, _ = shrink(attention(), where(lambda named: named["q"].shape[2] >= 2))
+    found, _ = shrink(attention(), where(lambda named: named["q"].shape[2] >= 2, 5))
     assert texts(found) == ["torch.ones(1, 1, 2)", "torch.ones(1, 2)", "torch.ones(1)"]
     assert found.draft.statements[0] == "q = x.view(1, 1, 2, 1)"
 
@@ -104,10 +104,10 @@ def test_many_values_stay_in_the_file_and_the_draft_says_which():
 def test_a_dtype_stays_where_it_matters_and_nowhere_else(dtype: torch.dtype):
     lines = [f"y = x.to({dtype}) * 2", f"z = w.to({dtype}) * 3.14159"]
     first = candidate(lines, "(y, z)", {"x": random(8).to(dtype), "w": random(8).to(dtype)})
-    found, _ = shrink(first, where(lambda named: named["y"].dtype == dtype))
+    found, _ = shrink(first, where(lambda named: named["y"].dtype == dtype, 2))
     assert found.draft.statements[0] == f"y = x.to({dtype}) * 2"
     assert texts(found) == ["torch.ones(1)", "torch.ones(1)"]
-    everywhere, _ = shrink(first, lambda tried: True)
+    everywhere, _ = shrink(first, where(lambda named: True, 2))
     assert everywhere.draft.statements == ("y = x.to(torch.float32) * 2", "z = w.to(torch.float32) * 1.0")
 
 
@@ -144,7 +144,7 @@ def test_indices_stay_within_what_they_index():
 def test_numbers_and_arguments_that_do_not_matter_go():
     lines = ["y = torch.repeat_interleave(x, 5, dim=0)", "z = y[:, :17] * 0.12345", "a = torch.zeros(512, 512)"]
     first = candidate(lines, "(z, a)", {"x": random(16, 20)})
-    found, _ = shrink(first, where(lambda named: named["a"].shape[0] > 100))
+    found, _ = shrink(first, where(lambda named: named["a"].shape[0] > 100, 3))
     assert found.draft.statements == (
         "y = torch.repeat_interleave(x, 1, dim=0)",
         "z = y[:, :1] * 1.0",
@@ -154,7 +154,7 @@ def test_numbers_and_arguments_that_do_not_matter_go():
 
 def test_an_argument_without_which_torch_would_warn_or_give_something_else_stays():
     lines = ["y = torch.nn.functional.softmax(x, dim=-1, dtype=torch.float32)", "z = y.sum(dim=1)"]
-    found, _ = shrink(candidate(lines, "(z,)", {"x": random(4, 4)}), lambda tried: True)
+    found, _ = shrink(candidate(lines, "(z,)", {"x": random(4, 4)}), where(lambda named: True, 2))
     assert found.draft.statements == ("y = torch.nn.functional.softmax(x, dim=-1)", "z = y.sum(dim=1)")
 
 

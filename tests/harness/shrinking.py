@@ -47,6 +47,7 @@ def values(tried: Candidate) -> Values:
     names |= {each.name: value for each, value in zip(tried.draft.arguments, made, strict=True)}
     exec("\n".join(tried.draft.statements), names)
     names["result"] = eval(tried.draft.result, names)
+    names["lines"] = "\n".join(tried.draft.statements)
     return names
 
 
@@ -70,10 +71,12 @@ def shrink(first: Candidate, fails: Callable[[Candidate], bool]) -> tuple[Candid
     return shrunk(first, asked, told.better.append, told.steps.append), told
 
 
-def where(condition: Callable[[Values], bool]) -> Callable[[Candidate], bool]:
-    """Fails where its statements run, and this holds of what they name."""
+def where(condition: Callable[[Values], bool], least: int = 0) -> Callable[[Candidate], bool]:
+    """Fails where its statements run, are at least so many lines, and this holds of what they name."""
 
     def fails(tried: Candidate) -> bool:
+        if len(tried.draft.statements) < least:
+            return False
         try:
             return bool(condition(values(tried)))
         except Exception:  # a script that does not run fails otherwise

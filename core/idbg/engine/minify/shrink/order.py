@@ -8,6 +8,7 @@ from idbg.engine.minify.shrink.dtypes import simplify_dtypes
 from idbg.engine.minify.shrink.extras import drop_extras
 from idbg.engine.minify.shrink.hunt import Hunt
 from idbg.engine.minify.shrink.shapes import mend_shapes, refine_shapes, shrink_shapes
+from idbg.engine.minify.shrink.sweep import sweep_statements
 from idbg.engine.minify.shrink.values import simplify_values, write_out
 
 
@@ -45,4 +46,6 @@ def shrunk(
     tell("looking for the exact sizes at which it begins to fail")
     refine_shapes(hunt, found)
     write_out(hunt)
+    tell("asking of each line again whether it is needed")
+    sweep_statements(hunt)
     return hunt.best

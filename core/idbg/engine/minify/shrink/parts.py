@@ -92,6 +92,7 @@ class Parts:
         lines = [line for line in draft.statements if not line.lstrip().startswith("#")]
         texts = [each.as_input.text for each in arguments if not each.is_stored]
         return Size(
+            lines=len(lines),
             extras=sum(map(len, (draft.settings, draft.modes, draft.definitions, draft.imports, arguments))) + flags,
             how=len(draft.how) + len(draft.rules),
             stored=sum(each.form.room for each in kept if each.form),
@@ -116,6 +117,7 @@ class Parts:
 class Size:
     """How large a candidate is; earlier counts matter more. Each step lowers it, so that steps come to an end."""
 
+    lines: int
     extras: int
     how: int
     stored: int
