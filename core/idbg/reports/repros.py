@@ -42,7 +42,9 @@ def sought_words(sought: Sought) -> str:
         case "recompile":
             return f"the recompile at {sought.place}" if sought.place else "the first recompile"
         case "check":
-            return f"what fails {' '.join(sought.command)}"
+            return f"what makes `{' '.join(sought.command)}` fail"
+        case "hang":
+            return "the hang"
         case _:
             return "the failure"
 

@@ -130,7 +130,7 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
     holder = jobs
     if jobs.last is None or jobs.last.run != request.run or jobs.run is None:
         holder = jobs.quiet()
-        kills = request.failure is not None and ends_process(request.failure)
+        kills = request.sought.kind == "hang" or (request.failure is not None and ends_process(request.failure))
         target = replace(request.target, backend="eager", options={}) if kills else request.target
         comparison = None if kills else request.comparison
         holder.compile(Compile(request.run, request.program, target, request.folder, comparison))

@@ -203,7 +203,10 @@ def _failing(session: Session, args: argparse.Namespace, against: Comparison) ->
     """
     if args.wrong is not None:
         return _compared(session, against, args.wrong)
-    done = _ran(session)
+    if (hung := _hung(session, args.timeout)) is not None:
+        return hung, Sought("hang")
+    done = session.history.last
+    assert done is not None
     if (named := _named(done, args)) is not None:
         return done, named
     if done.cause is not None:
@@ -249,6 +252,17 @@ def _compared(session: Session, against: Comparison, kernel: str) -> tuple[Run, 
         return done, Sought("wrong", launch=launch_named(done.diff, kernel))
     wrong = done.diff is not None and done.diff.verdict == "failed"
     return done, Sought("wrong") if wrong else None
+
+
+def _hung(session: Session, seconds: float) -> Run | None:
+    """Run the program: the run, if it does not end within so many seconds and had to be stopped."""
+    number = session.run()
+    if session.wait(seconds):
+        return None
+    print(f"idbg: it has not ended after {seconds:g} s (--timeout): it hangs", file=sys.stderr)
+    session.cancel()
+    session.wait()
+    return session.history.runs[number]
 
 
 def _ran(session: Session, against: Comparison | None = None) -> Run:

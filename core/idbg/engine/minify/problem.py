@@ -79,7 +79,7 @@ def problem_of(sought: Sought, failure: Failure | None, seen: Seen, target: Targ
         case "failure" if failure is not None and (signal := died_of(failure)):
             place = failure.crash.frame if failure.crash else ""
             return _in_graphs(seen, target, Dies(signal), Signature("died", type=signal), first=place)
-        case "failure" if failure is not None and failure.type == "Timeout":
+        case "hang" | "failure" if sought.kind == "hang" or (failure is not None and failure.type == "Timeout"):
             return _in_graphs(seen, target, Hangs(seconds), Signature("hung"))
         case "failure":
             return _raised(seen, target)
