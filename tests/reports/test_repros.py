@@ -79,7 +79,7 @@ def test_progress_says_what_is_left_and_what_it_took() -> None:
         (Sought("node", NODE), "what feeds cumsum"),
         (Sought("break", place="m.py:3"), "the graph break at m.py:3"),
         (Sought("recompile"), "the first recompile"),
-        (Sought("check", command=("python", "check.py")), "what fails python check.py"),
+        (Sought("check", command=("python", "check.py")), "what makes `python check.py` fail"),
     ],
 )
 def test_what_is_sought_reads_after_a_repro_of(sought: Sought, words: str) -> None:

@@ -36,10 +36,10 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 class Sought(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which failure of a run is to be shown again, by as little as possible.
 
-    "failure": how the run failed, in whatever way. "hang": it did not end, and was stopped. "wrong": its worst output, or, with a `launch` (an index into the
-    report's `kernels`), what that kernel computes wrongly. "violation": that of `rule` at `node`. "node": none; the
-    nodes that feed `node`. "break", "recompile": at `place` (FILE:LINE; "" the first). "check": `command` fails; it is
-    given the script's path as its last argument.
+    "failure": how the run failed, in whatever way. "hang": it did not end, and was stopped. "wrong": its worst output,
+    or, with a `launch` (an index into the report's `kernels`), what that kernel computes wrongly. "violation": that of
+    `rule` at `node`. "node": none; the nodes that feed `node`. "break", "recompile": at `place` (FILE:LINE; "" the
+    first). "check": `command` fails; it is given the script's path as its last argument.
     """
 
     kind: Literal["failure", "hang", "wrong", "violation", "node", "break", "recompile", "check"] = "failure"

@@ -26,6 +26,8 @@ _STATUS = re.compile(r"exit status (-?\d+)")
 Change = Callable[[Candidate], Candidate]
 RATE_SECONDS, FEW_TRIES = 60.0, 3  # what is to be known of a rate where RATE_TRIES take longer
 
+FRESH_SECONDS = 60.0  # more than a try: torch is imported first, twice by what runs itself
+
 
 @dataclass
 class Search:
@@ -223,7 +225,7 @@ class Search:
             tried=self._tried,
         )
         self._say("a fresh process", 0)
-        seconds, memory = self.oracle.limit, self.oracle.memory
+        seconds, memory = self.oracle.limit + FRESH_SECONDS, self.oracle.memory
         told = self.result.finished(told, self.tries.others, seconds=seconds, memory=memory)
         return replace(told, seconds=self.tries.seconds)
 
