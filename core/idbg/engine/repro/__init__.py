@@ -1,8 +1,9 @@
 """How is one failure shown again, in a script that stands alone?
 
-A repro is a folder with `repro.py` and the values it needs in `tensors.safetensors`. `violation`: the violating node
-alone, with its inputs as arguments, and the rule in `rules.toml`. `failing`: the Dynamo graph that did not compile, as
-plain torch. `source`: nodes as Python; `values`: what the arguments are; `script`: the text; `folder`: the files.
+A repro is a folder with `repro.py` and the values that it needs in `tensors.safetensors`. `draft`: what a script does;
+`script`: its text; `checks`, `check_of_values`, `check_of_processes`: what tells that it fails; `layout`: its looks.
+`violation`: the violating node alone, with its rule; `failing`: the Dynamo graph that did not compile. `source`: nodes
+as Python; `definitions`, `slices`: what of the program comes along; `values`, `recipes`: what the arguments are.
 """
 
 from idbg.engine.repro.failing import compile_repro
