@@ -139,3 +139,13 @@ def test_rules_about_roles_and_whole_graphs_reproduce(tmp_path: Path, rule: str)
     violation = next(found for found in bench.violations if found.node.graph.stage == "dynamo")
     ended = bench.repro(violation.node, violation.rule)
     assert ended.reproduced, (ended.failure, ended.output)
+
+
+def test_a_strict_refusal_of_a_large_model_is_written_in_a_few_kilobytes(tmp_path: Path) -> None:
+    text = BLOCK.replace("Conv2d(1, 4, 3)", "Conv2d(1, 4, 3)\n        self.large = torch.nn.Linear(1024, 1024)")
+    text = text.replace(".transpose(2, 3) + 1", ".flatten().sum() + self.large(torch.ones(1024)).sum()")
+    bench = Bench(tmp_path, text, '[[rules]]\nkind = "dtype"\nallowed = ["float16"]\n', backend="mock", strict=True)
+    script = Path(bench.ended.failure.repro)
+    sizes = {each.name: each.stat().st_size for each in script.parent.iterdir()}
+    assert sizes["repro.py"] < 5_000
+    assert sum(sizes.values()) < 100_000, "only what the node needs is saved: the model has 4 MB of weights"
