@@ -1,7 +1,6 @@
 """How does the worker find the smallest script that shows a failure?"""
 
 import hashlib
-import os
 import shutil
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from idbg.config import places
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
+from idbg.engine.minify.forks.processes import memory_of_machine
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import NoGraph, Problem, Seen, ends_process, of_a_violation, problem_of, undisclosed
@@ -92,7 +92,7 @@ def search(
     request: Minify, problem: Problem, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
 ) -> Search:
     """The search for this problem, by the request's budget."""
-    memory = request.budget.memory or _half_of_memory()
+    memory = request.budget.memory or memory_of_machine() // 2
     oracle = Oracle(forks, problem.heading, scratch, memory, request.budget.try_seconds)
     signature = problem.signature
     name = f"minified-{signature.type or signature.kind}"
@@ -119,18 +119,15 @@ def known(request: Minify, signature: Signature) -> Path:
     return places.cache() / "minify" / f"{name}.jsonl"
 
 
-def _half_of_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def _seen(request: Minify, jobs: "Jobs") -> Seen:
     """What the run left behind. Where this process does not hold it (the run killed the one that did), the program is
     captured again; with what killed it nothing is compiled, as graphs are all that is wanted.
     """
-    holder = jobs
+    holder, kills = jobs, False
     if jobs.last is None or jobs.last.run != request.run or jobs.run is None:
         holder = jobs.quiet()
-        kills = request.sought.kind == "hang" or (request.failure is not None and ends_process(request.failure))
+        ends = request.failure is not None and ends_process(request.failure)
+        kills = ends or request.sought.kind == "hang"
         target = replace(request.target, backend="eager", options={}) if kills else request.target
         comparison = None if kills else request.comparison
         holder.compile(Compile(request.run, request.program, target, request.folder, comparison))
@@ -140,7 +137,7 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
             f"the program cannot be run again: {failure.message if failure else 'why is not known'}",
             hint="run it, and mend what it says",
         )
-    return Seen(holder.last, holder.error, holder.run)
+    return Seen(holder.last, holder.error, holder.run, again=kills)
 
 
 def _failure(error: BaseException) -> Failure:

@@ -4,8 +4,10 @@ Nothing here computes with tensors or asks for a device: neither a CUDA driver n
 """
 
 import contextlib
+import ctypes
 import importlib
 import os
+from pathlib import Path
 
 IMPORTED = (
     "torch",
@@ -30,7 +32,8 @@ IMPORTED = (
 )
 IMPORTED_WITH_A_GPU = ("torch._inductor.codegen.triton", "torch._inductor.runtime.triton_heuristics")
 _BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"  # torch then looks for GPUs without waking CUDA's driver
-_UNIFIED_MEMORY = "/dev/nvidia-uvm"  # opened by CUDA's driver, and not by NVML
+_DRIVER = "libcuda.so"
+_NOT_BEGUN = 3  # CUDA_ERROR_NOT_INITIALIZED
 
 
 def warm_up() -> None:
@@ -59,9 +62,14 @@ def warm_up() -> None:
 
 
 def has_a_driver() -> bool:
-    """Whether CUDA's driver was begun in this process, by whomever: no process forked from it could use a GPU."""
-    with contextlib.suppress(OSError):
-        return any(os.readlink(f"/proc/self/fd/{name}") == _UNIFIED_MEMORY for name in os.listdir("/proc/self/fd"))
+    """Whether CUDA's driver was begun in this process, by whomever: no process forked from it could use a GPU.
+
+    The driver is asked how many devices there are, which it does not say before. NVML opens the same device files.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        if _DRIVER in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace"):
+            count = ctypes.c_int()
+            return bool(ctypes.CDLL(f"{_DRIVER}.1").cuDeviceGetCount(ctypes.byref(count)) != _NOT_BEGUN)
     return False
 
 

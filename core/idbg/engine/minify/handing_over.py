@@ -1,5 +1,6 @@
 """What is handed over: the smallest script so far, and at the end what it did in a fresh process?"""
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Sequence
@@ -67,12 +68,18 @@ class Result:
             return told
         self._put(self.best, None)  # what it does not name was in its file, if that is large
         often = RATE_TRIES if told.signature.kind != "none" else 0
-        tried, failed, times = verified_often(self.script, seconds=seconds, memory=memory, often=often)
+        try:
+            tried, failed, times = verified_often(self.script, seconds=seconds, memory=memory, often=often)
+        except KeyboardInterrupt:  # what has failed stays, and is not said to have been run
+            return replace(told, path=str(self.script), lines=_lines(self.script))
         passing = ""
         difference: tuple[str, ...] = ()
         if self._passing is not None:
             candidate, lacks = self._passing
-            passing, difference = str(write(candidate, self.heading, self.folder / "passing")), tuple(lacks)
+            heading = dataclasses.replace(
+                self.heading, title=f"The nearest that does not fail so: {self.heading.title}", message=()
+            )
+            passing, difference = str(write(candidate, heading, self.folder / "passing")), tuple(lacks)
         files = [file for file in (self.script, self.folder / TENSORS) if file.exists()]
         return replace(
             told,
@@ -80,7 +87,7 @@ class Result:
             reproduced=tried.verdict == "same" if told.signature.kind != "none" else None,
             status=tried.status,
             printed=tried.printed,
-            lines=len(self.script.read_text(encoding="utf-8").splitlines()),
+            lines=_lines(self.script),
             bytes=sum(file.stat().st_size for file in files),
             failed=failed if times > 1 else told.failed,
             tried=times if times > 1 else told.tried,
@@ -97,6 +104,10 @@ class Result:
         place = self.folder / f"other-{number}"
         shutil.copytree(Path(other.path).parent, place, dirs_exist_ok=True, copy_function=_linked)
         return replace(other, path=str(place / SCRIPT))
+
+
+def _lines(script: Path) -> int:
+    return len(script.read_text(encoding="utf-8").splitlines())
 
 
 def verified_often(script: Path, *, seconds: float, memory: int, often: int) -> tuple[Tried, int, int]:

@@ -56,11 +56,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a run left behind: what was captured, what the program raised, and the run as its events tell it."""
+    """What a run left behind: what was captured, what the program raised, and the run as its events tell it. `again`:
+    it is another run, in which nothing was compiled: what that raised is not what is looked for.
+    """
 
     capture: RunCapture
     error: BaseException | None
     run: Run
+    again: bool = False
 
 
 def problem_of(sought: Sought, failure: Failure | None, seen: Seen, target: Target, seconds: float) -> Problem:
@@ -82,7 +85,7 @@ def problem_of(sought: Sought, failure: Failure | None, seen: Seen, target: Targ
         case "hang" | "failure" if sought.kind == "hang" or (failure is not None and failure.type == "Timeout"):
             return _in_graphs(seen, target, Hangs(seconds), Signature("hung"))
         case "failure":
-            return _raised(seen, target)
+            return _raised(seen, failure, target)
         case _:
             raise NoGraph(f"a {sought.kind} is the program's, and no graph's")
 
@@ -124,9 +127,12 @@ def ends_process(failure: Failure) -> bool:
     return bool(died_of(failure)) or failure.type in ("Timeout", "AcceleratorError") or "CUDA error" in failure.message
 
 
-def _raised(seen: Seen, target: Target) -> Problem:
+def _raised(seen: Seen, failure: Failure | None, target: Target) -> Problem:
     """What was raised while something was compiled, or as compiled code ran."""
     capture, error = seen.capture, seen.error
+    if seen.again and failure is not None and failure.type:
+        _, _, said_alone = failure.message.rpartition(f"{failure.type}: ")
+        return _raising(seen, target, Raises(failure.type, ""), said_alone, list(_dynamo_graphs(capture)))
     try:
         failed = failed_compile(capture, error, target)
         graphs, raised = [failed.graph], failed.error
@@ -136,8 +142,14 @@ def _raised(seen: Seen, target: Target) -> Problem:
             raise NoGraph("no graph of Dynamo's has it") from None
         raised = error
     link = telling(raised)
-    message = shortened(said(link))
-    check = Raises(type(link).__name__, fragment(message), function=function_of(link))
+    check = Raises(type(link).__name__, "", function=function_of(link))
+    return _raising(seen, target, check, said(link), graphs)
+
+
+def _raising(seen: Seen, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:
+    """The problem of an exception of this type, with this message."""
+    message = shortened(text)
+    check = replace(check, fragment=fragment(message))
     signature = Signature("compile", type=check.error, message=check.fragment)
     title = f"{check.error}: {message[0] if message else ''}".rstrip(": ")
     return _problem(seen, target, check, signature, graphs, title, message[1:])

@@ -50,6 +50,7 @@ class Search:
     _size: int = field(default=0, init=False)
     _failed: int = field(default=1, init=False)
     _tried: int = field(default=1, init=False)
+    _minimal: bool = field(default=False, init=False)  # no single node can be left out
 
     def __post_init__(self) -> None:
         self.tries: Tries[Candidate] = Tries(
@@ -60,9 +61,9 @@ class Search:
         """What it comes to, also where it was stopped: by its budget, or by KeyboardInterrupt."""
         if self.problem.fixed is not None and isinstance(self.problem.fixed.draft.check, Runs):
             return self._written(self.problem.fixed)
-        minimal, stopped = False, ""
+        stopped = ""
         try:
-            minimal = self._search()
+            self._search()
         except Stopped as reason:
             stopped = str(reason)
         except KeyboardInterrupt:
@@ -71,29 +72,24 @@ class Search:
             if self.result.best is None:
                 raise
             stopped = said(error)
-        return self._ended(minimal, stopped)
+        return self._ended(stopped)
 
     def _written(self, candidate: Candidate) -> Minified:
         """A script in which nothing is looked for: it is run once, and no smaller one is searched for."""
         self._better(self.change(candidate), len(candidate.draft.statements))
-        return self._ended(False, "")
+        return self._ended("")
 
-    def _search(self) -> bool:
-        """Whether no single node can be left out of what is left."""
-        minimal = False
+    def _search(self) -> None:
         if self.problem.fixed is not None:  # one node, which is known
             candidate = self.change(self.problem.fixed)
             self._whole = 1
-            if not self._fails(candidate):
-                return False
-            self._better(candidate, 1)
-            minimal = True
+            if self._fails(candidate):
+                self._better(candidate, 1)
+                self._minimal = True
         elif (begun := self._first()) is not None:
-            minimal = self._fewer_nodes(*begun)
-        if self.result.best is None:
-            return False
-        shrunk(self.result.best, self._fails, self._better, lambda words: self._say(words, 0))
-        return minimal
+            self._minimal = self._fewer_nodes(*begun)
+        if self.result.best is not None:
+            shrunk(self.result.best, self._fails, self._better, lambda words: self._say(words, 0))
 
     def _first(self) -> tuple[Cutting, frozenset[str]] | None:
         """The graph that fails, and those of its nodes to begin with; None where none does."""
@@ -185,7 +181,8 @@ class Search:
         return self.tries(candidate).outcome == "same"
 
     def _better(self, candidate: Candidate, size: int = 0) -> None:
-        self._size = size or self._size
+        lines = sum(not line.lstrip().startswith("#") for line in candidate.draft.statements)
+        self._size = size or min(self._size, lines)
         self.result.better(candidate)
 
     def _say(self, doing: str, left: int) -> None:
@@ -209,7 +206,7 @@ class Search:
             )
         )
 
-    def _ended(self, minimal: bool, stopped: str) -> Minified:
+    def _ended(self, stopped: str) -> Minified:
         """The result, once its script has run in a fresh process."""
         found = self.result.best is not None
         passes = self.problem.signature.kind == "none" or not (found or stopped or self.tries.others)
@@ -217,8 +214,8 @@ class Search:
             Signature("none") if passes else self.problem.signature,
             size=self._size,
             whole=self._whole,
-            minimal=minimal,
-            guarantee=_guarantee(minimal, stopped) if found or stopped else _otherwise(self.tries.others),
+            minimal=self._minimal,
+            guarantee=_guarantee(self._minimal, stopped) if found or stopped else _otherwise(self.tries.others),
             calls=self.tries.calls,
             known=self.tries.known,
             failed=self._failed if found else 0,
@@ -231,9 +228,10 @@ class Search:
 
 
 def _guarantee(minimal: bool, stopped: str) -> str:
-    if stopped:
-        return f"not known to be minimal: {stopped}"
-    return "1-minimal: no single node can be left out" if minimal else ""
+    if minimal:
+        rest = f"; it may still have plainer values or shapes: {stopped}" if stopped else ""
+        return f"1-minimal: no single node can be left out{rest}"
+    return f"not known to be minimal: {stopped}" if stopped else ""
 
 
 def _otherwise(others: Sequence[OtherFailure]) -> str:

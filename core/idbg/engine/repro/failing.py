@@ -34,6 +34,10 @@ _LINES, _WIDTH = 12, 160  # of a message, in a script
 # what differs from one run to the next: paths, quoted names, what has a digit in it
 _VARIES = re.compile(r"\S*[/\\]\S+|'[^']*'|\"[^\"]*\"|‘[^’]*’|\S*\d\S*")
 _COMPILERS_ERROR = re.compile(r"^.*?\berror: .*$", re.MULTILINE)
+# what torch says beside every error of its kind, and tells none from another by
+_ADVICE = re.compile(
+    r"CUDA kernel errors might be async|For debugging consider passing|Compile with `TORCH_USE_|Search for `cuda"
+)
 _TELLING = 8  # characters that a piece of a message must have to tell one failure from another
 
 
@@ -169,7 +173,7 @@ def function_of(error: BaseException) -> str:
 def shortened(message: str) -> list[str]:
     """The lines of a message that say what is wrong: a compiler's errors without its command, not pages of it."""
     errors = [line.rpartition("/")[2] for line in _COMPILERS_ERROR.findall(message)] if "Command:" in message else []
-    lines = errors or [line.rstrip() for line in message.strip().splitlines()]
+    lines = errors or [line.rstrip() for line in message.strip().splitlines() if not _ADVICE.match(line)]
     kept = [line if len(line) <= _WIDTH else line[:_WIDTH] + " ..." for line in lines[:_LINES]]
     return [*kept, "..."] if len(lines) > _LINES else kept
 

@@ -1,5 +1,6 @@
 """How is a script run in a process of its own, within limits, again and again? Imports no torch."""
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ CACHES = {
     "TRITON_CACHE_DIR": "triton",
     "TORCH_EXTENSIONS_DIR": "extensions",
 }
+
+# what CUDA says in a process forked from one in which its driver was begun
+_NO_DEVICE = re.compile(r"Cannot re-initialize CUDA in forked subprocess|CUDA error: initialization error")
 
 
 class Forks:
@@ -64,6 +68,9 @@ class Forks:
         order = {"script": str(script), "arguments": [*arguments], "path": self._path, "cwd": str(self._cwd)}
         try:
             tried = self._run(order, Limits(seconds, memory), fork=not sets_up_torch(script))
+            if self.forks and tried.verdict == "other" and _NO_DEVICE.search(tried.printed):
+                self._deaths = DEATHS
+                tried = self._run(order, Limits(seconds, memory), fork=False)
         except BaseException:  # KeyboardInterrupt above all
             self._end()
             raise

@@ -11,6 +11,7 @@ import msgspec
 
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.fresh import verified
+from idbg.engine.minify.forks.processes import memory_of_machine
 from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.minify.user_level import command, recording
 from idbg.engine.minify.user_level.script import Candidate, around, rendered
@@ -85,7 +86,7 @@ class Trying:
     @property
     def memory(self) -> int:
         """Bytes that a try may take."""
-        return self.budget.memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return self.budget.memory or memory_of_machine() // 2
 
     def status_of_command(self, candidate: Candidate) -> int:
         """With which status the user's command ends, given this file."""

@@ -60,7 +60,10 @@ def wanted_of(sought: Sought, error: BaseException | None, run: Run) -> Wanted:
         case "failure" if error is not None:
             return of_error(error)
         case _:
-            raise ValueError(f"a {sought.kind} is not of the program as a whole")
+            raise ValueError(
+                "no graph of the program has it by itself, and a crash, a hang or a wrong result is not looked for in "
+                "the source: the program as it is shows it"
+            )
 
 
 def of_error(error: BaseException) -> Wanted:
