@@ -1,0 +1,117 @@
+"""The pieces of a search, without compiling: recorded values, what is written where, and what a try comes to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch.fx import symbolic_trace
+
+from idbg.engine.capture.run import HeldGraph
+from idbg.engine.minify.candidate import Candidate
+from idbg.engine.minify.forks.tried import Tried
+from idbg.engine.minify.handing_over import Result
+from idbg.engine.minify.oracle import ALONE, TENSORS, Large, Oracle, write
+from idbg.engine.minify.problem import died_of, ends_process
+from idbg.engine.minify.recorded import Recorder
+from idbg.engine.repro.draft import Dies, Draft, Hangs, Heading, Input, Raises
+from idbg.schema.errors import OutputError
+from idbg.schema.programs import Failure
+
+HEADING = Heading("a title", "versions")
+DRAFT = Draft(Raises("ValueError", "no"), (Input("x", (3,), (1,), "cpu"),), ("y = x.sin()",), "(y,)", 'backend="eager"')
+
+
+def candidate(tensor: torch.Tensor, **changes: object) -> Candidate:
+    import dataclasses
+
+    return Candidate(dataclasses.replace(DRAFT, **changes), lambda: {"x": tensor})
+
+
+class Answers:
+    """Stands in for the processes: gives these, and keeps what it was asked."""
+
+    def __init__(self, *tried: Tried) -> None:
+        self.tried, self.asked = list(tried), []
+
+    def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> Tried:
+        self.asked.append((script, seconds, list(arguments)))
+        return self.tried.pop(0)
+
+
+def oracle(folder: Path, *tried: Tried, **how: float) -> Oracle:
+    return Oracle(Answers(*tried), HEADING, folder, 1 << 30, **how)
+
+
+def test_a_value_is_what_its_reader_finds() -> None:
+    def changed(x):
+        y = x + 1
+        z = y.sin()
+        y.mul_(10)
+        return z, y.cos()
+
+    gm = symbolic_trace(changed)
+    x = torch.ones(2)
+    recorder = Recorder(HeldGraph(gm, [x], False), weights=())
+    sin, cos = (next(node.name for node in gm.graph.nodes if node.target == name) for name in ("sin", "cos"))
+    assert recorder.values({"add": sin})["add"].tolist() == [2, 2]
+    assert recorder.values({"add": cos})["add"].tolist() == [20, 20]
+    assert x.tolist() == [1, 1]
+
+
+def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Path) -> None:
+    hangs = oracle(tmp_path / "a", Tried(None, hung=True), Tried(0))
+    assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "same"
+    assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "passes"
+    assert [(seconds, arguments) for _, seconds, arguments in hangs.forks.asked] == [(5.0, [ALONE])] * 2
+    dies = oracle(tmp_path / "b", Tried(None, "SIGSEGV"), Tried(None, "SIGABRT"))
+    assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "same"
+    assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "other"
+
+
+def test_what_fails_at_times_is_tried_again_before_it_passes(tmp_path: Path) -> None:
+    asked = oracle(tmp_path, Tried(0), Tried(0), Tried(1, printed="REPRODUCED ValueError no"), tries=4)
+    assert asked(candidate(torch.ones(3))).outcome == "same"
+    assert len(asked.forks.asked) == 3
+
+
+def test_a_large_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
+    large, weights = Large(tmp_path), torch.ones(3)
+    for number in range(2):
+        write(candidate(weights), HEADING, tmp_path / str(number), large)
+    assert len({(tmp_path / str(number) / TENSORS).stat().st_ino for number in range(2)}) == 1
+    write(candidate(torch.zeros(3)), HEADING, tmp_path / "other", large)
+    assert (tmp_path / "other" / TENSORS).stat().st_nlink == 1
+
+
+def test_what_is_handed_over_takes_no_bytes_that_it_does_not_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
+    large = Large(tmp_path / "scratch")
+    (tmp_path / "scratch").mkdir()
+    result = Result(tmp_path / "repros", "minified", HEADING, tmp_path / "scratch", large)
+    result.better(candidate(torch.ones(3)))
+    assert (result.folder / TENSORS).stat().st_nlink == 2
+    result.better(candidate(torch.ones(3), arguments=(Input("x", recipe="torch.ones(3)"),)))
+    assert not (result.folder / TENSORS).exists()
+    assert "torch.ones(3)" in result.script.read_text()
+
+
+def test_no_room_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(OutputError, match=r"no script can be written to .*taken"):
+        write(candidate(torch.ones(3)), HEADING, tmp_path / "taken")
+
+
+@pytest.mark.parametrize(
+    ("failure", "signal", "ends"),
+    [
+        (Failure(kind="worker", message="the worker was killed by SIGSEGV in cpp_fused_relu_0"), "SIGSEGV", True),
+        (Failure(kind="torch", message="SIGSEGV is a word", type="RuntimeError"), "", False),
+        (Failure(kind="torch", message="CUDA error: an illegal memory access", type="AcceleratorError"), "", True),
+    ],
+)
+def test_what_takes_the_process_with_it(failure: Failure, signal: str, ends: bool) -> None:
+    assert (died_of(failure), ends_process(failure)) == (signal, ends)
