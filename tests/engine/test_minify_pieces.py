@@ -1,7 +1,9 @@
 """The pieces of a search, without compiling: recorded values, what is written where, and what a try comes to."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch.fx import symbolic_trace
 
 from idbg.engine.capture.run import HeldGraph
 from idbg.engine.minify.candidate import Candidate
+from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import ALONE, TENSORS, Large, Oracle, write
@@ -22,9 +25,7 @@ HEADING = Heading("a title", "versions")
 DRAFT = Draft(Raises("ValueError", "no"), (Input("x", (3,), (1,), "cpu"),), ("y = x.sin()",), "(y,)", 'backend="eager"')
 
 
-def candidate(tensor: torch.Tensor, **changes: object) -> Candidate:
-    import dataclasses
-
+def candidate(tensor: torch.Tensor, **changes: Any) -> Candidate:
     return Candidate(dataclasses.replace(DRAFT, **changes), lambda: {"x": tensor})
 
 
@@ -32,15 +33,16 @@ class Answers:
     """Stands in for the processes: gives these, and keeps what it was asked."""
 
     def __init__(self, *tried: Tried) -> None:
-        self.tried, self.asked = list(tried), []
+        self.tried = list(tried)
+        self.asked: list[Any] = []
 
     def run(self, script: Path, *, seconds: float, memory: int, arguments: Sequence[str] = ()) -> Tried:
         self.asked.append((script, seconds, list(arguments)))
         return self.tried.pop(0)
 
 
-def oracle(folder: Path, *tried: Tried, **how: float) -> Oracle:
-    return Oracle(Answers(*tried), HEADING, folder, 1 << 30, **how)
+def oracle(folder: Path, *tried: Tried, tries: int = 1) -> Any:
+    return Oracle(cast("Forks", Answers(*tried)), HEADING, folder, 1 << 30, tries=tries)
 
 
 def test_a_value_is_what_its_reader_finds() -> None:
@@ -52,7 +54,7 @@ def test_a_value_is_what_its_reader_finds() -> None:
 
     gm = symbolic_trace(changed)
     x = torch.ones(2)
-    recorder = Recorder(HeldGraph(gm, [x], False), weights=())
+    recorder: Any = Recorder(HeldGraph(gm, [x], False), weights=())
     sin, cos = (next(node.name for node in gm.graph.nodes if node.target == name) for name in ("sin", "cos"))
     assert recorder.values({"add": sin})["add"].tolist() == [2, 2]
     assert recorder.values({"add": cos})["add"].tolist() == [20, 20]
@@ -91,7 +93,7 @@ def test_what_is_handed_over_takes_no_bytes_that_it_does_not_name(
     monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
     large = Large(tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
-    result = Result(tmp_path / "repros", "minified", HEADING, tmp_path / "scratch", large)
+    result: Any = Result(tmp_path / "repros", "minified", HEADING, tmp_path / "scratch", large)
     result.better(candidate(torch.ones(3)))
     assert (result.folder / TENSORS).stat().st_nlink == 2
     result.better(candidate(torch.ones(3), arguments=(Input("x", recipe="torch.ones(3)"),)))
