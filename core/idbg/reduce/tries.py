@@ -23,8 +23,8 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of one candidate: `signature` of how it failed, `path` of the script that was tried, and the seconds
-    that it took.
+    """What came of one candidate: `signature` of how it failed ("": as what is no program does), `path` of the script
+    that was tried, and the seconds that it took.
     """
 
     outcome: Outcome
@@ -81,7 +81,7 @@ class Tries(Generic[Candidate]):
             self._save(key, answer)
             self.calls += 1
         self._answers[key] = answer
-        if answer.outcome == "other":
+        if answer.outcome == "other" and answer.signature:
             self._count_other(answer)
         self._told(answer)
         return answer

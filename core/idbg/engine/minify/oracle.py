@@ -91,7 +91,8 @@ def _judged(tried: Tried, check: Check) -> tuple[Outcome, str]:
         return "same", tried.signal
     if isinstance(check, Hangs) and tried.hung:
         return "same", "hung"
-    return tried.verdict, tried.signature
+    lacks = tried.verdict == "other" and "NameError: name" in tried.signature
+    return tried.verdict, "" if lacks else tried.signature  # a definition that it needs was left out: no failure of it
 
 
 @dataclass
