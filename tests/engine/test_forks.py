@@ -219,3 +219,15 @@ def test_the_warm_process_ends_with_the_one_that_began_it(place: Path) -> None:
 def alive(each: Process) -> bool:
     now = process(each.pid)
     return now is not None and now.began == each.began and not now.is_dead
+
+
+def test_where_cuda_does_not_take_a_fork_each_script_gets_a_python_of_its_own(place: Path) -> None:
+    text = (
+        "import sys\n"
+        "if 'torch' in sys.modules:  # forked\n"
+        "    print('OTHER RuntimeError: Cannot re-initialize CUDA in forked subprocess')\n    sys.exit(2)\n"
+        "print('REPRODUCED it')\nsys.exit(1)\n"
+    )
+    with Forks(place, (), place / "forked") as forks:
+        tried = runner(forks, place)(text)
+        assert (tried.verdict, tried.signature, forks.forks) == ("same", "it", False)
