@@ -25,15 +25,7 @@ class OptionsProgram:
     draws: dict[int, OptionSet] = field(default_factory=dict)
     tried: list[OptionSet] = field(default_factory=list)
 
-    def __call__(
-        self,
-        asked: Try,
-        cache: Path,
-        seconds: float,
-        stopped: Callable[[], bool],
-        environ: dict[str, str] | None = None,
-        /,
-    ) -> Answer:
+    def __call__(self, asked: Try, *_: object) -> Answer:
         if asked.seed is not None:
             return Answer(drawn=self.draws[asked.seed])
         options = {**asked.target.options, **asked.settings}

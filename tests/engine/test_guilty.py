@@ -140,9 +140,9 @@ def test_torchs_table_of_backends_is_as_the_search_takes_it() -> None:
 
 
 def test_drawn_options_are_inductors_and_the_same_for_a_seed() -> None:
-    first = drawn(3, 0.5)
-    assert first == drawn(3, 0.5)
-    assert first != drawn(4, 0.5)
+    first = drawn(3)
+    assert first == drawn(3)
+    assert first != drawn(4)
     assert len(first) > 20
     assert checked(first) == first
     assert not any("TESTING_ONLY" in name for name in first)

@@ -151,8 +151,9 @@ class _Place:
             cwd=str(folder),
             program=replace(program, path=path, cwd=str(folder)),
             command=(*self.asked.command, *named),
+            environ=self._environ(),
         )
-        return tries(moved, what, self._environ())
+        return tries(moved, what)
 
     def _moved(self, path: Path) -> Path:
         """A path of the user's checkout as it is in the worktree."""

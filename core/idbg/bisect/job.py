@@ -11,7 +11,8 @@ from idbg.bisect.commits import CommitSearch
 from idbg.bisect.compiler import CompilerSearch
 from idbg.bisect.options import FuzzSearch, OptionSearch
 from idbg.bisect.process import Processes
-from idbg.bisect.tries import Asks, Stopped, Told, Tries
+from idbg.bisect.tries import Asks, Told, Tries
+from idbg.reduce.tries import Stopped
 from idbg.reports.guilty import answer_sentence
 from idbg.schema.guilty import Bisected, Question, Try
 
@@ -40,8 +41,8 @@ def bisected(
         search = _search(question, tries)
         try:
             search.run()
-        except Stopped:
-            stop = "stopped"
+        except Stopped as stopping:
+            stop = str(stopping)
         found = replace(
             search.known(),
             signature=tries.sought,

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from idbg.bisect.tries import Stopped, Tries, compared
+from idbg.bisect.tries import Tries, compared
 from idbg.config.options import INDUCTOR, family, parse
 from idbg.reduce.ddmin import ddmin
 from idbg.reports.guilty import failing_text
@@ -185,7 +185,6 @@ class FuzzSearch:
     tries: Tries
     count: int
     seed: int = 0
-    chance: float = 0.2
     guilty: list[GuiltyOptions] = field(default_factory=list)
     note: str = ""
 
@@ -204,14 +203,7 @@ class FuzzSearch:
         return Bisected("fuzz", "", options=tuple(self.guilty))
 
     def _draw(self, number: int) -> None:
-        answer = self.tries.ask(
-            replace(self.asked, seed=self.seed + number, chance=self.chance, comparison=None),
-            self.tries.cache,
-            self.tries.seconds,
-            self.tries.stopped,
-        )
-        if answer is None:
-            raise Stopped
+        answer = self.tries.answer_to(replace(self.asked, seed=self.seed + number, comparison=None))
         known = {one.name for found in self.guilty for one in found.options}
         drawn = {name: value for name, value in (answer.drawn or {}).items() if name not in known}
         if answer.cannot:

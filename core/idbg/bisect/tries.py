@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from idbg.bisect.process import Processes
+from idbg.reduce.tries import Stopped
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import TRY_SECONDS, Answer, Outcome, Tried, Try
@@ -20,26 +20,12 @@ LEAST_SECONDS = 60.0
 PATIENCE = 5  # times what the failing try took, that another may take
 
 
-class Stopped(Exception):
-    """The user asked to stop."""
-
-
 Told = Callable[[str, Tried | None], None]
 """Hears what is tried, as it begins (None), and what came of it."""
 
 
-class Asks(Protocol):
-    """Who makes one try: its answer, or None where it was stopped."""
-
-    def __call__(
-        self,
-        asked: Try,
-        cache: Path,
-        seconds: float,
-        stopped: Callable[[], bool],
-        environ: dict[str, str] | None = None,
-        /,
-    ) -> Answer | None: ...
+Asks = Callable[[Try, Path, float, Callable[[], bool]], Answer | None]
+"""Makes one try, with this cache, in so many seconds: its answer, or None where it was stopped."""
 
 
 def same(one: Signature, other: Signature) -> bool:
@@ -72,10 +58,10 @@ class Tries:
             self.ask.close()
         shutil.rmtree(self.cache, ignore_errors=True)
 
-    def first(self, asked: Try, what: str, environ: dict[str, str] | None = None) -> Answer:
+    def first(self, asked: Try, what: str) -> Answer:
         """The try that says what is looked for, if it fails. Raises BadInput where it cannot be tried, Stopped."""
         began = time.monotonic()
-        answer = self._answer(asked, what, environ)
+        answer = self._answer(asked, what)
         if answer.cannot:
             raise BadInput(f"{what} cannot be tried: {answer.cannot}", hint="run it alone first: idbg run")
         if answer.signature is not None:
@@ -89,10 +75,10 @@ class Tries:
         if answer.signature is not None and answer.signature.kind != "hung":
             self.seconds = min(self.seconds, max(LEAST_SECONDS, PATIENCE * seconds))
 
-    def __call__(self, asked: Try, what: str, environ: dict[str, str] | None = None) -> tuple[Outcome, Answer]:
+    def __call__(self, asked: Try, what: str) -> tuple[Outcome, Answer]:
         """Make a try and judge it. Raises Stopped."""
         began = time.monotonic()
-        answer = self._answer(asked, what, environ)
+        answer = self._answer(asked, what)
         outcome: Outcome
         if answer.cannot:
             outcome = "other"
@@ -109,13 +95,17 @@ class Tries:
         self._keep(what, "other", answer, 0.0)
         return "other", answer
 
-    def _answer(self, asked: Try, what: str, environ: dict[str, str] | None) -> Answer:
-        self.told(what, None)
-        answer = None if self.stopped() else self.ask(asked, self.cache, self.seconds, self.stopped, environ)
+    def answer_to(self, asked: Try) -> Answer:
+        """What a process says that is no try of the failure. Raises Stopped."""
+        answer = None if self.stopped() else self.ask(asked, self.cache, self.seconds, self.stopped)
         if answer is None:
-            raise Stopped
+            raise Stopped("stopped")
         self.torch = answer.torch or self.torch
         return answer
+
+    def _answer(self, asked: Try, what: str) -> Answer:
+        self.told(what, None)
+        return self.answer_to(asked)
 
     def _keep(self, what: str, outcome: Outcome, answer: Answer, seconds: float) -> None:
         otherwise = (answer.cannot or answer.words) if outcome == "other" else ""

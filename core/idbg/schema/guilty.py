@@ -88,8 +88,8 @@ class Application(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Try(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one process is to try: the program for the target, at a level, with these of torch's settings; compared,
-    where there is a comparison; or a `command`, whose exit status decides. `parts`: torch's table of backends is told.
-    `seed` and `chance`: instead, draw options as torch's fuzzer does.
+    where there is a comparison; or a `command`, whose exit status decides. `environ`: variables beside our own.
+    `parts`: torch's table of backends is told. `seed`: instead, draw options as torch's fuzzer does.
     """
 
     program: Program
@@ -99,9 +99,9 @@ class Try(msgspec.Struct, frozen=True, omit_defaults=True):
     comparison: Comparison | None = None
     command: tuple[str, ...] = ()
     cwd: str = ""
+    environ: dict[str, str] = {}
     parts: bool = False
     seed: int | None = None
-    chance: float = 0.0
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -65,7 +65,7 @@ def main() -> None:
         if asked.command:
             tell(_commanded(asked, cache))
         elif asked.seed is not None:
-            tell(_drawn(asked.seed, asked.chance))
+            tell(_drawn(asked.seed))
         else:
             os.chdir(asked.program.cwd or ".")
             leave_stacks(scratch.private.folder)
@@ -78,7 +78,6 @@ def main() -> None:
 
 def _warm_up() -> None:
     """Import what a try needs. Nothing here may compute, or ask for a device."""
-
     import idbg.engine.compat.bisector
     import idbg.worker.jobs  # noqa: F401
 
@@ -95,11 +94,11 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
     run = Run(1, asked.program, asked.target, time.time(), asked.comparison)
     beside.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-
     parts = bisector.parts() if asked.parts else ()
 
-    def so_far(heard: "Heard") -> Answer:
-        return Answer(
+    def so_far(heard: "Heard", answer: Answer) -> Answer:
+        return msgspec.structs.replace(
+            answer,
             counts=dict(heard.counts),
             last=heard.last,
             before=heard.before,
@@ -116,7 +115,7 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
         if heard.last is not None and written == known:
             return
         written = known
-        os.pwrite(file, msgspec.json.encode(so_far(heard)), 0)  # it only grows: each is over the one before
+        os.pwrite(file, msgspec.json.encode(so_far(heard, Answer())), 0)  # it only grows: each is over the one before
 
     repros = tempfile.mkdtemp(dir=beside.parent)  # goes with the search: we may be ended as soon as we have answered
     with at_level(asked.level, asked.settings, applied) as heard:
@@ -125,19 +124,7 @@ def _ran(asked: Try, tell: Callable[[Answer], None], beside: Path) -> None:
         def ended(event: SessionEvent) -> None:
             run.apply(event)
             if isinstance(event, events.RunEnded):
-                answer = answer_of(run, uncompiled=asked.level.backend == PYTHON)
-                told = so_far(heard)
-                tell(
-                    msgspec.structs.replace(
-                        answer,
-                        counts=told.counts,
-                        last=told.last,
-                        before=told.before,
-                        after=told.after,
-                        parts=told.parts,
-                        torch=told.torch,
-                    )
-                )
+                tell(so_far(heard, answer_of(run, uncompiled=asked.level.backend == PYTHON)))
 
         target = target_at(asked.level, asked.target)
         ended(Jobs(ended).compile(Compile(1, asked.program, target, repros, asked.comparison)))
@@ -167,10 +154,10 @@ def _commanded(asked: Try, cache: Path) -> Answer:
     return msgspec.structs.replace(answer, signature=Signature("check"), words=f"{asked.command[0]}: {how}")
 
 
-def _drawn(seed: int, chance: float) -> Answer:
+def _drawn(seed: int) -> Answer:
     from idbg.engine.guilty.drawing import drawn
 
-    return Answer(drawn=drawn(seed, chance))
+    return Answer(drawn=drawn(seed))
 
 
 def _watch(fd: int) -> None:

@@ -19,9 +19,11 @@ _NOT_DRAWN = (
     "cpu_backend", "cuda_backend", "xpu_backend", "distributed", "aten_distributed", "aot_inductor", "rocm.", "halide.",
 )  # fmt: skip
 
+_CHANCE = 0.2  # of each option's
 
-def drawn(seed: int, chance: float) -> OptionSet:
-    """Each of Inductor's options is drawn with this chance, to another value than its default; the same for a seed.
+
+def drawn(seed: int) -> OptionSet:
+    """Some of Inductor's options, each with another value than its default; the same for a seed.
 
     Only bools and choices: torch's fuzzer draws numbers and texts that mean nothing (a tile of 731, a compiler "$x").
     """
@@ -33,7 +35,7 @@ def drawn(seed: int, chance: float) -> OptionSet:
         field = fuzzer.fields[name]
         if name in fuzzer.default or name not in known or not _is_drawn(name) or not _is_choice(field):
             continue
-        if random.random() < chance and (value := _drawn(fuzzer, name, field)) is not None and value != field.default:
+        if random.random() < _CHANCE and (value := _drawn(fuzzer, name, field)) is not None and value != field.default:
             found[name] = value
     return found
 

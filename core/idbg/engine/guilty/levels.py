@@ -11,8 +11,6 @@ from idbg.schema.errors import BadInput
 from idbg.schema.guilty import PYTHON, Level, Subsystem
 from idbg.schema.programs import OptionValue, Target
 
-OTHER_CONFIGS = ("dynamo", "functorch")
-
 
 def target_at(level: Level, target: Target) -> Target:
     """The target that compiles at this level: by the level's backend, and with the part off that a setting is."""
