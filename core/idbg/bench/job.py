@@ -1,6 +1,5 @@
-"""How does a session measure in the background, until it is done or told to stop?"""
+"""How does a session measure in the background?"""
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,14 +12,16 @@ from idbg.schema.bench_steps import BenchStep
 from idbg.schema.errors import IdbgError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure
+from idbg.worker.background import OwnProcesses
 
 
-class BenchJob:
-    """Measures the cases on a thread of its own; `emit` hears of each row, and last of the end. With `kernels` it
-    times each of their kernels instead.
+class BenchJob(OwnProcesses):
+    """Measures the cases; `emit` hears of each row. With `kernels` it times each of their kernels instead.
 
     Rows are kept in the database before they are told; where that cannot be, the end says so and the rows are told.
     """
+
+    NAME = "benchmark"
 
     def __init__(
         self,
@@ -31,33 +32,17 @@ class BenchJob:
         known: Sequence[Row] = (),
         kernels: bool = False,
     ) -> None:
-        self._cases, self._database, self._emit, self._kernels = cases, database, emit, kernels
-        self._known = known
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="idbg-bench", daemon=True)
+        super().__init__(emit)
+        self._cases, self._database, self._kernels, self._known = cases, database, kernels, known
 
-    def start(self) -> None:
-        """Tell how many rows are asked for, and begin; returns at once."""
-        self._emit(events.BenchStarted(cases=len(self._cases)))
-        self._thread.start()
+    def _began(self) -> SessionEvent:
+        return events.BenchStarted(cases=len(self._cases))
 
-    def stop(self) -> None:
-        """End the process that measures now, and begin no other; returns at once."""
-        self._stop.set()
+    def _work(self) -> Failure | None:
+        return self._timed() if self._kernels else self._measured()
 
-    def join(self) -> None:
-        """Wait for the end, if it was started."""
-        if self._thread.ident is not None and threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            failure = self._timed() if self._kernels else self._measured()
-        # Broad on purpose: the thread's border. A session that waits for its end must have it.
-        except Exception as error:
-            failure = Failure(kind="idbg", type=type(error).__name__, message=f"the benchmark stopped: {error}")
-        cancelled = Failure(kind="cancelled", message="cancelled") if self._stop.is_set() else None
-        self._emit(events.BenchEnded(failure=cancelled or failure))
+    def _ended(self, failure: Failure | None) -> SessionEvent:
+        return events.BenchEnded(failure=failure)
 
     def _timed(self) -> Failure | None:
         from idbg.bench.runner import kernel_times

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from idbg.bench.job import BenchJob
-from idbg.bisect.background import BisectJob
 from idbg.schema import events
 from idbg.schema.diff import Comparison, SideResult
 from idbg.schema.events import SessionEvent
@@ -15,12 +13,11 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.session.event_bus import EventBus
 from idbg.session.watchdog import Watchdog, unfinished
+from idbg.worker.background import OwnProcesses
 from idbg.worker.client import Ended, Worker
 from idbg.worker.last_words import in_run
 from idbg.worker.protocol import Compile, FindOwner, Minify, Request, WriteRepro
 
-OwnProcesses = BenchJob | BisectJob
-"""What runs in processes of its own, and takes minutes."""
 SessionJob = Request | OwnProcesses
 
 

@@ -1,0 +1,59 @@
+"""How is something done for a session on a thread of its own, until it is done or told to stop?"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from idbg.schema.errors import IdbgError
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure
+
+
+class OwnProcesses(ABC):
+    """What runs in processes of its own, and takes minutes. `emit` hears of its beginning, and last of its end."""
+
+    NAME: ClassVar[str]
+
+    def __init__(self, emit: Callable[[SessionEvent], None]) -> None:
+        self._emit = emit
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._whole, name=self.NAME, daemon=True)
+
+    def start(self) -> None:
+        """Tell what is asked, and begin; returns at once."""
+        self._emit(self._began())
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the process that is waited for now, and begin no other; returns at once."""
+        self._stop.set()
+
+    def join(self) -> None:
+        """Wait for the end, if it was started."""
+        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    @abstractmethod
+    def _began(self) -> SessionEvent:
+        """The event of its beginning."""
+
+    @abstractmethod
+    def _work(self) -> Failure | None:
+        """Do it, as long as `_stop` is not set; the failure to end with. Raises IdbgError."""
+
+    @abstractmethod
+    def _ended(self, failure: Failure | None) -> SessionEvent:
+        """The event of its end."""
+
+    def _whole(self) -> None:
+        try:
+            failure = self._work()
+        except IdbgError as error:
+            failure = error.failure()
+        # Broad on purpose: the thread's border. A session that waits for its end must have it.
+        except Exception as error:
+            failure = Failure(kind="idbg", type=type(error).__name__, message=f"the {self.NAME} stopped: {error}")
+        if self._stop.is_set():
+            failure = Failure(kind="cancelled", message="cancelled")
+        self._emit(self._ended(failure))
