@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from idbg.reduce.ddmin import ddmin, shortest_failing, swept
+from idbg.reduce.ddmin import ddmin, swept
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,6 @@ def test_whoever_stops_it_has_the_smallest_that_failed() -> None:
     with pytest.raises(KeyboardInterrupt):
         ddmin(range(100), fails, best.append)
     assert 3 in best[-1]
-
-
-@pytest.mark.parametrize("wanted", [1, 2, 500, 999, 1000])
-def test_a_length_is_found_by_halves(wanted: int) -> None:
-    asked: list[int] = []
-
-    def fails(length: int) -> bool:
-        asked.append(length)
-        return length >= wanted
-
-    assert shortest_failing(1000, fails) == wanted
-    assert len(asked) <= 10
 
 
 def test_what_can_go_only_once_another_has_gone_goes_too() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from idbg.bisect.halves import first_failing
 from idbg.bisect.tries import Tries, compared
 from idbg.config.options import INDUCTOR, family
+from idbg.reduce.halves import first_failing
 from idbg.schema.guilty import GRAPHS, PYTHON, Answer, Bisected, GuiltyPart, Level, Outcome, Subsystem, Try
 
 

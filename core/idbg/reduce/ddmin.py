@@ -8,6 +8,8 @@ monotone (that whatever holds a failing list fails).
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from idbg.reduce.halves import first_failing
+
 T = TypeVar("T")
 Fails = Callable[[Sequence[T]], bool]
 
@@ -33,21 +35,9 @@ def ddmin(items: Sequence[T], fails: Fails[T], better: Callable[[list[T]], None]
 
     kept = list(range(len(items)))
     if len(kept) > 2:
-        kept = kept[: shortest_failing(len(kept), lambda length: holds(kept[:length]))]
+        kept = kept[: first_failing(len(kept), lambda length: holds(kept[:length]))[1]]
         kept = thinned(kept, holds, {kept[-1]})
     return [items[place] for place in swept(kept, holds)]
-
-
-def shortest_failing(length: int, fails: Callable[[int], bool]) -> int:
-    """A length that fails while one less does not, by halves; `length` is known to fail, and 0 not to."""
-    passes, bad = 0, length
-    while bad - passes > 1:
-        middle = (passes + bad) // 2
-        if fails(middle):
-            bad = middle
-        else:
-            passes = middle
-    return bad
 
 
 LONG = 4

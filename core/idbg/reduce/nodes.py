@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from idbg.reduce.ddmin import shortest_failing, thinned
+from idbg.reduce.ddmin import thinned
 from idbg.reduce.flow import Flow
+from idbg.reduce.halves import first_failing
 
 Nodes = frozenset[str]
 
@@ -101,14 +102,16 @@ class _Search:
         nodes = self.ordered(self.kept)
         halves = math.log2(len(nodes))
         self.begin("the shortest failing prefix", 2 * halves + 3 + FEW)
-        last = nodes[shortest_failing(len(nodes), lambda length: self.ask(nodes[:length])) - 1]
+        _, length = first_failing(len(nodes), lambda length: self.ask(nodes[:length]))
+        last = nodes[length - 1]
         self.begin("the last node and what feeds it", halves + 3 + FEW)
         if self.ask([last]):
             return
         self.ask(_reached([last], self.flow.reads, self.kept))
         nodes = self.ordered(self.kept)
         self.begin("the shortest failing suffix", math.log2(len(nodes)) + 1 + FEW)
-        first = nodes[-shortest_failing(len(nodes), lambda length: self.ask(nodes[-length:]))]
+        _, length = first_failing(len(nodes), lambda length: self.ask(nodes[-length:]))
+        first = nodes[-length]
         self.begin("what lies between the first and the last node", 2 + FEW)
         between = self.between({first, last})
         if self.ask(between) and len(between) > FEW and not self.ask([first, last]):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idbg.bisect.halves import first_failing
+from idbg.reduce.halves import first_failing
 
 
 def row(first: int, silent: set[int], asked: list[int]) -> Callable[[int], bool | None]:
@@ -29,9 +29,9 @@ def test_it_is_between_the_last_that_passes_and_the_first_that_fails(data: st.Da
     assert len(asked) == len(set(asked))
 
 
-@pytest.mark.parametrize("count", [1, 2, 19, 1_934])
+@pytest.mark.parametrize("count", [1, 2, 19, 1_000, 1_934])
 def test_halves_take_as_many_tries_as_the_count_has_bits(count: int) -> None:
-    for first in {1, count // 2 + 1, count}:
+    for first in {1, min(2, count), count // 2, count // 2 + 1, count - 1, count} - {0}:
         asked: list[int] = []
         assert first_failing(count, row(first, set(), asked)) == (first - 1, first)
         assert len(asked) <= count.bit_length()
