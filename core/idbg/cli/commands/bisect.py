@@ -3,12 +3,8 @@
 import argparse
 import math
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from msgspec.structs import replace
 
@@ -16,6 +12,7 @@ from idbg.accelerators.registry import rules_for
 from idbg.bisect import options as option_sets
 from idbg.bisect.job import bisected
 from idbg.cli import FAILED, printing
+from idbg.cli.one_run import signals_told
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.reports import guilty
@@ -79,7 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Search, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
     question = _question(args, argv)
-    with _stops() as stop:
+    stop: list[int] = []
+    with signals_told(stop.append):  # the try in hand ends, and all is tidied up
         found = bisected(question, _told, lambda: bool(stop))
     _report(found, as_json=args.json)
     if stop:
@@ -163,25 +161,6 @@ def _told(what: str, tried: Tried | None) -> None:
             print(f"\r\x1b[K… {what}", end="", file=stream, flush=True)
         return
     print(f"{chr(13)}\x1b[K" * stream.isatty() + f"{what}: {OUTCOMES[tried.outcome]}", file=stream, flush=True)
-
-
-@contextmanager
-def _stops() -> Iterator[list[int]]:
-    """While it lasts, a signal that asks us to end is noted in the list: the try in hand ends, and all is tidied up."""
-    stop: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        stop.append(number)
-
-    heard = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        heard.append(signal.SIGHUP)
-    before = {number: signal.signal(number, note) for number in heard}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _report(found: Bisected, *, as_json: bool) -> None:
