@@ -20,12 +20,12 @@ exits 1 and prints REPRODUCED where it still fails. It was written with {version
 """
 
 
-def packed(script: Path, versions: str, target: Path | None = None) -> Path:
-    """Pack a repro's folder (the script, the files beside it, a README with the versions) as one zip, and give its
-    path: `target`, else beside the folder. Raises OutputError.
+def packed(script: Path, versions: str) -> Path:
+    """Pack a repro's folder (the script, the files beside it, a README with the versions) as one zip beside it, and
+    give its path. Raises OutputError.
     """
     folder = script.parent
-    target = target or folder.with_suffix(".zip")
+    target = folder.with_suffix(".zip")
     try:
         text = script.read_text(encoding="utf-8")
         has_tensors = (folder / _TENSORS).is_file()

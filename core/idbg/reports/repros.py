@@ -282,13 +282,13 @@ def age(at: float, now: float) -> str:
     return f"{seconds // 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds // 86400:.0f} days"
 
 
-def kept_line(repro: KeptRepro, now: float, *, live: bool = True) -> str:
+def kept_line(repro: KeptRepro, now: float) -> str:
     """A repro of a session in a line: sign, what of, status, age, path."""
     how = {"strict": ", by strict rules", "kernel": ", one launch", "minified": ", minified", "written": ""}
     what = f"run {repro.run}: {sought_words(repro.sought)}{how[repro.origin]}"
     path = file_names.from_here(repro.path) if repro.path else MARKS["separator"]
     known = repro.reproduced if repro.ended else None
-    return f"{sign(known)} {what}  {status_words(repro, live=live)}, {age(repro.at, now)} ago  {path}"
+    return f"{sign(known)} {what}  {status_words(repro, live=False)}, {age(repro.at, now)} ago  {path}"
 
 
 def violation_line(number: int, violation: Violation) -> str:
@@ -299,14 +299,14 @@ def violation_line(number: int, violation: Violation) -> str:
     return f"{number:>4}  {violation.severity}  {what} {violation.found}, wanted {violation.wanted}{where}"
 
 
-def listed(run: Run, repros: Sequence[KeptRepro], now: float, *, live: bool = False) -> Iterator[str]:
+def listed(run: Run, repros: Sequence[KeptRepro], now: float) -> Iterator[str]:
     """What there is to reproduce of a run, and the repros that its session has."""
     yield f"{counted(len(run.violations), 'violation')} of run {run.number}{':' if run.violations else ''}"
     yield from (violation_line(number, each) for number, each in enumerate(run.violations, 1))
     if run.cause is not None:
         yield f"{VERDICT_SIGNS['failed']} the run failed: {headline(run.cause)} (idbg repro without an option)"
     yield f"{counted(len(repros), 'repro')}{':' if repros else ''}"
-    yield from (f"  {kept_line(each, now, live=live)}" for each in repros)
+    yield from (f"  {kept_line(each, now)}" for each in repros)
 
 
 def written_lines(repro: KeptRepro) -> Iterator[str]:

@@ -124,23 +124,21 @@ def minify_report(run: Run, repro: KeptRepro | None) -> MinifyReport:
     )
 
 
-def repros_report(
-    run: Run, repros: list[KeptRepro], repro: KeptRepro | None = None, *, live: bool = False
-) -> ReprosReport:
+def repros_report(run: Run, repros: list[KeptRepro], repro: KeptRepro | None = None) -> ReprosReport:
     """The report of a session whose last run this is."""
     return ReprosReport(
         schema=REPROS,
         program=ProgramReport(**msgspec.structs.asdict(run.program)),
         target=TargetReport(**msgspec.structs.asdict(run.target)),
         violations=[_violation(number, each) for number, each in enumerate(run.violations, 1)],
-        repros=[repro_report(each, live=live) for each in repros],
+        repros=[repro_report(each) for each in repros],
         repro=None if repro is None else repro_report(repro),
     )
 
 
-def repro_report(repro: KeptRepro, *, live: bool = True) -> ReproReport:
-    """One script of a session; `live`: it may still come to something."""
-    node = repro.sought.node
+def repro_report(repro: KeptRepro) -> ReproReport:
+    """One script of a session that is over."""
+    node, status = repro.sought.node, status_words(repro, live=False)
     return ReproReport(
         run=repro.run,
         origin=repro.origin,
@@ -148,8 +146,8 @@ def repro_report(repro: KeptRepro, *, live: bool = True) -> ReproReport:
         rule=repro.sought.rule,
         node=node.name if node else "",
         stage=node.graph.stage if node else "",
-        status=status_words(repro, live=live),
-        said=tried_words(repro) if repro.ended else status_words(repro, live=live),
+        status=status,
+        said=tried_words(repro) if repro.ended else status,
         path=repro.path,
         reproduced=repro.reproduced,
         exit_status=repro.status,
