@@ -16,8 +16,9 @@ from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import ALONE, TENSORS, Large, Oracle, write
 from idbg.engine.minify.problem import died_of, ends_process
-from idbg.engine.minify.recorded import Recorder
+from idbg.engine.minify.running import Running
 from idbg.engine.repro.draft import Dies, Draft, Hangs, Heading, Input, Raises
+from idbg.engine.repro.recorded import Recorder
 from idbg.schema.errors import OutputError
 from idbg.schema.programs import Failure
 
@@ -26,7 +27,7 @@ DRAFT = Draft(Raises("ValueError", "no"), (Input("x", (3,), (1,), "cpu"),), ("y 
 
 
 def candidate(tensor: torch.Tensor, **changes: Any) -> Candidate:
-    return Candidate(dataclasses.replace(DRAFT, **changes), lambda: {"x": tensor})
+    return Candidate(dataclasses.replace(DRAFT, **changes), HEADING, lambda: {"x": tensor})
 
 
 class Answers:
@@ -42,7 +43,7 @@ class Answers:
 
 
 def oracle(folder: Path, *tried: Tried, tries: int = 1) -> Any:
-    return Oracle(cast("Forks", Answers(*tried)), HEADING, folder, 1 << 30, tries=tries)
+    return Oracle(Running(cast("Forks", Answers(*tried)), 1 << 30, times=tries), folder)
 
 
 def test_a_value_is_what_its_reader_finds() -> None:
@@ -65,7 +66,7 @@ def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Pat
     hangs = oracle(tmp_path / "a", Tried(None, hung=True), Tried(0))
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "same"
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "passes"
-    assert [(seconds, arguments) for _, seconds, arguments in hangs.forks.asked] == [(5.0, [ALONE])] * 2
+    assert [(seconds, arguments) for _, seconds, arguments in hangs.running.forks.asked] == [(5.0, [ALONE])] * 2
     dies = oracle(tmp_path / "b", Tried(None, "SIGSEGV"), Tried(None, "SIGABRT"))
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "same"
     assert dies(candidate(torch.ones(3), check=Dies("SIGSEGV"))).outcome == "other"
@@ -74,16 +75,16 @@ def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Pat
 def test_what_fails_at_times_is_tried_again_before_it_passes(tmp_path: Path) -> None:
     asked = oracle(tmp_path, Tried(0), Tried(0), Tried(1, printed="REPRODUCED ValueError no"), tries=4)
     assert asked(candidate(torch.ones(3))).outcome == "same"
-    assert len(asked.forks.asked) == 3
+    assert len(asked.running.forks.asked) == 3
 
 
 def test_a_large_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
     large, weights = Large(tmp_path), torch.ones(3)
     for number in range(2):
-        write(candidate(weights), HEADING, tmp_path / str(number), large)
+        write(candidate(weights), tmp_path / str(number), large)
     assert len({(tmp_path / str(number) / TENSORS).stat().st_ino for number in range(2)}) == 1
-    write(candidate(torch.zeros(3)), HEADING, tmp_path / "other", large)
+    write(candidate(torch.zeros(3)), tmp_path / "other", large)
     assert (tmp_path / "other" / TENSORS).stat().st_nlink == 1
 
 
@@ -93,7 +94,7 @@ def test_what_is_handed_over_takes_no_bytes_that_it_does_not_name(
     monkeypatch.setattr("idbg.engine.minify.oracle._LARGE_BYTES", 8)
     large = Large(tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
-    result: Any = Result(tmp_path / "repros", "minified", HEADING, tmp_path / "scratch", large)
+    result: Any = Result(tmp_path / "repros", "minified", tmp_path / "scratch", large)
     result.better(candidate(torch.ones(3)))
     assert (result.folder / TENSORS).stat().st_nlink == 2
     result.better(candidate(torch.ones(3), arguments=(Input("x", recipe="torch.ones(3)"),)))
@@ -104,7 +105,7 @@ def test_what_is_handed_over_takes_no_bytes_that_it_does_not_name(
 def test_no_room_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(OutputError, match=r"no script can be written to .*taken"):
-        write(candidate(torch.ones(3)), HEADING, tmp_path / "taken")
+        write(candidate(torch.ones(3)), tmp_path / "taken")
 
 
 @pytest.mark.parametrize(

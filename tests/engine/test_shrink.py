@@ -13,7 +13,7 @@ from idbg.engine.minify.shrink import shrunk
 from idbg.engine.minify.shrink.parts import taken_apart
 from idbg.engine.repro.draft import Breaks
 from idbg.reduce.tries import Stopped
-from tests.harness.shrinking import candidate, shrink, values, where
+from tests.harness.shrinking import HEADING, candidate, shrink, values, where
 
 
 def random(*shape: int) -> torch.Tensor:
@@ -194,9 +194,9 @@ def test_a_symbolic_size_becomes_a_constant_or_stays_above_one():
     first = matmul()
     x, w = first.draft.arguments
     draft, stored = replace(first.draft, arguments=(replace(x, dynamic=(0,)), w)), first.tensors
-    found, _ = shrink(Candidate(draft, stored), lambda tried: True)
+    found, _ = shrink(Candidate(draft, HEADING, stored), lambda tried: True)
     assert texts(found) == ["torch.ones(1, 1)", "torch.ones(1, 1)"]
-    found, _ = shrink(Candidate(draft, stored), lambda tried: tried.draft.arguments[0].dynamic == (0,))
+    found, _ = shrink(Candidate(draft, HEADING, stored), lambda tried: tried.draft.arguments[0].dynamic == (0,))
     assert texts(found) == ["dynamic(torch.ones(2, 1), 0)", "torch.ones(1, 1)"]
 
 

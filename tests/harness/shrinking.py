@@ -16,6 +16,7 @@ from idbg.engine.repro.script import render
 from idbg.engine.repro.values import stored
 from tests.harness.repro_bench import run
 
+HEADING = Heading("a title", "torch")
 Values = dict[str, Any]
 
 
@@ -29,7 +30,7 @@ def candidate(statements: list[str], result: str, tensors: Mapping[str, torch.Te
         kept[name], argument = stored(name, value)
         given.append(argument)
     made = Draft(Raises("RuntimeError", ""), tuple(given), tuple(statements), result, 'backend="inductor"')
-    return Candidate(replace(made, values="the program's own", **draft), lambda: kept)
+    return Candidate(replace(made, values="the program's own", **draft), HEADING, lambda: kept)
 
 
 def values(tried: Candidate) -> Values:
@@ -91,7 +92,7 @@ def run_here(folder: Path, title: str = "It fails.") -> Callable[[Candidate], bo
     def fails(tried: Candidate) -> bool:
         save_file(dict(tried.tensors()), folder / "tensors.safetensors")
         script = folder / "repro.py"
-        script.write_text(render(tried.draft, Heading(title, "torch")))
+        script.write_text(render(tried.draft, replace(HEADING, title=title)))
         with torch._inductor.config.patch({}):  # what a script sets is gone after it
             return run(script)[0] == 1
 

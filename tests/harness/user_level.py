@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
+from idbg.engine.minify import running
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.minify.user_level import trying
 from idbg.engine.minify.user_level.search import reduced_program
 from idbg.engine.minify.user_level.trying import Place
 from idbg.engine.minify.user_level.wanted import wanted_of
@@ -46,7 +46,7 @@ def smaller_in(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> S
 
     def smaller(text: str, sought: Sought, *, fresh: bool = False, budget: Budget | None = None, **given: str) -> Small:
         if not fresh:
-            monkeypatch.setattr(trying, "verified", warm)
+            monkeypatch.setattr(running, "verified", warm)
         path = folder / "subject.py"
         path.write_text(dedent(text))
         program, target = Program(str(path), cwd=str(folder)), Target(**{"backend": "eager", **given})  # type: ignore[arg-type]

@@ -73,6 +73,28 @@ def test_a_stopped_search_is_answered_from_its_file_and_pays_for_the_rest_alone(
     assert answers[1] == Judged("same", "the one", "2.py", 2.0)
 
 
+def test_a_search_that_begins_again_looks_first_whether_it_fails_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "tries.jsonl"
+    list(map(tries_of([], path), (2, 3, 4)))
+    judged: list[int] = []
+    again = tries_of(judged, path)
+    again.begin(2)
+    assert [again(number).outcome for number in (2, 3, 4)] == ["same", "other", "same"]
+    assert (judged, again.calls, again.known) == ([2], 1, 2)
+
+
+def test_where_it_fails_no_more_nothing_that_was_found_then_holds(tmp_path: Path) -> None:
+    path = tmp_path / "tries.jsonl"
+    list(map(tries_of([], path), (2, 3, 4)))
+    mended = Tries[int](lambda number: Judged("passes"), str, Budget(), path=path)
+    mended.begin(2)
+    assert [mended(number).outcome for number in (2, 3, 4)] == ["passes"] * 3
+    third: list[int] = []
+    tries_of(third, path)(4)
+    assert third == [], "the answers of the mended program are kept"
+    assert tries_of([], path)(4).outcome == "passes"
+
+
 @pytest.mark.parametrize("torn", [b'{"key":"2","judged":{"outc', b"\xff\xfe", b"[]", b'{"key":"2"}'])
 def test_a_torn_last_line_is_no_answer_and_breaks_no_later_one(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "tries.jsonl"

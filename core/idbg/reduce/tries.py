@@ -86,6 +86,24 @@ class Tries(Generic[Candidate]):
         self._told(answer)
         return answer
 
+    def begin(self, candidate: Candidate) -> None:
+        """Judge the first candidate of a search anew, where an earlier one judged it. Where it fails as it did, what
+        else was found then holds; where not (the program, or what compiles it, is another), nothing of it does.
+
+        Raises Stopped where it would be a try more than the budget has.
+        """
+        key = self._key(candidate)
+        before = self._earlier.get(key)
+        if before is None or self._answers:
+            return
+        del self._earlier[key]
+        if self(candidate).outcome == before.outcome:
+            return
+        self._earlier.clear()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+            self._save(key, self._answers[key])
+
     @property
     def seconds(self) -> float:
         """Since the search began."""

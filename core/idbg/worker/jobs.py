@@ -24,11 +24,13 @@ from idbg.engine.lowered import lowered
 from idbg.engine.minify.forks.fresh import verified
 from idbg.engine.minify.forks.processes import memory_of_machine
 from idbg.engine.minify.forks.tried import Tried
+from idbg.engine.minify.handing_over import whole_script
+from idbg.engine.minify.problem import Seen, of_a_compile
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
 from idbg.engine.program.target import check_device, options_of
-from idbg.engine.repro import compile_repro, violation_of, violation_repro
+from idbg.engine.repro import violation_of, violation_repro
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput, IdbgError, OutputError, said
@@ -254,7 +256,9 @@ class Jobs:
         if self.error is not None and is_refusal(self.error):
             refused = next(violation for violation in self.last.violations if violation.severity == "reject")
             return violation_repro(self.last, refused, rules=target.rules, folder=folder)
-        return compile_repro(self.last, self.error, target=target, rules=rules, folder=folder)
+        assert self.run is not None
+        seen = Seen(self.last, self.error, self.run)
+        return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
 
 
 def _launches_noted() -> AbstractContextManager[None]:

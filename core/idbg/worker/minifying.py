@@ -16,10 +16,10 @@ from idbg.config import places
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
-from idbg.engine.minify.forks.processes import memory_of_machine
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import NoGraph, Problem, Seen, ends_process, of_a_violation, problem_of, undisclosed
+from idbg.engine.minify.running import Running
 from idbg.engine.minify.search import Search
 from idbg.engine.minify.user_level.search import reduced_program
 from idbg.engine.minify.user_level.trying import Place
@@ -92,11 +92,10 @@ def search(
     request: Minify, problem: Problem, forks: Forks, scratch: Path, emit: Callable[[events.SessionEvent], None]
 ) -> Search:
     """The search for this problem, by the request's budget."""
-    memory = request.budget.memory or memory_of_machine() // 2
-    oracle = Oracle(forks, problem.heading, scratch, memory, request.budget.try_seconds)
+    oracle = Oracle(Running.within(request.budget, forks), scratch)
     signature = problem.signature
     name = f"minified-{signature.type or signature.kind}"
-    result = Result(Path(request.folder), name, problem.heading, scratch, oracle.large)
+    result = Result(Path(request.folder), name, scratch, oracle.large)
 
     def tell(progress: MinifyProgress) -> None:
         emit(events.MinifyProgressed(run=request.run, progress=progress))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from idbg.engine.repro.draft import Draft
+from idbg.engine.repro.draft import Draft, Heading
 
 Tensors = Callable[[], Mapping[str, torch.Tensor]]
 """Flat storages by the names of arguments, as `repro.values.arguments` makes them; made when they are asked for."""
@@ -14,11 +14,12 @@ Tensors = Callable[[], Mapping[str, torch.Tensor]]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A script to be tried. `variant` says how its tensors differ from those that were recorded ("" : not at all), for
-    a draft tells of shapes and not of values.
+    """A script to be tried, and what it says of itself. `variant` says how its tensors differ from those that were
+    recorded ("": not at all), for a draft tells of shapes and not of values.
     """
 
     draft: Draft
+    heading: Heading
     tensors: Tensors
     variant: str = ""
 

@@ -6,33 +6,30 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
 from idbg.engine.capture.run import HeldGraph, RunCapture
-from idbg.engine.compat.fx import concrete
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.recorded import Recorder
-from idbg.engine.repro.draft import Draft
+from idbg.engine.repro.draft import Draft, Heading
 from idbg.engine.repro.recipes import without_data
+from idbg.engine.repro.recorded import Recorder
 from idbg.engine.repro.source import Source, commented, name_of
-from idbg.engine.repro.values import Values, arguments, sizes_of, trained, values
+from idbg.engine.repro.values import Values, arguments, recorder_of, sizes_of, trained, values
 from idbg.engine.repro.violation import Cutter
 from idbg.reduce.flow import Flow
 from idbg.schema.graphs import Graph, Node
 
-_RECORDED = "the program's own, computed again from its inputs and weights"
-
 
 @dataclass
 class Cutting:
-    """Cuts candidates out of one graph. `template` is a draft without arguments and statements. Without `keep_data` a
-    candidate has none of the program's values.
+    """Cuts candidates out of one graph. `template` is a draft without arguments and statements, `heading` what scripts
+    of this graph say of themselves. Without `keep_data` a candidate has none of the program's values.
     """
 
     capture: RunCapture
     graph: Graph
     template: Draft
+    heading: Heading
     keep_data: bool = True
 
     @cached_property
@@ -60,7 +57,7 @@ class Cutting:
                 if name not in kept:
                     first_reader.setdefault(name, node.name)
         inputs = [node for node in self._own if node.name in first_reader]
-        inputs, lines = self._cutter._sized(inputs)
+        inputs, lines = self._cutter.sized(inputs)
         source = Source(self.held.gm if self.held else None, set(map(name_of, self._arrays)))
         last = ""
         for node in steps:
@@ -81,8 +78,8 @@ class Cutting:
             definitions=(*self.template.definitions, *source.definitions),
         )
         if not self.keep_data:
-            return Candidate(without_data(draft, tensors), dict)
-        return Candidate(draft, lambda: tensors)
+            return Candidate(without_data(draft, tensors), self.heading, dict)
+        return Candidate(draft, self.heading, lambda: tensors)
 
     def _sinks(self, steps: Sequence[Node]) -> list[str]:
         """What the script returns: results that no other of its nodes reads, and those that the graph returns."""
@@ -94,14 +91,7 @@ class Cutting:
 
     def _values(self, wanted: Mapping[str, str]) -> Values:
         """The values of these nodes, as the nodes that they are given with read them."""
-        if self.held is None or not self.held.inputs:
-            return values(self.capture, self.graph, [self.graph.by_name[name] for name in wanted])
-        computed = {name: reader for name, reader in wanted.items() if name not in self._given}
-        try:
-            recorded = self._recorder.values(computed)
-        except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError):
-            return values(self.capture, self.graph, [self.graph.by_name[name] for name in wanted])  # says why
-        return Values({name: recorded[name] if name in recorded else self._given[name] for name in wanted}, _RECORDED)
+        return values(self.capture, self.graph, wanted, self._recorder)
 
     @cached_property
     def _own(self) -> list[Node]:
@@ -120,22 +110,8 @@ class Cutting:
         return {node.name: node for node in self.held.gm.graph.nodes} if self.held else {}
 
     @cached_property
-    def _given(self) -> dict[str, object]:
-        """The values that the graph was called with, and the attributes that it holds, by node."""
-        if self.held is None:
-            return {}
-        placeholders = [name for name, node in self._live.items() if node.op == "placeholder"]
-        attributes = {
-            name: attribute_of(self.held.gm, str(node.target))
-            for name, node in self._live.items()
-            if node.op == "get_attr" and not self._is_function(self.graph.by_name[name])
-        }
-        return dict(zip(placeholders, map(concrete, self.held.inputs), strict=False)) | attributes
-
-    @cached_property
-    def _recorder(self) -> Recorder:
-        assert self.held is not None
-        return Recorder(self.held, {node.name for node in self._own if node.role == "weight"})
+    def _recorder(self) -> Recorder | None:
+        return recorder_of(self.capture, self.graph)
 
     @cached_property
     def _cutter(self) -> Cutter:
@@ -144,7 +120,8 @@ class Cutting:
 
     @cached_property
     def _arrays(self) -> set[str]:
-        return {name for name, value in self._given.items() if isinstance(value, np.ndarray)}
+        given = self._recorder.given if self._recorder is not None else {}
+        return {name for name, value in given.items() if isinstance(value, np.ndarray)}
 
     @cached_property
     def _trained(self) -> set[str]:
@@ -155,7 +132,7 @@ class Cutting:
         return given | inside
 
     def _is_function(self, node: Node) -> bool:
-        return node.op == "get_attr" and not node.tensors and self._cutter._is_function(node)
+        return node.op == "get_attr" and not node.tensors and self._cutter.is_function(node)
 
     def _is_bound(self, node: Node) -> bool:
         """Whether no argument can stand for it: a tuple, a function, a computed size, what is done and has no value."""
@@ -169,11 +146,3 @@ class Cutting:
 def _is_trained(node: FxNode) -> bool:
     value = node.meta.get("example_value")
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def attribute_of(module: GraphModule, path: str) -> object:
-    """What a `get_attr` node holds."""
-    held: object = module
-    for part in path.split("."):
-        held = getattr(held, part)
-    return held

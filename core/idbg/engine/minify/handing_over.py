@@ -10,16 +10,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.forks.fresh import verified
-from idbg.engine.minify.forks.rate import rate
-from idbg.engine.minify.forks.tried import Tried
 from idbg.engine.minify.oracle import SCRIPT, TENSORS, Large, write
-from idbg.engine.repro.draft import Heading
+from idbg.engine.minify.problem import Problem
+from idbg.engine.minify.running import Running
 from idbg.engine.repro.folder import new_folder
 from idbg.schema.repros import Minified, OtherFailure
 
 MOST_OTHERS = 10
-RATE_TRIES = 10
 
 
 @dataclass
@@ -30,7 +27,6 @@ class Result:
 
     parent: Path
     name: str
-    heading: Heading
     scratch: Path
     large: Large
     best: Candidate | None = field(default=None, init=False)
@@ -50,7 +46,7 @@ class Result:
         self.folder = self.folder or new_folder(self.parent, self.name)
         new = self.scratch / "best"
         shutil.rmtree(new, ignore_errors=True)
-        write(candidate, self.heading, new, large)
+        write(candidate, new, large)
         if not (new / TENSORS).exists():
             (self.folder / TENSORS).unlink(missing_ok=True)
         for name in (TENSORS, SCRIPT):
@@ -62,69 +58,60 @@ class Result:
         """The nearest candidate that does not fail, and the nodes that it lacks."""
         self._passing = candidate, lacks
 
-    def finished(self, told: Minified, others: Sequence[OtherFailure], *, seconds: float, memory: int) -> Minified:
+    def finished(self, told: Minified, others: Sequence[OtherFailure], running: Running) -> Minified:
         """The result whole, once its script has run in a fresh process."""
         if self.folder is None or self.script is None or self.best is None:
             return told
         self._put(self.best, None)  # what it does not name was in its file, if that is large
-        often = RATE_TRIES if told.signature.kind != "none" else 0
-        try:
-            tried, failed, times = verified_often(self.script, seconds=seconds, memory=memory, often=often)
-        except KeyboardInterrupt:  # what has failed stays, and is not said to have been run
-            return replace(told, path=str(self.script), lines=_lines(self.script))
-        passing = ""
-        difference: tuple[str, ...] = ()
-        if self._passing is not None:
-            candidate, lacks = self._passing
-            heading = dataclasses.replace(
-                self.heading, title=f"The nearest that does not fail so: {self.heading.title}", message=()
-            )
-            passing, difference = str(write(candidate, heading, self.folder / "passing")), tuple(lacks)
         files = [file for file in (self.script, self.folder / TENSORS) if file.exists()]
-        return replace(
+        told = replace(
             told,
             path=str(self.script),
-            reproduced=tried.verdict == "same" if told.signature.kind != "none" else None,
-            status=tried.status,
-            printed=tried.printed,
-            lines=_lines(self.script),
+            lines=len(self.script.read_text(encoding="utf-8").splitlines()),
             bytes=sum(file.stat().st_size for file in files),
-            failed=failed if times > 1 else told.failed,
-            tried=times if times > 1 else told.tried,
-            others=tuple(self._other(number, other) for number, other in enumerate(others[:MOST_OTHERS], 1)),
-            passing=passing,
-            difference=difference,
+            others=kept_others(others, self.folder),
         )
-
-    def _other(self, number: int, other: OtherFailure) -> OtherFailure:
-        """The failure, with its first script beside the result: where it was tried is removed."""
-        assert self.folder is not None
-        if not other.path or not Path(other.path).exists():
-            return replace(other, path="")
-        place = self.folder / f"other-{number}"
-        shutil.copytree(Path(other.path).parent, place, dirs_exist_ok=True, copy_function=_linked)
-        return replace(other, path=str(place / SCRIPT))
+        if self._passing is not None:
+            near, lacks = self._passing
+            title = f"The nearest that does not fail so: {near.heading.title}"
+            near = dataclasses.replace(near, heading=dataclasses.replace(near.heading, title=title, message=()))
+            told = replace(told, passing=str(write(near, self.folder / "passing")), difference=tuple(lacks))
+        return looked_at(told, running)
 
 
-def _lines(script: Path) -> int:
-    return len(script.read_text(encoding="utf-8").splitlines())
+def whole_script(problem: Problem, folder: Path) -> Path:
+    """Write the script of the likeliest graph as a whole below `folder`. Raises ValueError, OutputError."""
+    cutting = problem.subjects[0].cutting
+    name = problem.signature.type or problem.signature.kind
+    return write(cutting.candidate(frozenset(cutting.flow.reads)), new_folder(folder, f"failed-{name}"))
 
 
-def verified_often(script: Path, *, seconds: float, memory: int, often: int) -> tuple[Tried, int, int]:
-    """The script in a fresh process, and where it does not fail, so many times more: a try that tells most, in how many
-    tries it failed, and of how many.
-    """
-    first = verified(script, seconds=seconds, memory=memory)
-    if first.verdict != "passes":
-        return first, int(first.verdict == "same"), 1
-    seen = [first]
+def looked_at(told: Minified, running: Running) -> Minified:
+    """The result with what its script did in a fresh process; as it was, where that was interrupted."""
+    script = Path(told.path)
+    try:
+        if told.signature.kind == "none":
+            tried = running.fresh(script)
+            return replace(told, status=tried.status, printed=tried.printed)
+        tried, failed, times = running.fresh_often(script)
+    except KeyboardInterrupt:  # it has failed in a try, and is not said to have been run
+        return told
+    rate = {"failed": failed, "tried": times} if times > 1 else {}
+    return replace(told, reproduced=tried.verdict == "same", status=tried.status, printed=tried.printed, **rate)
 
-    def fails() -> bool:
-        seen.append(verified(script, seconds=seconds, memory=memory))
-        return seen[-1].verdict == "same"
 
-    failed, times = rate(fails, often)
-    return next((one for one in seen if one.verdict == "same"), first), failed, times + 1
+def kept_others(others: Sequence[OtherFailure], folder: Path) -> tuple[OtherFailure, ...]:
+    """Other failures, each with its first script below `folder`: where it was tried is removed."""
+    kept = []
+    for number, other in enumerate(others[:MOST_OTHERS], 1):
+        path = Path(other.path)
+        if not path.is_file():
+            kept.append(replace(other, path=""))
+            continue
+        place = folder / f"other-{number}"
+        shutil.copytree(path.parent, place, dirs_exist_ok=True, copy_function=_linked)
+        kept.append(replace(other, path=str(place / path.name)))
+    return tuple(kept)
 
 
 def _linked(source: str, target: str) -> None:

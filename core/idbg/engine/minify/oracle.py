@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.forks.tried import Tried
-from idbg.engine.repro.draft import Check, Dies, Hangs, Heading
+from idbg.engine.minify.running import Running
+from idbg.engine.repro.draft import Check, Dies, Hangs
 from idbg.engine.repro.script import render
 from idbg.engine.repro.tensors_file import save
 from idbg.reduce.tries import Judged, Outcome
@@ -18,24 +18,15 @@ from idbg.schema.errors import OutputError
 
 SCRIPT, TENSORS = "repro.py", "tensors.safetensors"
 ALONE = "--alone"  # has a script that runs itself in a process of its own do it in this one
-_SLOWER = 5  # than the whole: what takes longer than so many times it hangs
-_LEAST_SECONDS = 30.0
-_FIRST_SECONDS = 900.0  # for the whole, of which nothing is known yet
 _LARGE_BYTES = 64 << 20
 
 
 @dataclass
 class Oracle:
-    """Judges candidates by their scripts. `scratch` is a folder for them; `tries`: how often one is run before it
-    counts as passing, where the failure does not come every time.
-    """
+    """Judges candidates by their scripts, which are written below `scratch`."""
 
-    forks: Forks
-    heading: Heading
+    running: Running
     scratch: Path
-    memory: int
-    seconds: float = 0.0
-    tries: int = 1
     count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +34,7 @@ class Oracle:
 
     def __call__(self, candidate: Candidate) -> Judged:
         seconds = 0.0
-        for _ in range(self.tries):
+        for _ in range(self.running.times):
             judged = self.once(candidate)
             seconds += judged.seconds
             if judged.outcome == "same":
@@ -52,37 +43,19 @@ class Oracle:
 
     def once(self, candidate: Candidate) -> Judged:
         """What one run of it comes to. The files of what passes are removed."""
-        folder = self.write(candidate)
-        tried = self.run(folder / SCRIPT, candidate.draft.check)
+        self.count += 1
+        folder = self.scratch / str(self.count)
+        tried = self._run(write(candidate, folder, self.large), candidate.draft.check)
         judged = Judged(*_judged(tried, candidate.draft.check), str(folder / SCRIPT), tried.seconds)
         if judged.outcome == "passes":
             shutil.rmtree(folder, ignore_errors=True)
         return judged
 
-    @property
-    def limit(self) -> float:
-        """Seconds that a try may take."""
-        return self.seconds or _FIRST_SECONDS
-
-    def run(self, script: Path, check: Check) -> Tried:
-        """The script in a process of its own. The first that ends tells how long others may take.
-
-        What is to die or to hang does so in that process: the script need not start another for it.
-        """
+    def _run(self, script: Path, check: Check) -> Tried:
+        """What is to die or to hang does so in the process of its try: the script need not start another for it."""
         if isinstance(check, Hangs):
-            return self.forks.run(script, seconds=check.seconds, memory=self.memory, arguments=[ALONE])
-        arguments = [ALONE] if isinstance(check, Dies) else []
-        tried = self.forks.run(script, seconds=self.limit, memory=self.memory, arguments=arguments)
-        if not self.seconds and not tried.hung:
-            self.seconds = max(_LEAST_SECONDS, _SLOWER * tried.seconds)
-        return tried
-
-    def write(self, candidate: Candidate) -> Path:
-        """The candidate's files, in a folder of their own."""
-        self.count += 1
-        folder = self.scratch / str(self.count)
-        write(candidate, self.heading, folder, self.large)
-        return folder
+            return self.running.once(script, ALONE, seconds=check.seconds)
+        return self.running.once(script, *([ALONE] if isinstance(check, Dies) else []))
 
 
 def _judged(tried: Tried, check: Check) -> tuple[Outcome, str]:
@@ -122,10 +95,10 @@ def _are_one(one: torch.Tensor, other: torch.Tensor) -> bool:
     return (one.data_ptr(), one.shape, one.dtype) == (other.data_ptr(), other.shape, other.dtype)
 
 
-def write(candidate: Candidate, heading: Heading, folder: Path, large: Large | None = None) -> Path:
+def write(candidate: Candidate, folder: Path, large: Large | None = None) -> Path:
     """Write a candidate's script, and its tensors where it has any; the script's path. Raises OutputError."""
     try:
-        return _written(candidate, heading, folder, large)
+        return _written(candidate, folder, large)
     except OSError as error:
         raise OutputError(
             f"no script can be written to {folder}: {error.strerror or error}",
@@ -133,7 +106,7 @@ def write(candidate: Candidate, heading: Heading, folder: Path, large: Large | N
         ) from error
 
 
-def _written(candidate: Candidate, heading: Heading, folder: Path, large: Large | None) -> Path:
+def _written(candidate: Candidate, folder: Path, large: Large | None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     stored = {argument.name for argument in candidate.draft.arguments if argument.is_stored}
     tensors = {name: tensor for name, tensor in candidate.tensors().items() if name in stored} if stored else {}
@@ -141,5 +114,5 @@ def _written(candidate: Candidate, heading: Heading, folder: Path, large: Large 
     if tensors and not (large is not None and large.given(tensors, folder / TENSORS)):
         save(tensors, folder / TENSORS)
     path = folder / SCRIPT
-    path.write_text(render(candidate.draft, heading), encoding="utf-8")
+    path.write_text(render(candidate.draft, candidate.heading), encoding="utf-8")
     return path

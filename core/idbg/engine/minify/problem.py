@@ -16,6 +16,7 @@ from idbg.engine.repro.definitions import definitions_of
 from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
 from idbg.engine.repro.failing import failed_compile, fragment, function_of, how_compiled, inline, shortened, telling
 from idbg.engine.repro.recipes import without_data
+from idbg.engine.repro.values import sizes_of
 from idbg.engine.repro.violation import written_violation
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.errors import said
@@ -49,7 +50,6 @@ class Problem:
     """
 
     signature: Signature
-    heading: Heading
     subjects: tuple[Subject, ...] = ()
     fixed: Candidate | None = None
 
@@ -99,10 +99,10 @@ def of_a_violation(seen: Seen, violation: Violation, rules: str) -> Problem:
     signature = written.heading.signature or Signature("violation")
     assert isinstance(written.draft.check, Breaks)
     if written.draft.check.subject != "graph":
-        return Problem(signature, written.heading, fixed=Candidate(written.draft, lambda: written.tensors))
+        return Problem(signature, fixed=Candidate(written.draft, written.heading, lambda: written.tensors))
     graph = seen.capture.frames[violation.node.graph.frame].graphs[violation.node.graph]
     template = replace(written.draft, arguments=(), statements=(), result="", imports=frozenset())
-    return Problem(signature, written.heading, (Subject(Cutting(seen.capture, graph, template)),))
+    return Problem(signature, (Subject(Cutting(seen.capture, graph, template, written.heading)),))
 
 
 def undisclosed(problem: Problem) -> Problem:
@@ -111,7 +111,8 @@ def undisclosed(problem: Problem) -> Problem:
         subject.cutting.keep_data = False
     if problem.fixed is None:
         return problem
-    return replace(problem, fixed=Candidate(without_data(problem.fixed.draft, problem.fixed.tensors()), dict))
+    draft = without_data(problem.fixed.draft, problem.fixed.tensors())
+    return replace(problem, fixed=replace(problem.fixed, draft=draft, tensors=dict))
 
 
 def died_of(failure: Failure) -> str:
@@ -127,23 +128,32 @@ def ends_process(failure: Failure) -> bool:
     return bool(died_of(failure)) or failure.type in ("Timeout", "AcceleratorError") or "CUDA error" in failure.message
 
 
+def of_a_compile(seen: Seen, target: Target) -> Problem:
+    """The problem of a compile that failed, with the one graph that did.
+
+    Raises ValueError where the failure is the program's own, or it is not known which graph failed.
+    """
+    failed = failed_compile(seen.capture, seen.error, target)
+    return _of_an_error(seen, target, failed.error, [failed.graph])
+
+
 def _raised(seen: Seen, failure: Failure | None, target: Target) -> Problem:
     """What was raised while something was compiled, or as compiled code ran."""
-    capture, error = seen.capture, seen.error
+    graphs = list(_dynamo_graphs(seen.capture))
     if seen.again and failure is not None and failure.type:
         _, _, said_alone = failure.message.rpartition(f"{failure.type}: ")
-        return _raising(seen, target, Raises(failure.type, ""), said_alone, list(_dynamo_graphs(capture)))
+        return _raising(seen, target, Raises(failure.type, ""), said_alone, graphs)
     try:
-        failed = failed_compile(capture, error, target)
-        graphs, raised = [failed.graph], failed.error
+        return of_a_compile(seen, target)
     except ValueError:
-        graphs = list(_dynamo_graphs(capture))
-        if error is None or not graphs:
+        if seen.error is None or not graphs:
             raise NoGraph("no graph of Dynamo's has it") from None
-        raised = error
-    link = telling(raised)
-    check = Raises(type(link).__name__, "", function=function_of(link))
-    return _raising(seen, target, check, said(link), graphs)
+        return _of_an_error(seen, target, seen.error, graphs)
+
+
+def _of_an_error(seen: Seen, target: Target, error: BaseException, graphs: Sequence[Graph]) -> Problem:
+    link = telling(error)
+    return _raising(seen, target, Raises(type(link).__name__, "", function=function_of(link)), said(link), graphs)
 
 
 def _raising(seen: Seen, target: Target, check: Raises, text: str, graphs: Sequence[Graph]) -> Problem:
@@ -226,8 +236,8 @@ def _from_here(sought: Sought, seen: Seen, target: Target) -> Problem:
         raise ValueError(f"{node.name} is an argument of the graph: nothing feeds it")
     problem = _problem(seen, target, Runs(), Signature("none"), [graph], title, ())
     cutting = problem.subjects[0].cutting
-    fixed = cutting.candidate(cutting.flow.feeding(node.name), [node.name])
-    return replace(problem, fixed=fixed, heading=replace(problem.heading, source=f"{node.file}:{node.line}"))
+    cutting.heading = replace(cutting.heading, source=f"{node.file}:{node.line}" if node.file else "")
+    return replace(problem, fixed=cutting.candidate(cutting.flow.feeding(node.name), [node.name]))
 
 
 def _in_graphs(seen: Seen, target: Target, check: Check, signature: Signature, first: str = "") -> Problem:
@@ -254,10 +264,11 @@ def _problem(
 ) -> Problem:
     if not graphs:
         raise NoGraph("the program has no graph of Dynamo's")
-    note, subjects = "", []
+    subjects = []
     for graph in graphs:
         compiling = seen.capture.compiles.get(graph.id.frame) or Compiling()
-        has_sizes = any(node.op == "placeholder" and not node.tensors for node in graph.nodes)
+        sizes = sizes_of(seen.capture, graph)
+        has_sizes = any(node.name in sizes and not node.tensors for node in graph.nodes)
         how, note, imports = how_compiled(target, compiling.options, has_sizes=has_sizes)
         travels = definitions_of(seen.capture, graph, compiling, target.backend)
         note = " ".join(filter(None, (note, *travels.notes)))
@@ -273,14 +284,14 @@ def _problem(
             modes=compiling.modes,
             rules=inline(target.rules) if "RULES" in how else "",
         )
-        subjects.append(Subject(Cutting(seen.capture, graph, template)))
-    first = next((node for node in graphs[0].nodes if node.file), None)
-    heading = Heading(
-        title,
-        f"idbg {__version__} and torch {torch.__version__}",
-        tuple(message),
-        f"{first.file}:{first.line}" if first else "",
-        note,
-        signature,
-    )
-    return Problem(signature, heading, tuple(subjects))
+        first = next((node for node in graph.nodes if node.file), None)
+        heading = Heading(
+            title,
+            f"idbg {__version__} and torch {torch.__version__}",
+            tuple(message),
+            f"{first.file}:{first.line}" if first else "",
+            note,
+            signature,
+        )
+        subjects.append(Subject(Cutting(seen.capture, graph, template, heading)))
+    return Problem(signature, tuple(subjects))

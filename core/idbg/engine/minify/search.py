@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.cut import Cutting
 from idbg.engine.minify.forks.rate import rate, tries_needed
-from idbg.engine.minify.handing_over import RATE_TRIES, Result
+from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
 from idbg.engine.minify.problem import Problem, Subject
+from idbg.engine.minify.running import RATE_TRIES
 from idbg.engine.minify.shrink import shrunk
 from idbg.engine.repro.draft import FailsCommand, Runs
 from idbg.reduce.flow import Flow
@@ -23,10 +24,7 @@ from idbg.schema.errors import OutputError, said
 from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, Signature
 
 _STATUS = re.compile(r"exit status (-?\d+)")
-Change = Callable[[Candidate], Candidate]
 RATE_SECONDS, FEW_TRIES = 60.0, 3  # what is to be known of a rate where RATE_TRIES take longer
-
-FRESH_SECONDS = 60.0  # more than a try: torch is imported first, twice by what runs itself
 
 
 @dataclass
@@ -34,7 +32,7 @@ class Search:
     """A search for the smallest candidate of a problem that fails as the whole does.
 
     `result` keeps the smallest that has failed where the user finds it. `known` is the file of what earlier searches
-    for the same have tried. `change` is made to each candidate before it is tried (its data may have to go).
+    for the same have tried.
     """
 
     problem: Problem
@@ -43,7 +41,6 @@ class Search:
     known: Path
     budget: Budget
     tell: Callable[[MinifyProgress], None]
-    change: Change = lambda candidate: candidate
     _doing: str = field(default="the whole", init=False)
     _left: int = field(default=0, init=False)
     _whole: int = field(default=0, init=False)
@@ -76,15 +73,15 @@ class Search:
 
     def _written(self, candidate: Candidate) -> Minified:
         """A script in which nothing is looked for: it is run once, and no smaller one is searched for."""
-        self._better(self.change(candidate), len(candidate.draft.statements))
+        self._better(candidate, len(candidate.draft.statements))
         return self._ended("")
 
     def _search(self) -> None:
         if self.problem.fixed is not None:  # one node, which is known
-            candidate = self.change(self.problem.fixed)
             self._whole = 1
-            if self._fails(candidate):
-                self._better(candidate, 1)
+            self.tries.begin(self.problem.fixed)
+            if self._fails(self.problem.fixed):
+                self._better(self.problem.fixed, 1)
                 self._minimal = True
         elif (begun := self._first()) is not None:
             self._minimal = self._fewer_nodes(*begun)
@@ -110,14 +107,14 @@ class Search:
         check = cutting.template.check
         if not isinstance(check, FailsCommand):
             return
-        judged = self.oracle.once(self._cut(cutting, frozenset(cutting.flow.reads)))
+        judged = self.oracle.once(cutting.candidate(frozenset(cutting.flow.reads)))
         if (told := _STATUS.search(judged.signature)) is not None:
             cutting.template = dataclasses.replace(cutting.template, check=FailsCommand(check.command, int(told[1])))
 
     def _at_times(self, subject: Subject) -> tuple[Cutting, frozenset[str]] | None:
         """The graph again: what passed once may fail at times."""
         names = frozenset(subject.cutting.flow.reads)
-        whole = self._cut(subject.cutting, names)
+        whole = subject.cutting.candidate(names)
         judged = self.tries(whole)
         if judged.outcome != "passes":
             return None
@@ -127,14 +124,15 @@ class Search:
         self._tried = tried + 1
         if not failed:
             return None
-        self._failed, self.oracle.tries = failed, tries_needed(failed, tried + 1)
+        self._failed, self.oracle.running.times = failed, tries_needed(failed, tried + 1)
         self._better(whole, len(names))
         return subject.cutting, names
 
     def _begins(self, subject: Subject, names: frozenset[str], doing: str) -> bool:
         self._say(doing, 1)
         kept = subject.cutting.flow.closed(names)
-        candidate = self._cut(subject.cutting, kept)
+        candidate = subject.cutting.candidate(kept)
+        self.tries.begin(candidate)
         if self._fails(candidate):
             self._better(candidate, len(kept))
             return True
@@ -149,31 +147,28 @@ class Search:
         reduced = reduce_nodes(
             Flow(reads, whole.bound & kept),
             lambda nodes: self._fails_with(cutting, nodes),
-            better=lambda nodes: self._better(self._cut(cutting, nodes), len(nodes)),
+            better=lambda nodes: self._better(cutting.candidate(nodes), len(nodes)),
             doing=self._say,
             passes=lambda nodes: self._passes_with(cutting, nodes),
         )
         if reduced.passing:
             lacks = tuple(name for name in reads if name in reduced.kept - reduced.passing)
-            self.result.nearest(self._cut(cutting, reduced.passing), lacks)
+            self.result.nearest(cutting.candidate(reduced.passing), lacks)
         return reduced.minimal
 
     # ------------------------------------------------------------- on the way
 
-    def _cut(self, cutting: Cutting, nodes: frozenset[str]) -> Candidate:
-        return self.change(cutting.candidate(nodes))
-
     def _fails_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
         """Whether these nodes fail; those that no script can hold do not."""
         try:
-            candidate = self._cut(cutting, nodes)
+            candidate = cutting.candidate(nodes)
         except ValueError:
             return False
         return self._fails(candidate)
 
     def _passes_with(self, cutting: Cutting, nodes: frozenset[str]) -> bool:
         try:
-            return self.tries(self._cut(cutting, nodes)).outcome == "passes"
+            return self.tries(cutting.candidate(nodes)).outcome == "passes"
         except ValueError:
             return False
 
@@ -222,8 +217,7 @@ class Search:
             tried=self._tried,
         )
         self._say("a fresh process", 0)
-        seconds, memory = self.oracle.limit + FRESH_SECONDS, self.oracle.memory
-        told = self.result.finished(told, self.tries.others, seconds=seconds, memory=memory)
+        told = self.result.finished(told, self.tries.others, self.oracle.running)
         return replace(told, seconds=self.tries.seconds)
 
 

@@ -8,26 +8,15 @@ import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
-import torch
 
 from idbg import __version__
 from idbg.accelerators.parse import parse, unparse
 from idbg.engine.capture.run import Compiling, RunCapture
-from idbg.engine.compat import dynamo, exceptions, repros
+from idbg.engine.compat import dynamo, exceptions
 from idbg.engine.failures.owners import Owner, chain, home_of, owner_of, told
-from idbg.engine.repro.definitions import definitions_of, options_as_python
-from idbg.engine.repro.draft import Draft, Heading, Raises
-from idbg.engine.repro.folder import new_folder, write
-from idbg.engine.repro.script import render
-from idbg.engine.repro.values import arguments, sizes_of, trained, values
-from idbg.engine.repro.violation import Cutter
-from idbg.schema.errors import said
+from idbg.engine.repro.definitions import options_as_python
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
-from idbg.schema.repros import Signature
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
 _LINES, _WIDTH = 12, 160  # of a message, in a script
@@ -39,54 +28,6 @@ _ADVICE = re.compile(
     r"CUDA kernel errors might be async|For debugging consider passing|Compile with `TORCH_USE_|Search for `cuda"
 )
 _TELLING = 8  # characters that a piece of a message must have to tell one failure from another
-
-
-def compile_repro(
-    capture: RunCapture, error: BaseException | None, *, target: Target, rules: str, folder: Path
-) -> Path:
-    """Write a repro of a compile that failed with `error`; None if the program swallowed it.
-
-    Raises ValueError where the failure is the program's own, or no graph is known to be the one that failed, or it
-    cannot be written as plain Python; OutputError.
-    """
-    failed = failed_compile(capture, error, target)
-    graph, compiling = failed.graph, failed.compiling
-    held = capture.held[graph.id]
-    placeholders = [node.name for node in held.gm.graph.nodes if node.op == "placeholder"]
-    arrays = {name for name, value in zip(placeholders, held.inputs, strict=False) if isinstance(value, np.ndarray)}
-    sizes = sizes_of(capture, graph)
-    cut = Cutter(graph, held.gm, sizes, arrays).whole()
-    known = values(capture, graph, cut.inputs)
-    tensors, inputs = arguments(cut.inputs, known, trained(capture, graph.id))
-    link = telling(failed.error)
-    message = shortened(said(link))
-    has_sizes = any(node.name in sizes and not node.tensors for node in cut.inputs)
-    how, note, imports = how_compiled(target, compiling.options, has_sizes=has_sizes)
-    first = next((node for node in graph.nodes if node.file), None)
-    travels = definitions_of(capture, graph, compiling, target.backend)
-    check = Raises(type(link).__name__, fragment(message), function=function_of(link))
-    draft = Draft(
-        check,
-        tuple(inputs),
-        tuple(cut.statements),
-        cut.result,
-        how,
-        known.note,
-        frozenset((*cut.imports, *imports, *travels.imports)),
-        definitions=(*travels.sources, *cut.definitions),
-        settings=(*compiling.settings, *travels.settings, *repros.globals_changed()),
-        modes=tuple(compiling.modes),
-        rules=inline(rules) if "RULES" in how else "",
-    )
-    heading = Heading(
-        f"{check.error}: {message[0] if message else ''}".rstrip(": "),
-        f"idbg {__version__} and torch {torch.__version__}",
-        tuple(message[1:]),
-        f"{first.file}:{first.line}" if first else "",
-        " ".join(filter(None, (note, *travels.notes))),
-        Signature("compile", type=check.error, message=check.fragment),
-    )
-    return write(new_folder(folder, f"failed-{check.error}"), render(draft, heading), tensors)
 
 
 def inline(rules: str) -> str:

@@ -6,13 +6,13 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch.fx import GraphModule, Interpreter
-from torch.fx import Node as FxNode
+from torch.fx import GraphModule
 
 from idbg.engine.capture.fx import held_graph
-from idbg.engine.capture.run import HeldGraph, RunCapture
-from idbg.engine.compat import fx, repros
+from idbg.engine.capture.run import RunCapture
+from idbg.engine.compat import repros
 from idbg.engine.repro.draft import Input
+from idbg.engine.repro.recorded import Recorder
 from idbg.engine.repro.source import name_of
 from idbg.schema.graphs import Graph, GraphId, Node, Stage, Sym, TensorMeta, hint_of
 
@@ -32,63 +32,27 @@ class Values:
     note: str
 
 
-def values(capture: RunCapture, graph: Graph, inputs: Sequence[Node]) -> Values:
-    """The program's own values of these nodes where the graph can be run again, else random ones of the same shapes."""
+def values(capture: RunCapture, graph: Graph, wanted: Mapping[str, str], recorder: Recorder | None) -> Values:
+    """The program's own values of these nodes, as the nodes that they are given with read them, where the graph can be
+    run again; else random ones of the same shapes.
+    """
+    if recorder is None:
+        why = f"the values of a {graph.id.stage} graph's inputs are not known"
+    else:
+        try:
+            return Values(recorder.values(wanted), "the program's own, computed again from its inputs and weights")
+        except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError) as error:
+            why = f"the program's own could not be computed again ({error})"
+    chosen = _random(capture, graph, [graph.by_name[name] for name in wanted])
+    return Values(chosen, " ".join(f"random, seed 0: {why}".split()))
+
+
+def recorder_of(capture: RunCapture, graph: Graph) -> Recorder | None:
+    """What computes a graph's values again; None where those that it was called with are not known."""
     held = capture.held.get(graph.id)
     if held is None or not held.inputs:
-        reason = f"the values of a {graph.id.stage} graph's inputs are not known"
-        return Values(_random(capture, graph, inputs), f"random, seed 0: {reason}")
-    try:
-        recomputed = _recomputed(held, [node.name for node in inputs])
-    except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, NotImplementedError) as error:
-        why = f"random, seed 0: the program's own could not be computed again ({error})"
-        return Values(_random(capture, graph, inputs), " ".join(why.split()))
-    return Values(recomputed, "the program's own, computed again from its inputs and weights")
-
-
-class _Ancestors(Interpreter):
-    """Runs just the nodes that the wanted ones need."""
-
-    def __init__(self, held: HeldGraph, wanted: Iterable[str]) -> None:
-        super().__init__(held.gm, garbage_collect_values=False)
-        by_name = {node.name: node for node in held.gm.graph.nodes}
-        self.values: dict[str, object] = {}
-        self.wanted = set(wanted)
-        self.needed: set[FxNode] = set()
-        stack = [by_name[name] for name in self.wanted]
-        while stack:
-            node = stack.pop()
-            if node not in self.needed:
-                self.needed.add(node)
-                stack += node.all_input_nodes
-
-    def run_node(self, n: FxNode) -> object:
-        if n.op != "placeholder" and n not in self.needed:
-            return None
-        value = fx.concrete(super().run_node(n))
-        if n.name in self.wanted:
-            self.values[n.name] = (
-                value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
-            )
-        return value
-
-
-def _is_dense(value: torch.Tensor) -> bool:
-    return bool(torch.ops.aten.is_non_overlapping_and_dense(value))
-
-
-def _recomputed(held: HeldGraph, wanted: Iterable[str]) -> dict[str, object]:
-    runner = _Ancestors(held, wanted)
-    inputs = [
-        value.detach().clone() if isinstance(value, torch.Tensor) and _is_dense(value) else value
-        for value in held.inputs
-    ]
-    with torch.no_grad(), torch.random.fork_rng():
-        runner.run(*inputs)
-    missing = set(wanted) - runner.values.keys()
-    if missing:
-        raise KeyError(", ".join(sorted(missing)))
-    return runner.values
+        return None
+    return Recorder(held, {node.name for node in graph.nodes if node.role == "weight"})
 
 
 def _random(capture: RunCapture, graph: Graph, inputs: Iterable[Node]) -> dict[str, object]:

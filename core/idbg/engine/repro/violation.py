@@ -19,7 +19,7 @@ from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
 from idbg.engine.repro.folder import new_folder, write
 from idbg.engine.repro.script import render
 from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
-from idbg.engine.repro.values import arguments, sizes_of, values
+from idbg.engine.repro.values import arguments, recorder_of, sizes_of, values
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
 from idbg.schema.repros import Signature
@@ -55,7 +55,8 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
     rule = next(rule for rule in parse(rules).rules if rule.name == violation.rule)
     held = capture.held.get(graph.id)
     cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
-    known = values(capture, graph, cut.inputs)
+    wanted = {each.name: cut.readers.get(each.name, "") for each in cut.inputs}
+    known = values(capture, graph, wanted, recorder_of(capture, graph))
     tensors, inputs = arguments(cut.inputs, known)
     inputs = [_as_array(argument) if argument.name in cut.arrays else argument for argument in inputs]
     needed = Needed(frozenset(cut.ops), tuple(cut.objects))
@@ -89,7 +90,7 @@ def _as_array(argument: Input) -> Input:
 
 @dataclass(frozen=True)
 class Cut:
-    """What of a graph a repro holds."""
+    """What of a graph a repro holds; `readers`: of each input that is computed, who reads it."""
 
     inputs: list[Node]
     statements: list[str]
@@ -99,6 +100,7 @@ class Cut:
     definitions: list[str] = field(default_factory=list)
     ops: set[str] = field(default_factory=set)
     objects: list[object] = field(default_factory=list)
+    readers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,11 @@ class Cutter:
         """The graph from its inputs to its output, with the program's lines as comments."""
         source = Source(self.module, set(map(name_of, self.arrays)))
         own = [node for node in self.graph.nodes if "." not in node.name]
-        inputs = [node for node in own if node.op in ("placeholder", "get_attr") and not self._is_function(node)]
-        inputs, lines = self._sized(inputs)
+        inputs = [node for node in own if node.op in ("placeholder", "get_attr") and not self.is_function(node)]
+        inputs, lines = self.sized(inputs)
         last = ""
         for node in own:
-            if node.op.startswith("call") or self._is_function(node):
+            if node.op.startswith("call") or self.is_function(node):
                 more, last = commented(node, source.statements(node), last)
                 lines += more
         output = next((node for node in own if node.op == "output"), None)
@@ -135,8 +137,9 @@ class Cutter:
     def _alone(self, node: Node, rule: Constraint) -> Cut:
         steps = self._steps(node)
         inside = {step.name for step in steps}
+        readers = {name: step.name for step in reversed(steps) for name in step.inputs if name not in inside}
         names = dict.fromkeys(name for step in steps for name in step.inputs if name not in inside)
-        inputs, lines = self._sized([self.graph.by_name[name] for name in names])
+        inputs, lines = self.sized([self.graph.by_name[name] for name in names])
         source = Source(self.module)
         if source.numpy(node):
             source.arrays |= (arrays := {name_of(each.name) for each in inputs})
@@ -151,9 +154,9 @@ class Cutter:
             copy = "numpy.copy" if result in source.arrays else IDENTITY
             lines.append(f"result = {copy}({result})")  # what the program returns is an output to the rule
             result = "result"
-        return Cut(inputs, lines, result, arrays, *source.needs)
+        return Cut(inputs, lines, result, arrays, *source.needs, readers)
 
-    def _is_function(self, node: Node) -> bool:
+    def is_function(self, node: Node) -> bool:
         return is_function(self.graph, node, self.module)
 
     def _is_tuple(self, node: Node) -> bool:
@@ -171,11 +174,11 @@ class Cutter:
             source = self.graph.by_name[name]
             makes_size = not source.tensors and not source.unknown
             computed = source.op.startswith("call") and (self._is_tuple(source) or makes_size)
-            if computed or self._is_function(source):
+            if computed or self.is_function(source):
                 before += [step for step in self._steps(source) if step not in before]
         return [*before, node]
 
-    def _sized(self, inputs: list[Node]) -> tuple[list[Node], list[str]]:
+    def sized(self, inputs: list[Node]) -> tuple[list[Node], list[str]]:
         """The inputs without the sizes that are those of the tensors among them, and the lines that take them there."""
         homes: dict[str, str] = {}
         for node in inputs:

@@ -8,7 +8,7 @@ import torch
 from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.shrink.fills import WEIGHTS, Fill, Form, recipe, resized
 from idbg.engine.minify.shrink.literals import numbers
-from idbg.engine.repro.draft import Draft, Input
+from idbg.engine.repro.draft import Draft, Heading, Input
 from idbg.engine.repro.values import kept_as, stored
 
 _FOREIGN = 5  # what a recipe weighs that was not made here: more than any that is
@@ -74,6 +74,7 @@ class Parts:
     """A draft whose arguments are taken apart; those of `draft` itself are not up to date."""
 
     draft: Draft
+    heading: Heading
     arguments: tuple[Argument, ...] = field(default=())
 
     def candidate(self) -> Candidate:
@@ -81,7 +82,8 @@ class Parts:
         kept = [each for each in self.arguments if each.is_stored]
         draft = replace(self.draft, arguments=tuple(each.as_input for each in self.arguments), values=self._origin())
         recast = [f"{each.input.name} {each.form.dtype}" for each in kept if each.form and each.is_recast]
-        return Candidate(draft, lambda: {each.input.name: stored_as(each) for each in kept}, " ".join(recast))
+        variant = " ".join(recast)
+        return Candidate(draft, self.heading, lambda: {each.input.name: stored_as(each) for each in kept}, variant)
 
     def size(self) -> "Size":
         """How large it is."""
@@ -132,7 +134,8 @@ class Size:
 def taken_apart(candidate: Candidate) -> Parts:
     """The parts of a candidate."""
     tensors = candidate.tensors()
-    return Parts(candidate.draft, tuple(_argument(each, tensors) for each in candidate.draft.arguments))
+    arguments = tuple(_argument(each, tensors) for each in candidate.draft.arguments)
+    return Parts(candidate.draft, candidate.heading, arguments)
 
 
 def plain_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -10,6 +10,8 @@ import msgspec
 
 from idbg.engine.compat import dynamo
 from idbg.engine.minify.forks.rate import rate, tries_needed
+from idbg.engine.minify.handing_over import kept_others
+from idbg.engine.minify.running import RATE_TRIES, Running
 from idbg.engine.minify.user_level import modules, recording
 from idbg.engine.minify.user_level.script import Candidate, How, around, as_compiled, ways, without_main
 from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
@@ -25,7 +27,6 @@ from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, S
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # idbg's own, as torch names them
 _BUILTIN = "|".join(name for name in dir(builtins) if name.endswith(("Error", "Iteration")) and name != "RuntimeError")
 _LACKS = re.compile(rf"({_BUILTIN}|TorchRuntimeError|Unsupported: Observed exception|exit status )\b")
-_RATE_TRIES = 10
 _UNKNOWN = 1 << 20  # no exit status
 Tell = Callable[[MinifyProgress], None]
 
@@ -75,7 +76,8 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.text = self.file.read_text(encoding="utf-8").replace("\r\n", "\n")
-        self.trying = Trying(self.program, self.file, self.wanted, self.place, self.budget)
+        running = Running.within(self.budget, self.place.forks)
+        self.trying = Trying(self.program, self.file, self.wanted, self.place, running)
         self.tries: Tries[Candidate] = Tries(
             self.trying, lambda one: one.key, self.budget, path=self.place.known, told=lambda judged: self.report()
         )
@@ -96,6 +98,7 @@ class _Search:
         begun, plainest = None, None
         for one in self.beginnings():
             plainest = plainest or one
+            self.tries.begin(one)
             if self.improves(one):
                 begun = one
                 break
@@ -121,11 +124,11 @@ class _Search:
         """The whole again, where the failure may not come every time; None where it never does."""
         self.doing = "the whole again, as it did not fail"
         self.report()
-        failed, tried = rate(lambda: self.trying(whole).outcome == "same", _RATE_TRIES)
+        failed, tried = rate(lambda: self.trying(whole).outcome == "same", RATE_TRIES)
         self.failed, self.tried = failed, tried + 1
         if not failed:
             return None
-        self.trying.times = tries_needed(failed, tried)
+        self.trying.running.times = tries_needed(failed, tried + 1)
         self.trying.better(whole)
         return whole
 
@@ -217,15 +220,11 @@ class _Search:
             return msgspec.structs.replace(told, note="" if stopped else self._why_none(), seconds=self.tries.seconds)
         self.doing = "a fresh process"
         self.report()
-        tried = self.trying.verified()
         script = folder / SCRIPT
+        told = msgspec.structs.replace(told, path=str(script), others=kept_others(self.others, folder))
+        told = self.trying.placed(told)
         return msgspec.structs.replace(
             told,
-            path=str(script),
-            others=self.trying.kept(self.others),
-            reproduced=tried.verdict == "same",
-            status=tried.status,
-            printed=tried.printed,
             lines=len(script.read_text(encoding="utf-8").splitlines()),
             bytes=sum(file.stat().st_size for file in self.trying.files),
             seconds=self.tries.seconds,
@@ -288,7 +287,7 @@ class _OfAModel(_Search):
         script = scratch / "record.py"
         script.write_text(recording.SCRIPT, encoding="utf-8")
         program = msgspec.json.encode(self.program).decode()
-        tried = self.trying.run(script, program, self.target.device, str(scratch))
+        tried = self.trying.running.once(script, program, self.target.device, str(scratch))
         self.doing = "the whole program"
         calls = scratch / recording.CALLS
         if not calls.exists():

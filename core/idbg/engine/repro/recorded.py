@@ -14,7 +14,7 @@ _KEPT_BYTES = 512 << 20  # of values that are held for the next candidate
 
 class Recorder:
     """The values of a held graph's nodes, each as it is just before the node that reads it: what is changed in place
-    has another there than at its birth. Weights are not copied.
+    has another there than at its birth. Weights are not copied. `given` are those that are not computed.
     """
 
     def __init__(self, held: HeldGraph, weights: Iterable[str]) -> None:
@@ -22,16 +22,26 @@ class Recorder:
         self._weights = set(weights)
         self._place = {node.name: at for at, node in enumerate(held.gm.graph.nodes)}
         self._known: dict[tuple[str, str], object] = {}
+        nodes = held.gm.graph.nodes
+        placeholders = [node.name for node in nodes if node.op == "placeholder"]
+        self.given = dict(zip(placeholders, map(fx.concrete, held.inputs), strict=False)) | {
+            node.name: attribute_of(held.gm, str(node.target)) for node in nodes if node.op == "get_attr"
+        }
 
     def values(self, wanted: Mapping[str, str]) -> dict[str, object]:
-        """The value of each node of `wanted` as the node that it is given with reads it first.
+        """The value of each node of `wanted` as the node that it is given with reads it; of an argument, and of what
+        the graph holds, as it was given.
 
         Raises what the graph raises in eager, KeyError for a node that is not there.
         """
-        missing = {name: reader for name, reader in wanted.items() if (name, reader) not in self._known}
+        computed = {name: reader for name, reader in wanted.items() if name not in self.given}
+        missing = {name: reader for name, reader in computed.items() if (name, reader) not in self._known}
         if missing:
             self._record(missing)
-        return {name: self._known[name, reader] for name, reader in wanted.items()}
+        return {
+            name: self.given[name] if name in self.given else self._known[name, reader]
+            for name, reader in wanted.items()
+        }
 
     def _record(self, wanted: Mapping[str, str]) -> None:
         run = _Recording(self._held.gm, wanted, max(self._place[reader] for reader in wanted.values()), self._place)
@@ -69,12 +79,23 @@ class _Recording(Interpreter):
 
 
 def _copied(value: object) -> object:
-    """A copy with the same strides; what overlaps itself is taken as it is."""
+    """A copy with the same strides; what overlaps itself is taken as it is. Raises RuntimeError for what has no memory
+    of its own, as in a function that is mapped over a batch.
+    """
     if isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested:
         value = value.detach()
+        value.data_ptr()
         return value.clone() if torch.ops.aten.is_non_overlapping_and_dense(value) else value
     return value
 
 
 def _bytes(value: object) -> int:
     return value.numel() * value.element_size() if isinstance(value, torch.Tensor) else 0
+
+
+def attribute_of(module: GraphModule, path: str) -> object:
+    """What a `get_attr` node holds."""
+    held: object = module
+    for part in path.split("."):
+        held = getattr(held, part)
+    return held
