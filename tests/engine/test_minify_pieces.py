@@ -62,6 +62,25 @@ def test_a_value_is_what_its_reader_finds() -> None:
     assert x.tolist() == [1, 1]
 
 
+def test_what_the_graph_begins_before_the_reader_is_ended() -> None:
+    """As Dynamo writes them: the end stands behind the last reader, which is as far as the graph is run."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    mode = graph.call_function(torch.amp.autocast_mode._enter_autocast, ("cpu", torch.bfloat16, True, None))
+    product = graph.call_function(torch.mm, (x, x), name="product")
+    graph.call_function(torch.relu, (product,), name="reader")
+    graph.call_function(torch.amp.autocast_mode._exit_autocast, (mode,))
+    graph.call_function(torch._C._functorch._vmap_increment_nesting, (2, "error"))
+    graph.call_function(torch.sin, (product,), name="inside")
+    graph.output(product)
+    recorder = Recorder(HeldGraph(torch.fx.GraphModule({}, graph), [torch.ones(2, 2)], False), weights=())
+    value: Any = recorder.values({"product": "reader"})["product"]
+    assert value.dtype == torch.bfloat16
+    assert not torch.is_autocast_enabled("cpu")
+    recorder.values({"product": "inside"})
+    assert torch.rand(2).shape == (2,), "no transform is left in force"
+
+
 def test_what_never_ends_and_what_dies_is_tried_in_its_own_process(tmp_path: Path) -> None:
     hangs = oracle(tmp_path / "a", Tried(None, hung=True), Tried(0))
     assert hangs(candidate(torch.ones(3), check=Hangs(5.0))).outcome == "same"

@@ -1,6 +1,7 @@
 """What do the graphs of torch hold: what does each node call, what came from what, what is a tensor as a record?"""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,22 @@ def concrete(value: object) -> object:
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return value.node.hint if value.node.has_hint() else None
     return value
+
+
+@contextmanager
+def transforms_undone() -> Iterator[None]:
+    """End the transforms of functions (vmap, grad) that part of a graph begins, where their end is not in that part."""
+    functorch = torch._C._functorch
+    depth = functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
+def leaves_autocast(node: Node) -> bool:
+    """Whether a node ends the autocast that another, its input, began."""
+    return node.target is torch.amp.autocast_mode._exit_autocast
 
 
 def origins(node: Node) -> set[str]:

@@ -50,9 +50,12 @@ class Recorder:
         inputs = [
             value if name in self._weights else _copied(value) for name, value in zip(placeholders, held, strict=True)
         ]
-        with torch.no_grad(), torch.random.fork_rng():
+        with torch.no_grad(), torch.random.fork_rng(), fx.transforms_undone():
             torch.manual_seed(0)
-            run.run(*inputs)
+            try:
+                run.run(*inputs)
+            finally:
+                run.leave()
         if sum(map(_bytes, self._known.values())) > _KEPT_BYTES:
             self._known.clear()
         self._known |= {(name, reader): run.taken[name] for name, reader in wanted.items()}
@@ -64,6 +67,7 @@ class _Recording(Interpreter):
     def __init__(self, gm: GraphModule, wanted: Mapping[str, str], last: int, place: Mapping[str, int]) -> None:
         super().__init__(gm, garbage_collect_values=True)
         self.taken: dict[str, object] = {}
+        self._entered: dict[FxNode, torch.autocast] = {}
         self._before: dict[str, list[str]] = {}
         for name, reader in wanted.items():
             self._before.setdefault(reader, []).append(name)
@@ -75,7 +79,17 @@ class _Recording(Interpreter):
             self.taken[name] = _copied(self.env[self._named[name]])
         if self._place[n.name] >= self._last or n.op == "output":
             return None
-        return fx.concrete(super().run_node(n))
+        value = fx.concrete(super().run_node(n))
+        if isinstance(value, torch.autocast):
+            self._entered[n] = value
+        elif fx.leaves_autocast(n):
+            self._entered.pop(n.all_input_nodes[0], None)
+        return value
+
+    def leave(self) -> None:
+        """End what the graph has begun, and would have ended behind the last reader."""
+        for mode in reversed(self._entered.values()):
+            mode.__exit__(None, None, None)
 
 
 def _copied(value: object) -> object:
