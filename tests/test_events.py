@@ -8,6 +8,7 @@ import pytest
 from idbg.schema import event_log, events
 from idbg.schema.bench import Latency, Machine, Row
 from idbg.schema.code import Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
+from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import (
     Baseline,
     Block,
@@ -20,7 +21,7 @@ from idbg.schema.diff import (
     TensorDiff,
     Worst,
 )
-from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.guilty import (
     Application,
     Bisected,
@@ -37,6 +38,7 @@ from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
 from idbg.schema.violations import Violation
+from tests.harness import decided
 
 ID = GraphId("0/0", "post_grad", "forward")
 TENSOR = TensorMeta("float32", (Sym("s0", 10, 2, None), 8), (8, 1), "cuda:0")
@@ -180,6 +182,7 @@ EVERY: list[events.SessionEvent] = [
             tried=(Tried("it", "fails", 2.5),),
         ),
     ),
+    *decided.EVERY,
 ]
 
 

@@ -2,7 +2,8 @@
 
 from idbg.schema import events
 from idbg.schema.code import Kernel, OutputCode
-from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, NodeId
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import fold
 from idbg.schema.violations import Violation

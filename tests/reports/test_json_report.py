@@ -10,7 +10,8 @@ import pytest
 from idbg.reports import json as report
 from idbg.schema import event_log, events
 from idbg.schema.code import Kernel, KernelCall, OutputCode
-from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Violation

@@ -2,7 +2,8 @@
 
 from idbg.reports import text
 from idbg.schema import events
-from idbg.schema.graphs import Graph, GraphBreak, GraphId, Node, NodeId, TensorMeta
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from idbg.schema import events
-from idbg.schema.graphs import GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Sought
 from idbg.schema.runs import fold

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from idbg.schema import events
+from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.diff import Comparison, DiffReport, KernelError, TensorDiff
 from idbg.schema.events import SessionEvent
-from idbg.schema.graphs import Frame, GraphBreak
+from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure, Program
 from idbg.schema.repros import MinifyProgress, Sought
 from idbg_tui.app import IdbgApp

@@ -3,8 +3,8 @@
 import pytest
 
 from idbg.schema import events
+from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.events import SessionEvent
-from idbg.schema.graphs import GraphBreak
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.violations import SEVERITIES
 from idbg_tui import keymap

@@ -8,7 +8,8 @@ import msgspec
 from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
-from idbg.schema.graphs import GraphBreak, Part, Stage
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Part, Stage
 from idbg.schema.violations import Severity, Violation
 
 SCHEMA = "idbg.check/1"

@@ -10,7 +10,8 @@ from idbg.analysis.provenance import Provenance
 from idbg.checking.check import lowered, of_run
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema.code import Kernel
-from idbg.schema.graphs import Dim, Frame, Graph, GraphBreak, Node, NodeId, Part, Stage, TensorMeta, hint_of
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.runs import Run
 
@@ -193,7 +194,7 @@ def run_report(run: Run) -> RunReport:
     )
 
 
-def encode(report: RunReport, *, indent: int = 2) -> bytes:
+def encode(report: object, *, indent: int = 2) -> bytes:
     """Strict JSON: a float that is not finite is null."""
     return msgspec.json.format(msgspec.json.encode(report), indent=indent)
 

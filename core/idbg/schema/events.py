@@ -14,9 +14,20 @@ from idbg.schema.bench_events import BenchTaskStarted as BenchTaskStarted
 from idbg.schema.bench_events import KernelsTimed as KernelsTimed
 from idbg.schema.bench_events import RowMeasured as RowMeasured
 from idbg.schema.code import Lowered, OutputCode
+from idbg.schema.decisions.dynamo import FailedGuard, GraphBreak
+from idbg.schema.decisions.events import Autotuning as Autotuning
+from idbg.schema.decisions.events import CacheAnswered as CacheAnswered
+from idbg.schema.decisions.events import CudaGraphDecided as CudaGraphDecided
+from idbg.schema.decisions.events import FrameDone as FrameDone
+from idbg.schema.decisions.events import FrameSkipped as FrameSkipped
+from idbg.schema.decisions.events import FusionDecided as FusionDecided
+from idbg.schema.decisions.events import GuardsCaptured as GuardsCaptured
+from idbg.schema.decisions.events import PassesRan as PassesRan
+from idbg.schema.decisions.events import SpansTold as SpansTold
+from idbg.schema.decisions.events import SwitchesListed as SwitchesListed
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.event import Event as Event
-from idbg.schema.graphs import Frame, Graph, GraphBreak, Links, NodeId, Part
+from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
 from idbg.schema.guilty import Bisected, Question, Tried
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure, Program, Target, Verdict
@@ -127,11 +138,12 @@ class GraphBroke(Event, frozen=True, kw_only=True, tag="graph_broke"):
 
 
 class Recompiled(Event, frozen=True, kw_only=True, tag="recompiled"):
-    """torch compiles a frame anew, as a guard failed: `reason` is torch's."""
+    """torch compiles a frame anew, as a guard failed: `reason` is torch's, `failed` the same guard by guard."""
 
     run: int
     frame: str
     reason: str
+    failed: tuple[FailedGuard, ...] = ()
 
 
 class FrameFailed(Event, frozen=True, kw_only=True, tag="frame_failed"):
@@ -365,6 +377,16 @@ SessionEvent = (
     | OwnerEnded
     | ErrorsMapped
     | KernelLowered
+    | FrameDone
+    | FrameSkipped
+    | GuardsCaptured
+    | SpansTold
+    | PassesRan
+    | FusionDecided
+    | CacheAnswered
+    | CudaGraphDecided
+    | Autotuning
+    | SwitchesListed
     | BenchStarted
     | BenchTaskStarted
     | BenchStepStarted

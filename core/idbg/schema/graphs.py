@@ -195,12 +195,3 @@ class Frame(msgspec.Struct, frozen=True):
     function: str
     file: str = ""
     line: int = 0
-
-
-class GraphBreak(msgspec.Struct, frozen=True):
-    """Why Dynamo stopped a graph, and at which of the user's lines."""
-
-    reason: str
-    file: str = ""
-    line: int = 0
-    frame: str = ""

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from idbg.schema import events
 from idbg.schema.bench import Row
 from idbg.schema.code import Kernel, Lowered, OutputCode
+from idbg.schema.decisions.decided import Decided
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.events import DECISION
+from idbg.schema.decisions.switches import Switch
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.events import SessionEvent
-from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId, Links, Part, Stage
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.guilty import Bisected
 from idbg.schema.kept import REPRO, KeptRepro, with_event
 from idbg.schema.programs import Failure, Program, Target, Verdict
@@ -58,6 +62,7 @@ class Run:
     failure: Failure | None = None
     exit_status: int = 0  # a script's own
     guilty: Bisected | None = None  # the last answer to who is
+    decided: Decided = field(default_factory=Decided)
 
     @property
     def verdict(self) -> Verdict:
@@ -161,6 +166,8 @@ class Run:
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked = event.checked
                 self.exit_status = event.exit_status
+            case _ if isinstance(event, DECISION):
+                self.decided.apply(event)
             case _:
                 pass
 
@@ -170,6 +177,7 @@ class Run:
         self.codes = {key: code for key, code in self.codes.items() if key[0] != frame}
         self.links = [links for links in self.links if links.above.frame != frame]
         self.violations = [violation for violation in self.violations if violation.node.graph.frame != frame]
+        self.decided.forget(frame)
 
 
 BENCH = (
@@ -197,6 +205,7 @@ class History:
     rows_left: int = 0
     kernels: events.KernelsTimed | None = None  # the last
     worker: events.WorkerStarted | None = None
+    switches: tuple[Switch, ...] = ()
 
     @property
     def last(self) -> Run | None:
@@ -212,6 +221,8 @@ class History:
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):
             self.worker = event
+        elif isinstance(event, events.SwitchesListed):
+            self.switches = event.switches
         elif isinstance(event, BENCH):
             self._apply_bench(event)
         elif (run := self.runs.get(getattr(event, "run", 0))) is not None:

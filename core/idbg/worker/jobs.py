@@ -14,6 +14,7 @@ from idbg.engine import backends
 from idbg.engine.capture.run import RunCapture, capturing
 from idbg.engine.compat import gpu
 from idbg.engine.compat.builds.scratch import private
+from idbg.engine.decisions import all_heard
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
 from idbg.engine.failures.owners import chain
@@ -174,7 +175,7 @@ class Jobs:
             folder = Path(request.folder)
             self.comparing = RunComparison(request.run, request.comparison, target, backend, folder, tell, codes)
         try:
-            with capturing(capture), _launches_noted(), fallbacks.heard(target.backend) as told:
+            with capturing(capture), all_heard(capture), _launches_noted(), fallbacks.heard(target.backend) as told:
                 status = self.programs.run(request.program, target, capture, self.comparing)
                 gpu.wait()  # a kernel that failed tells of it here, if nobody waited for it
             for text in told:

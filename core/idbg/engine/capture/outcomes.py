@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from idbg.engine.capture.trace import Problem
 from idbg.engine.compat import exceptions
-from idbg.schema.graphs import Frame, GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 
 _SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, unless the program asked for fullgraph

@@ -19,7 +19,8 @@ from idbg.engine.capture.trace import Problem, TraceListener, listening
 from idbg.engine.compat import registrations, repros
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
-from idbg.schema.graphs import Frame, Graph, GraphBreak, GraphId
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Frame, Graph, GraphId
 from idbg.schema.violations import Violation
 
 # how the run's backend lowers a Dynamo graph: (graph module, inputs, Inductor options)

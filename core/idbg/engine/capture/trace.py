@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 from idbg.engine.compat import tracing
-from idbg.schema.graphs import Frame, GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.graphs import Frame
 
 _BREAK_PLACE = re.compile(r"user code at (.+?):(\d+)")
 _BREAK_TITLE = re.compile(r"^(?:Graph Break Reason: )?([A-Z].+)$", re.MULTILINE)

@@ -12,8 +12,8 @@ from pathlib import Path
 from idbg.engine.compat import exceptions
 from idbg.engine.failures.owners import is_own, own_frames
 from idbg.engine.repro.failing import fragment, shortened, telling
+from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.errors import said
-from idbg.schema.graphs import GraphBreak
 from idbg.schema.repros import Signature, Sought
 from idbg.schema.runs import Run
 

@@ -1,0 +1,37 @@
+"""How are the compiler's decisions told, as text and as JSON? One kind a module: `text`, `as_json`, and `about`.
+
+`idbg analyze --type NAME` is the module NAME.
+"""
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Protocol, cast
+
+from idbg.schema.decisions.decision import Decision
+from idbg.schema.runs import Run
+
+TYPES: dict[str, str] = {
+    "summary": "what was compiled, and what stood in its way",
+}
+"""What can be told, in the order in which it is shown, and of what it tells."""
+
+
+class Telling(Protocol):
+    """A module of this room. `about` is there where single nodes, kernels or lines can be asked about it."""
+
+    def text(self, run: Run) -> Iterable[str]:
+        """The lines for a person, the most important first."""
+
+    def as_json(self, run: Run) -> object:
+        """The same for a program, whole: records, lists and plain values."""
+
+
+def telling(name: str) -> Telling:
+    """The module of this name of TYPES."""
+    return cast("Telling", import_module(f"{__name__}.{name}"))
+
+
+def decisions(run: Run) -> list[Decision]:
+    """Every decision of the run, of each kind that can tell what it is about."""
+    abouts = (getattr(telling(name), "about", None) for name in TYPES)
+    return [decision for about in abouts if about is not None for decision in about(run)]

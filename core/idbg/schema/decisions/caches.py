@@ -1,0 +1,72 @@
+"""What was found in a cache, which calls became CUDA graphs, and which of several kernels was the fastest?"""
+
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.graphs import Part
+
+CacheName = Literal["fx_graph", "aot_autograd", "autotune", "triton", "kernel"]
+"""Inductor's of graphs, AOTAutograd's, that of autotuning, Triton's, and that of C++ kernels (by their source)."""
+
+
+class KeyPart(msgspec.Struct, frozen=True):
+    """One part of what a cache's key is made of, by its name, and the hash of it."""
+
+    name: str
+    hash: str
+
+
+class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a cache answered. `reason`: why it was bypassed, or is off. `what`: of which kernel or op, where there are
+    several. `parts`: what the key is made of; `differs`: on a miss, those parts that are not as in the nearest key
+    that was seen before (of `nearest`: a run and frame in words); empty where none was near. `saved`: seconds that a
+    hit saved, as torch says.
+    """
+
+    cache: CacheName
+    outcome: Literal["hit", "miss", "bypass", "off"]
+    part: Part = ""
+    key: str = ""
+    reason: str = ""
+    what: str = ""
+    parts: tuple[KeyPart, ...] = ()
+    differs: tuple[str, ...] = ()
+    nearest: str = ""
+    saved: float | None = None
+
+
+class CudaGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether calls of a compiled graph became a CUDA graph. `reason` and the user's line where it was not; `times`:
+    how often it was recorded, or said.
+    """
+
+    outcome: Literal["captured", "skipped", "rerecorded"]
+    reason: str = ""
+    file: str = ""
+    line: int = 0
+    times: int = 1
+
+
+class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One candidate, and how long a call of it took; None where it could not be measured (`error` says why)."""
+
+    name: str
+    seconds: float | None = None
+    about: str = ""
+    error: str = ""
+
+
+class Autotuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was measured to choose a kernel for an op ("mm"), or a configuration of a kernel; the fastest first.
+    `cached`: it was not measured now, but found. `nodes` are of the post-grad graph.
+    """
+
+    op: str
+    choices: tuple[Choice, ...]
+    chosen: str = ""
+    kernel: str = ""
+    nodes: tuple[str, ...] = ()
+    inputs: str = ""
+    seconds: float | None = None
+    cached: bool = False

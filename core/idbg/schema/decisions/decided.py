@@ -1,0 +1,56 @@
+"""What has the compiler decided so far in a run? A fold of the events of its decisions."""
+
+from dataclasses import dataclass, field
+
+from idbg.schema.decisions import events
+from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
+from idbg.schema.decisions.fusion import FusionLog
+from idbg.schema.decisions.passes import PassRun
+from idbg.schema.decisions.times import Span
+from idbg.schema.graphs import Part
+
+
+@dataclass
+class Decided:
+    """All that is known of a run's decisions, by the frame that each is about. What is not here was not told: the
+    compiler may have decided it all the same.
+    """
+
+    results: dict[str, FrameResult] = field(default_factory=dict)
+    skips: list[Skip] = field(default_factory=list)
+    guards: dict[str, FrameGuards] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
+    passes: dict[str, list[PassRun]] = field(default_factory=dict)
+    fusion: dict[tuple[str, Part], FusionLog] = field(default_factory=dict)
+    caches: dict[str, list[CacheAnswer]] = field(default_factory=dict)
+    cuda_graphs: dict[str, list[CudaGraph]] = field(default_factory=dict)
+    autotuned: dict[str, list[Autotuned]] = field(default_factory=dict)
+
+    def apply(self, event: events.DECISION) -> None:
+        """Take in one event."""
+        match event:
+            case events.FrameDone():
+                self.results[event.result.frame] = event.result
+            case events.FrameSkipped():
+                self.skips.append(event.skip)
+            case events.GuardsCaptured():
+                self.guards[event.guards.frame] = event.guards
+            case events.SpansTold():
+                self.spans.update((span.id, span) for span in event.spans)
+            case events.PassesRan():
+                self.passes.setdefault(event.frame, []).extend(event.passes)
+            case events.FusionDecided():
+                self.fusion[event.frame, event.part] = event.fusion
+            case events.CacheAnswered():
+                self.caches.setdefault(event.frame, []).append(event.answer)
+            case events.CudaGraphDecided():
+                self.cuda_graphs.setdefault(event.frame, []).append(event.graph)
+            case events.Autotuning():
+                self.autotuned.setdefault(event.frame, []).append(event.tuned)
+
+    def forget(self, frame: str) -> None:
+        """Drop what was decided of a frame that torch traces anew, but how long it took."""
+        for by_frame in (self.results, self.guards, self.passes, self.caches, self.cuda_graphs, self.autotuned):
+            by_frame.pop(frame, None)
+        self.fusion = {key: log for key, log in self.fusion.items() if key[0] != frame}

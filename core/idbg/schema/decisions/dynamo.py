@@ -1,0 +1,115 @@
+"""What did Dynamo decide of each Python frame: where it broke, what it skipped, what it guards, why it compiled again?
+
+`frame` is everywhere the id of a frame as the session has it: torch's compile id ("0/1": frame 0, its first recompile).
+"""
+
+from typing import Literal
+
+import msgspec
+
+FrameEnd = Literal["compiled", "eager", "skipped", "failed"]
+"""What became of an attempt to compile a frame: "eager": torch gave it up (a break with nothing before it, the
+recompile limit, suppress_errors); "skipped": it holds nothing to compile.
+"""
+
+
+class StackLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a Python stack, with the function that it is in and the line's text."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+
+Stack = tuple[StackLine, ...]
+"""Outermost first."""
+
+
+class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why Dynamo stopped a graph, and at which of the user's lines.
+
+    `reason` is one sentence; `kind` torch's title of such breaks ("Data-dependent branching"), `explanation`, `hints`
+    and `context` its own words; `page` the address of torch's page of it (GBxxxx), "" where it has none. `stack` is
+    the user's, with torch's frames.
+    """
+
+    reason: str
+    file: str = ""
+    line: int = 0
+    frame: str = ""
+    kind: str = ""
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    context: str = ""
+    page: str = ""
+    stack: Stack = ()
+
+
+class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one compile of a frame. `seconds`: all of it, backends included; None where torch did not say.
+
+    `attempts`: how often its bytecode was traced (a break makes torch trace it anew); `restarts`: why. `ops`: calls
+    in its graph. `entries`: how many compiled versions of this code there were then, with this one.
+    """
+
+    frame: str
+    end: FrameEnd
+    why: str = ""
+    seconds: float | None = None
+    attempts: int = 1
+    restarts: tuple[str, ...] = ()
+    ops: int | None = None
+    guards: int | None = None
+    entries: int | None = None
+
+
+class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A Python function that Dynamo was asked to compile and left alone, and torch's reason."""
+
+    function: str
+    file: str
+    line: int
+    reason: str
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One condition under which a frame's compiled code may be used.
+
+    `kind` is torch's ("TENSOR_MATCH", "EQUALS_MATCH", "SHAPE_ENV"); `source` the expression that it is about
+    ("L['x']"); `code` what it checks, each as Python; `stack` the user's lines that caused it, outermost first.
+    `seconds`: one evaluation, measured; None where it was not.
+    """
+
+    kind: str
+    source: str = ""
+    code: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+    stack: Stack = ()
+    seconds: float | None = None
+
+
+class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The guards of one compiled frame. `seconds`: one evaluation of all of them by torch's own C++ code, measured."""
+
+    frame: str
+    guards: tuple[Guard, ...]
+    seconds: float | None = None
+
+
+class FailedGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why one compiled version of a frame (`against`) did not fit a call. `text` is torch's own; `code` the guard;
+    `source` what it is about; `expected` and `actual` what was wanted of it and what it was, as Python writes them;
+    `stack` is where the user's code caused the guard.
+    """
+
+    text: str
+    against: str = ""
+    code: str = ""
+    source: str = ""
+    expected: str = ""
+    actual: str = ""
+    file: str = ""
+    line: int = 0
+    stack: Stack = ()

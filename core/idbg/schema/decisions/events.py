@@ -1,0 +1,101 @@
+"""What happened, of the compiler's decisions? Part of a session's events."""
+
+from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
+from idbg.schema.decisions.fusion import FusionLog
+from idbg.schema.decisions.passes import PassRun
+from idbg.schema.decisions.switches import Switch
+from idbg.schema.decisions.times import Span
+from idbg.schema.event import Event
+from idbg.schema.graphs import Part
+
+
+class FrameDone(Event, frozen=True, kw_only=True, tag="frame_done"):
+    """A compile of a frame came to its end, well or not."""
+
+    run: int
+    result: FrameResult
+
+
+class FrameSkipped(Event, frozen=True, kw_only=True, tag="frame_skipped"):
+    """Dynamo left a function alone; told once for each function and reason."""
+
+    run: int
+    skip: Skip
+
+
+class GuardsCaptured(Event, frozen=True, kw_only=True, tag="guards_captured"):
+    """The guards of a compiled frame; told again once their cost is known."""
+
+    run: int
+    guards: FrameGuards
+
+
+class SpansTold(Event, frozen=True, kw_only=True, tag="spans_told"):
+    """What began or ended since the last such event."""
+
+    run: int
+    spans: tuple[Span, ...]
+
+
+class PassesRan(Event, frozen=True, kw_only=True, tag="passes_ran"):
+    """The passes that changed a graph of a frame, in order."""
+
+    run: int
+    frame: str
+    passes: tuple[PassRun, ...]
+
+
+class FusionDecided(Event, frozen=True, kw_only=True, tag="fusion_decided"):
+    """What Inductor's scheduler decided of one graph; none comes where the graph was found in a cache."""
+
+    run: int
+    frame: str
+    part: Part
+    fusion: FusionLog
+
+
+class CacheAnswered(Event, frozen=True, kw_only=True, tag="cache_answered"):
+    """What a cache answered while a frame was compiled."""
+
+    run: int
+    frame: str
+    answer: CacheAnswer
+
+
+class CudaGraphDecided(Event, frozen=True, kw_only=True, tag="cuda_graph_decided"):
+    """Whether calls of a frame became a CUDA graph."""
+
+    run: int
+    frame: str
+    graph: CudaGraph
+    part: Part = ""
+
+
+class Autotuning(Event, frozen=True, kw_only=True, tag="autotuning"):
+    """Candidates were measured, or were known, and one was chosen."""
+
+    run: int
+    frame: str
+    tuned: Autotuned
+    part: Part = ""
+
+
+class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
+    """The settings that can be flipped, as the worker's torch has them."""
+
+    switches: tuple[Switch, ...]
+
+
+DECISION = (
+    FrameDone
+    | FrameSkipped
+    | GuardsCaptured
+    | SpansTold
+    | PassesRan
+    | FusionDecided
+    | CacheAnswered
+    | CudaGraphDecided
+    | Autotuning
+)
+"""Those of a run."""

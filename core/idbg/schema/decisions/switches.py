@@ -1,0 +1,22 @@
+"""Which of torch's settings do people flip while they debug, what do they mean, and how do they stand?"""
+
+from typing import Literal
+
+import msgspec
+
+from idbg.schema.programs import OptionValue
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One setting: `name` is a key of Target.options (of Inductor's config) or, where `place` says so, of
+    Target.settings ("dynamo.…") or a field of the target ("mode"). `default` and `meaning` are torch's own words;
+    `choices`: all that it can be, where these are few.
+    """
+
+    name: str
+    place: Literal["option", "setting", "target"] = "option"
+    group: str = ""
+    type: str = ""
+    default: OptionValue = None
+    meaning: str = ""
+    choices: tuple[OptionValue, ...] = ()

@@ -1,0 +1,130 @@
+"""One event of each kind of decision, each field set: what every reader of them must take."""
+
+from idbg.schema import events
+from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, KeyPart
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Guard, Skip, StackLine
+from idbg.schema.decisions.fusion import FusionLog, Group, Refusal
+from idbg.schema.decisions.passes import PassRun
+from idbg.schema.decisions.switches import Switch
+from idbg.schema.decisions.times import Span
+
+STACK = (StackLine("m.py", 9, "<module>", "f(x)"), StackLine("m.py", 3, "f", "y = x + n"))
+GUARD = Guard(
+    kind="EQUALS_MATCH", source="L['n']", code=("L['n'] == 3",), file="m.py", line=3, stack=STACK, seconds=1e-7
+)
+EVERY: list[events.SessionEvent] = [
+    events.FrameDone(
+        run=1,
+        result=FrameResult(
+            frame="0/1",
+            end="eager",
+            why="recompile limit",
+            seconds=1.5,
+            attempts=2,
+            restarts=("break",),
+            ops=3,
+            guards=4,
+            entries=2,
+        ),
+    ),
+    events.FrameSkipped(run=1, skip=Skip("g", "m.py", 7, "no tensors in it")),
+    events.GuardsCaptured(run=1, guards=FrameGuards(frame="0/0", guards=(GUARD,), seconds=2e-6)),
+    events.SpansTold(
+        run=1,
+        spans=(
+            Span(id=1, name="codegen", began=1.7e9),
+            Span(
+                id=2,
+                parent=1,
+                name="pass",
+                what="fuse",
+                frame="0/0",
+                began=1.7e9,
+                seconds=0.5,
+                nodes=(9, 7),
+                thread=1,
+            ),
+        ),
+    ),
+    events.PassesRan(
+        run=1,
+        frame="0/0",
+        passes=(
+            PassRun(
+                phase="joint",
+                name="fold",
+                number=2,
+                part="forward",
+                file="p.py",
+                line=4,
+                own=True,
+                seconds=0.1,
+                nodes=(2, 1),
+                first=1,
+                before=("a = x + 0",),
+                after=("b = x",),
+                came=("b",),
+                went=("a",),
+                moved=("c",),
+                changed=("d",),
+                of=(("b", ("a",)),),
+            ),
+        ),
+    ),
+    events.FusionDecided(
+        run=1,
+        frame="0/0",
+        part="forward",
+        fusion=FusionLog((Group("op0_op1", ("a", "b"), "cpp_fused_0"),), (Refusal(("a",), ("c",), "sizes", 2),), 1),
+    ),
+    events.CacheAnswered(
+        run=1,
+        frame="0/0",
+        answer=CacheAnswer(
+            cache="fx_graph",
+            outcome="miss",
+            part="forward",
+            key="f1",
+            reason="new",
+            what="graph",
+            parts=(KeyPart("inputs", "ab"),),
+            differs=("inputs",),
+            nearest="run 1, frame 0/0",
+            saved=1.5,
+        ),
+    ),
+    events.CudaGraphDecided(
+        run=1,
+        frame="0/0",
+        part="forward",
+        graph=CudaGraph(outcome="skipped", reason="mutated inputs", file="m.py", line=3, times=2),
+    ),
+    events.Autotuning(
+        run=1,
+        frame="0/0",
+        part="forward",
+        tuned=Autotuned(
+            op="mm",
+            choices=(Choice("extern_mm", 1e-5, "aten"), Choice("triton_mm_0", error="out of registers")),
+            chosen="extern_mm",
+            kernel="triton_mm_0",
+            nodes=("mm",),
+            inputs="f32[8,8]",
+            seconds=0.5,
+            cached=True,
+        ),
+    ),
+    events.SwitchesListed(
+        switches=(
+            Switch(
+                name="max_autotune",
+                place="option",
+                group="autotuning",
+                type="bool",
+                default=False,
+                meaning="try them all",
+                choices=(True, False),
+            ),
+        )
+    ),
+]
