@@ -26,7 +26,7 @@ FIXES_OF_A_RULE = 3
 
 def run_report(run: Run) -> list[str]:
     """The lines that tell the run, as far as it has come."""
-    return [_headline(run), *_contents(run), *_failure(run), *_swallowed(run), *_violations(run), *_costs(run)]
+    return [_headline(run), *_contents(run), *_failure(run), *_swallowed(run), *violation_lines(run), *_costs(run)]
 
 
 def render(lines: list[str]) -> str:
@@ -115,7 +115,8 @@ def _traceback(failure: Failure) -> Iterator[str]:
     return ("  " + line for line in failure.traceback.rstrip().splitlines())
 
 
-def _violations(run: Run) -> Iterator[str]:
+def violation_lines(run: Run) -> Iterator[str]:
+    """The violations by rule and by the user's line, each rule after an empty line."""
     by_rule: dict[tuple[str, Severity], list[Violation]] = {}
     for violation in run.violations:
         by_rule.setdefault((violation.rule, violation.severity), []).append(violation)

@@ -4,25 +4,30 @@ import argparse
 import sys
 from pathlib import Path
 
-from idbg.cli import BAD_USAGE, FAILED, printing
-from idbg.cli.commands.run import never_began
+from idbg.cli import BAD_USAGE, FAILED, fail_on, printing
+from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import decisions
+from idbg.schema.errors import BadInput
 from idbg.schema.runs import Run
+from idbg.session.session import Session
 
 HELP = "tell why the compiler did what it did: breaks, recompiles, guards, time, fusion, caches"
 EXITS = """\
-exit status: 0; 1 if nothing was compiled, the run failed, or what --fail-on names happened; 2 for bad usage
+exit status: 0; 1 if the run failed, nothing was compiled, or what --fail-on names happened; 2 for bad usage. Broken
+rules alone are no failure here: idbg check tells those.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which program, what is asked of it, and whether that is told as text or as JSON."""
+    """Which program or session, what is asked of it, and whether that is told as text or as JSON."""
     parser.epilog = EXITS
     add_program_arguments(parser)
+    program = next(action for action in parser._actions if action.dest == "program")
+    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
     parser.add_argument(
         "--type",
         action="append",
@@ -32,23 +37,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + "; ".join(f"{name}: {words}" for name, words in decisions.TYPES.items()),
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
+    fail_on.add_argument(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-    """Compile, run and tell; the exit status is as `EXITS` has it."""
+    """Run the program, or read its session, and tell; the exit status is as `EXITS` has it."""
+    done, folder = _of_session(Path(args.program)) if Path(args.program).is_dir() else _of_program(args, argv)
+    _report(done, args.types or ["summary"], as_json=args.json)
+    print(f"session: {folder}", file=sys.stderr)
+    return _status(done, args.fail_on)
+
+
+def _of_session(folder: Path) -> tuple[Run, Path]:
+    """Its last run. Raises BadInput where it has none."""
+    with Session.open(folder) as saved:
+        if saved.history.last is None:
+            raise BadInput(f"the session {folder} has no run: there is nothing to tell", hint="run it: idbg run")
+        return saved.history.last, folder
+
+
+def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, Path]:
     asked = settle(args, argv, strict=False)
-    done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
-    _report(done, args.types or ["summary"], as_json=args.json, folder=folder)
-    return _status(done)
+    return one_run(asked.program, asked.target, places.expanded(asked.settings.output))
 
 
-def _status(run: Run) -> int:
-    if run.verdict == "failed" and never_began(run):
+def _status(run: Run, kinds: list[str]) -> int:
+    happened = fail_on.happened(run, kinds)
+    if is_unusable(run):
         return BAD_USAGE
-    return 0 if run.verdict in ("clean", "violations") else FAILED
+    return FAILED if happened or run.verdict not in ("clean", "violations") else 0
 
 
-def _report(run: Run, types: list[str], *, as_json: bool, folder: Path) -> None:
+def _report(run: Run, types: list[str], *, as_json: bool) -> None:
     with printing():
         if as_json:
             from idbg.reports import json
@@ -56,8 +76,9 @@ def _report(run: Run, types: list[str], *, as_json: bool, folder: Path) -> None:
             told = {name: decisions.telling(name).as_json(run) for name in types}
             sys.stdout.buffer.write(json.encode({"schema": "idbg.analyze/1", **told}) + b"\n")
             return
+        if is_unusable(run):
+            types = ["summary"]  # there is nothing but why
         for number, name in enumerate(types):
             if len(types) > 1:
                 print(f"{'' if number == 0 else chr(10)}{name}")
             print("\n".join(decisions.telling(name).text(run)))
-    print(f"session: {folder}", file=sys.stderr)

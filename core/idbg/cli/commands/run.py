@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from idbg.cli import BAD_USAGE, FAILED, printing
+from idbg.cli import BAD_USAGE, FAILED, fail_on, printing
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXITS
     add_program_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
+    fail_on.add_argument(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -26,12 +27,13 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     asked = settle(args, argv, strict=True)
     done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
     _report(done, as_json=args.json, folder=folder)
-    return status(done)
+    happened = fail_on.happened(done, args.fail_on)
+    return status(done) or (FAILED if happened else 0)
 
 
 EXITS = """\
-exit status: a script's own, where it ends with another than 0; else 0, or 1 if the run failed, nothing was compiled, or
-strict rules were broken; 2 for bad usage
+exit status: a script's own, where it ends with another than 0; else 0, or 1 if the run failed, nothing was compiled,
+strict rules were broken, or what --fail-on names happened; 2 for bad usage
 """
 
 

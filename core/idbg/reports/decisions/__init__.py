@@ -12,6 +12,8 @@ from idbg.schema.runs import Run
 
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
+    "graphs": "the graphs of each frame, and their ops",
+    "constraints": "the accelerator's rules that are broken",
 }
 """What can be told, in the order in which it is shown, and of what it tells."""
 
