@@ -70,6 +70,7 @@ KEYS: tuple[Key, ...] = (
     Key("pane_7", "7", "Log", "Panes"),
     Key("pane_8", "8", "Rules", "Panes"),
     Key("pane_9", "9", "Repros", "Panes"),
+    Key("pane_10", "0", "Why", "Panes"),
     Key("next_pane", "tab", "the next pane", "Panes"),
     Key("pane_before", "shift+tab", "the pane before", "Panes"),
     Key("zoom", "z,plus", "one pane on the whole screen, and back", "Panes"),

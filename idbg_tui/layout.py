@@ -29,9 +29,10 @@ ORDER: tuple[PaneId, ...] = (
     "log",
     "rules",
     "repros",
+    "why",
 )
 """The panes by their numbers: the first is 1."""
-TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros")
+TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros", "why")
 """The panes that share one frame."""
 _BOXES: dict[str, tuple[PaneId, ...]] = {
     "#top": ("graph", "source", "node"),
@@ -302,7 +303,7 @@ def tab_names(panes: Sequence[Pane], current: PaneId, width: int, gap: int = 2) 
     bare = [(pane.ID, pane.bare_heading()) for pane in panes]
     tight = [(pane.ID, pane.tight_heading()) for pane in panes]
     tightest = [(pane.ID, pane.tight_heading(marked=False)) for pane in panes]
-    numbers = [(pane.ID, pane.short_heading() if current == pane.ID else str(pane.number)) for pane in panes]
+    numbers = [(pane.ID, pane.short_heading() if current == pane.ID else pane.digit) for pane in panes]
     fitting = (
         names
         for names in (whole, short, bare, tight, tightest)

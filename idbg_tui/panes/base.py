@@ -10,7 +10,7 @@ from textual.widget import Widget
 from idbg_tui.messages import Flash
 from idbg_tui.state.state import State
 
-PaneId = Literal["graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules", "repros"]
+PaneId = Literal["graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules", "repros", "why"]
 
 
 class Pane(Widget):
@@ -31,7 +31,7 @@ class Pane(Widget):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "find_nothing", show=False)]
 
     number: int = 0
-    """The key that leads here, which the layout gives; 0 outside of it."""
+    """Its place among the panes from 1, which the layout gives; 0 outside of it."""
     mark: str = ""
     """What stands behind the label in a tab: a count, a sign; set by `show`."""
     typed_in: bool = False
@@ -47,8 +47,13 @@ class Pane(Widget):
         """The label after the number of the key that leads here."""
         return self._numbered(self.LABEL)
 
+    @property
+    def digit(self) -> str:
+        """The key that leads here: that of the tenth is 0."""
+        return str(self.number % 10)
+
     def _numbered(self, label: str) -> str:
-        return f"{self.number} {label}" if self.number else label
+        return f"{self.digit} {label}" if self.number else label
 
     def heading(self) -> Content:
         """What stands in the pane's border, or in its tab: number, label and mark."""

@@ -23,6 +23,7 @@ def frames() -> list[Pane]:
         PaneFrame("log", "Log"),
         PaneFrame("rules", "Rules"),
         PaneFrame("repros", "Repros"),
+        PaneFrame("why", "Why"),
     ]
 
 
@@ -33,5 +34,6 @@ def made() -> list[Pane]:
     from idbg_tui.panes.log.pane import LogPane
     from idbg_tui.panes.repros.pane import ReprosPane
     from idbg_tui.panes.rules.pane import RulesPane
+    from idbg_tui.panes.why.pane import WhyPane
 
-    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane()]
+    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane(), WhyPane()]

@@ -42,6 +42,14 @@ def typical_seconds(state: State) -> float | None:
     return done[-1] if done else None
 
 
+def explained_run(state: State) -> Run | None:
+    """The run whose decisions are told: the latest, but for one that goes on and has not come as far as the shown."""
+    run, shown = state.run, state.shown
+    if run is None or shown is None or run is shown or not state.running:
+        return run
+    return run if len(run.frames) >= len(shown.frames) else shown
+
+
 def has_other_rules(state: State, run: Run) -> bool:
     """Whether the rules were edited since the run: its own verdict is then of the rules before."""
     if not run.target.rules or state.accelerator is None:

@@ -9,6 +9,7 @@ from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
 from idbg.schema.code import Kernel, KernelCall
+from idbg.schema.decisions.events import DECISION
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.events import (
@@ -19,7 +20,9 @@ from idbg.schema.events import (
     CodeCaptured,
     Compared,
     ErrorsMapped,
+    FrameFailed,
     FrameStarted,
+    GraphBroke,
     GraphCaptured,
     KernelLowered,
     KernelsTimed,
@@ -31,6 +34,7 @@ from idbg.schema.events import (
     OwnerJudged,
     OwnerStarted,
     PhaseChanged,
+    Recompiled,
     ReproEnded,
     ReproStarted,
     RowMeasured,
@@ -68,6 +72,7 @@ class Versions:
     selection: int = 0  # graph, node, kernel
     rules: int = 0  # the text, its error, what was checked
     log: int = 0  # any event
+    decisions: int = 0  # what the compiler decided, of frames, breaks, guards and all else
     costs: int = 0  # what the shown graphs need, and what the rules cost them
 
 
@@ -177,6 +182,8 @@ class State:
             self.events.append(event)
             self.history.apply(event)
             self.versions.log += 1
+            if isinstance(event, DECISION | GraphBroke | Recompiled | FrameFailed | FrameStarted):
+                self.versions.decisions += 1
             self._note(event)
         self._settle()
 

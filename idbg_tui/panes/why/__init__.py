@@ -1,0 +1,1 @@
+"""What did the compiler decide, and why: which frames, breaks, recompiles and guards, and where did the time go?"""

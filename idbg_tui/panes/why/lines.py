@@ -1,0 +1,58 @@
+"""How are the rows of a view listed: drawn, told apart, copied, and marked where they are about the selected line?"""
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+
+from idbg.format.glyphs import MARKS
+from idbg_tui.panes.why.rows import Row
+from idbg_tui.widgets.item_list import ItemList
+from idbg_tui.widgets.lines import StyledRow
+
+
+class WhyLines(ItemList[Row]):
+    """The rows of one view; the first cell is the mark of those about what is selected."""
+
+    ALL = "all of this view"
+
+    def __init__(self, laid: Callable[[], object]) -> None:
+        """`laid` is called when the width is another: rows are made for it."""
+        super().__init__()
+        self._laid = laid
+        self._width = 0
+        self._selected: tuple[str, int] = ("", 0)  # file and line
+
+    def show_rows(self, rows: Sequence[Row], empty: str) -> None:
+        """Show other rows; the cursor stays on what it was on, and off heads."""
+        self.show_items(rows, empty)
+        if rows and self.is_head(rows[min(self.cursor, len(rows) - 1)]):
+            self.place_cursor(next((row for row, item in enumerate(rows) if not item.head), 0))
+
+    def mark_selected(self, file: str, line: int) -> None:
+        """Mark the rows about this line of the user's."""
+        if (file, line) != self._selected:
+            self._selected = file, line
+            self.repaint_changes()
+
+    def draw(self, item: Row, width: int) -> StyledRow:
+        marked = bool(item.file) and (item.file, item.line) == self._selected
+        return [(MARKS["bar"] if marked else " ", "accent"), *item.draw(width - 1)]
+
+    def key(self, item: Row) -> object:
+        return item.key
+
+    def is_head(self, item: Row) -> bool:
+        return item.head
+
+    def searched(self, index: int) -> str:
+        return self.text(index)[1:] if self.items else ""
+
+    def copied(self, index: int) -> tuple[str, str]:
+        item = self.items[index]
+        return item.copied or self.text(index)[1:].strip(), "this row"
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        if self.line_width != self._width:
+            self._width = self.line_width
+            self._laid()

@@ -1,0 +1,282 @@
+"""Why did the compiler do what it did? One view of its decisions at a time, over the run in hand."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from idbg.schema.graphs import GraphId, NodeId
+from idbg.schema.repros import Sought
+from idbg.schema.runs import Run
+from idbg_tui.messages import (
+    ActionAsked,
+    EditorAsked,
+    Flash,
+    KernelChosen,
+    LineChosen,
+    NodeChosen,
+    ReproAsked,
+    SourceAsked,
+)
+from idbg_tui.panes.searchable import FindingPane
+from idbg_tui.panes.why import views
+from idbg_tui.panes.why.lines import WhyLines
+from idbg_tui.panes.why.rows import Look, Row
+from idbg_tui.panes.why.view_line import ViewLine
+from idbg_tui.panes.why.views import VIEWS, ViewName
+from idbg_tui.state import queries
+from idbg_tui.state.state import State
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.search import Searched
+
+
+class WhyPane(FindingPane):
+    """Frames, breaks, recompiles, guards and what else was decided; each kind is a view."""
+
+    ID = "why"
+    LABEL = "Why"
+    HINTS = (
+        *(("[ ]", "view"), ("enter", "go there"), ("space", "unfold"), ("/", "filter"), (", .", "graph before, after")),
+        *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "view(-1)", show=False),
+        Binding("right_square_bracket", "view(1)", show=False),
+        Binding("space", "fold", show=False),
+        Binding("h,left", "close", show=False),
+        Binding("l,right", "unfold", show=False),
+        Binding("f", "fold_all", show=False),
+        Binding("comma", "graph(-1)", show=False),
+        Binding("full_stop", "graph(1)", show=False),
+        Binding("o", "order", show=False),
+        Binding("H", "hide", show=False),
+        Binding("e", "edit", show=False),
+        Binding("x", "repro", show=False),
+        Binding("X", "repro(True)", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = WhyLines(self._lay)
+        self.view: ViewName = VIEWS[0]
+        self._names = ViewLine()
+        self._state: State | None = None
+        self._seen: tuple[object, ...] = ()
+        self._looks: dict[ViewName, Look] = {}
+        self._keys: dict[ViewName, object] = {}  # of the row that the cursor was on
+
+    def compose(self) -> ComposeResult:
+        yield self._names
+        yield self.lines
+
+    # ---------------------------------------------------------------- showing
+
+    def show(self, state: State) -> None:
+        """List what was decided so far in the run in hand."""
+        versions, run = state.versions, queries.explained_run(state)
+        node = state.node
+        if self.is_mounted and node is not None:
+            self.lines.mark_selected(node.file, node.line)
+        seen = (run and run.number, versions.decisions, versions.run, versions.graphs)
+        if seen == self._seen or not self.is_mounted:
+            return
+        self._state, self._seen = state, seen
+        breaks = len(run.breaks) if run else 0
+        self.mark = f"{breaks:,}" if breaks else ""
+        self._lay()
+
+    @property
+    def _run(self) -> Run | None:
+        return queries.explained_run(self._state) if self._state is not None else None
+
+    @property
+    def look(self) -> Look:
+        """How the user looks at the view that is shown."""
+        return self._looks.get(self.view, Look())
+
+    def _lay(self) -> None:
+        """Make the rows of the view anew, for what is known and for the width."""
+        state, run = self._state, self._run
+        if state is None:
+            return
+        self._name_views(run)
+        made = views.view(self.view)
+        look = replace(self.look, width=self.lines.line_width - 1, files=queries.source_files(state))
+        rows = made.rows(run, look) if run is not None else ()
+        self.lines.show_rows(rows, self._why_empty(state, made))
+
+    def _name_views(self, run: Run | None) -> None:
+        counts = {name: views.view(name).count(run) for name in VIEWS} if run is not None else {}
+        latest = self._state.run if self._state is not None else None
+        older = f"run {run.number}" if run is not None and run is not latest else ""
+        query = f"/{self.look.query}" if self.look.query else ""
+        self._names.show(self.view, counts, " ".join(filter(None, (query, older))))
+
+    def _why_empty(self, state: State, made: views.View) -> str:
+        if self.look.query:
+            return f"nothing here has {self.look.query}: esc shows all"
+        if state.running:
+            return f"compiling: {self.view} are listed as they are decided"
+        return made.NONE if self._run is not None else "not compiled yet: r compiles, and says here what was decided"
+
+    # ---------------------------------------------------------------- which view, and how
+
+    def choose_view(self, view: ViewName) -> None:
+        """Show another view, at the row that it was left at."""
+        if self.lines.chosen is not None:
+            self._keys[self.view] = self.lines.chosen.key
+        self.view = view
+        self.lines.show_rows((), "")
+        self._lay()
+        key = self._keys.get(view)
+        self.lines.place_cursor(next((at for at, row in enumerate(self.lines.items) if row.key == key), 0))
+
+    def action_view(self, step: int) -> None:
+        self.choose_view(VIEWS[(VIEWS.index(self.view) + step) % len(VIEWS)])
+
+    def on_view_line_chosen(self, event: ViewLine.Chosen) -> None:
+        event.stop()
+        self.choose_view(event.view)
+
+    def _again(self, look: Look, words: str = "") -> None:
+        self._looks[self.view] = look
+        self._lay()
+        if words:
+            self.post_message(Flash(words))
+
+    def seek(self, searched: Searched, text: str, *, done: bool) -> None:
+        """List only what has the text."""
+        words = f"only what has {text}; esc shows all" if text and done else ""
+        self._again(replace(self.look, query=text), words)
+        searched.find(text, 0)
+
+    def action_order(self) -> None:
+        self._again(replace(self.look, order=self.look.order + 1))
+
+    def action_hide(self) -> None:
+        self._again(replace(self.look, hiding=not self.look.hiding))
+
+    # ---------------------------------------------------------------- folding
+
+    def action_fold(self) -> None:
+        """Fold or unfold what is under the row; on a row that is under one, that."""
+        row = self.lines.chosen
+        if row is not None and (row.fold is not None or row.inside):
+            self._turn(row.fold if row.fold is not None else row.inside[-1])
+
+    def action_close(self) -> None:
+        row = self.lines.chosen
+        if row is None:
+            return
+        if row.fold is not None and row.is_open:
+            self._turn(row.fold)
+        elif row.inside:
+            self._go_to_fold(row.inside[-1])
+
+    def action_unfold(self) -> None:
+        row = self.lines.chosen
+        if row is not None and row.fold is not None and not row.is_open:
+            self._turn(row.fold)
+
+    def action_fold_all(self) -> None:
+        """Fold everything that is open; where nothing is, unfold all."""
+        folding = [row for row in self.lines.items if row.fold is not None]
+        opened = [row.fold for row in folding if row.is_open]
+        turning = opened or [row.fold for row in folding]
+        self._again(replace(self.look, turned=self.look.turned ^ frozenset(turning)))
+
+    def _turn(self, fold: object) -> None:
+        self._again(replace(self.look, turned=self.look.turned ^ {fold}))
+        self._go_to_fold(fold)
+
+    def _go_to_fold(self, fold: object) -> None:
+        row = next((at for at, row in enumerate(self.lines.items) if row.fold == fold), None)
+        if row is not None:
+            self.lines.place_cursor(row)
+
+    # ---------------------------------------------------------------- where rows lead
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        event.stop()
+        row = self.lines.chosen
+        if row is not None:
+            self._follow(row)
+
+    def _follow(self, row: Row) -> None:
+        """Show in the other panes what the row is about, where the run that is shown has it."""
+        if (node := self._node_of(row)) is not None:
+            self.post_message(NodeChosen(node))
+        elif row.kernel is not None and self._is_shown:
+            self.post_message(KernelChosen(*row.kernel))
+        elif row.file and self._has_nodes(row.file, row.line):
+            self.post_message(LineChosen(row.file, row.line))
+
+    @property
+    def _is_shown(self) -> bool:
+        return self._state is not None and self._state.shown is self._run
+
+    def _node_of(self, row: Row) -> NodeId | None:
+        run = self._run
+        if run is None or not self._is_shown:
+            return None
+        known = (node for node in row.nodes if node.graph in run.graphs)
+        return next((node for node in known if node.name in run.graphs[node.graph].by_name), None)
+
+    def _has_nodes(self, file: str, line: int) -> bool:
+        """Whether a node was made at the line, and none of them is selected already."""
+        state = self._state
+        provenance = state.provenance if state is not None and self._is_shown else None
+        nodes = provenance.nodes_at(file, line) if provenance is not None else []
+        return bool(nodes) and state is not None and state.selected not in nodes
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        event.stop()
+        row = self.lines.chosen
+        if row is None:
+            self.post_message(Flash(self.lines.empty))
+        elif row.enter == "edit" and row.file:
+            self.post_message(EditorAsked(row.file, row.line))
+        elif row.enter == "node" and (node := self._node_of(row)) is not None:
+            self.post_message(NodeChosen(node, jump=True))
+        elif row.enter == "kernel" and row.kernel is not None:
+            self.post_message(KernelChosen(*row.kernel))
+            self.post_message(SourceAsked())
+        elif row.fold is not None:
+            self.action_fold()
+        else:
+            self.post_message(Flash("this row leads nowhere: space on a row with a sign before it unfolds it"))
+
+    def action_graph(self, side: int) -> None:
+        """Go to the graph before the row, or after it."""
+        row = self.lines.chosen
+        graph = (row.before if side < 0 else row.after) if row is not None else None
+        node = self._edge(graph, side)
+        if node is not None:
+            self.post_message(NodeChosen(node, jump=True))
+        else:
+            self.post_message(Flash(f"no graph {'before' if side < 0 else 'after'} this is known"))
+
+    def _edge(self, graph_id: GraphId | None, side: int) -> NodeId | None:
+        """The last call of the graph before, or the first of the one after."""
+        run = self._run
+        graph = run.graphs.get(graph_id) if run is not None and graph_id is not None and self._is_shown else None
+        if graph is None or not graph.nodes:
+            return None
+        calls = [node for node in graph.nodes if node.op.startswith("call")] or graph.nodes
+        return graph.node_id(calls[-1 if side < 0 else 0].name)
+
+    def action_edit(self) -> None:
+        """Open the row's line in the user's editor; of a row without one, what the key does."""
+        row = self.lines.chosen
+        asked = EditorAsked(row.file, row.line) if row is not None and row.file else ActionAsked("edit")
+        self.post_message(asked)
+
+    def action_repro(self, smallest: bool = False) -> None:
+        """A script of the row's node; of a row without one, what the key does."""
+        row = self.lines.chosen
+        node = self._node_of(row) if row is not None else None
+        if node is not None:
+            self.post_message(ReproAsked(Sought("node", node), smallest=smallest))
+        else:
+            self.post_message(ActionAsked("minify" if smallest else "repro"))

@@ -1,0 +1,116 @@
+"""What is a row of the pane "Why": how is it drawn, what is it about, and where do its keys lead?"""
+
+import textwrap
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from idbg.format.glyphs import MARKS
+from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg_tui.widgets.lines import StyledRow, clip
+
+INDENT = 2
+"""Cells by which a row stands to the right of the one that it is folded under."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the user looks at a view: cells of a row, files that names are told apart among, folds that are `turned`
+    from how they stand at first, what is looked for, whether what matters least is left out, and an `order` of the
+    view's own.
+    """
+
+    width: int = 100
+    files: frozenset[str] = frozenset()
+    turned: frozenset[Hashable] = frozenset()
+    query: str = ""
+    hiding: bool = False
+    order: int = 0
+
+    def is_open(self, fold: Hashable, *, at_first: bool = False) -> bool:
+        """Whether what is under `fold` is listed: as `at_first`, unless the user turned it."""
+        return at_first != (fold in self.turned)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a view. `key` tells it from the others, also after an update; None: the cursor does not stay on it.
+
+    `draw` gives its pieces for so many cells. What it is about moves the other panes when the cursor comes to it:
+    `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is told for `W`.
+    `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
+    either side of it. `again` is what to run with, and `copied` what y copies where that is not the row.
+    """
+
+    key: Hashable
+    draw: Callable[[int], StyledRow]
+    enter: Literal["", "fold", "edit", "node", "kernel"] = ""
+    fold: Hashable = None
+    is_open: bool = False
+    inside: tuple[Hashable, ...] = ()
+    frame: str = ""
+    file: str = ""
+    line: int = 0
+    nodes: tuple[NodeId, ...] = ()
+    kernel: tuple[str, Part, str] | None = None
+    before: GraphId | None = None
+    after: GraphId | None = None
+    again: object = None
+    copied: str = ""
+    head: bool = False
+
+
+def sign(*, is_open: bool) -> str:
+    """What stands before a row that folds."""
+    return MARKS["open"] if is_open else MARKS["closed"]
+
+
+def said(
+    text: str, look: Look, *, key: Hashable, depth: int = 0, style: str = "", inside: tuple[Hashable, ...] = ()
+) -> Iterator[Row]:
+    """A text on as many rows as it takes, so far to the right."""
+    indent = " " * (1 + INDENT * depth)
+    for place, line in enumerate(wrapped(text, look.width - len(indent) - 1)):
+        yield Row((key, place), fixed([(indent + line, style)]), inside=inside)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, each as many as it takes."""
+    lines = text.splitlines() or [""]
+    return [
+        piece
+        for line in lines
+        for piece in textwrap.wrap(line, max(width, 20), break_on_hyphens=False, drop_whitespace=True) or [""]
+    ]
+
+
+def fixed(pieces: StyledRow) -> Callable[[int], StyledRow]:
+    """Draws a row that is the same at every width, cut at its end."""
+
+    def draw(width: int) -> StyledRow:
+        return clipped(pieces, width)
+
+    return draw
+
+
+def clipped(pieces: StyledRow, width: int) -> StyledRow:
+    """The pieces in at most `width` cells: what does not fit is cut at the end."""
+    fitting: list[tuple[str, str]] = []
+    for text, style in pieces:
+        if width <= 0:
+            break
+        fitting.append((clip(text, width), style))
+        width -= len(text)
+    return fitting
+
+
+def widest(texts: Iterable[str], most: int = 60) -> int:
+    """Cells of a column of these."""
+    return min(most, max(map(len, texts), default=0))
+
+
+def first_match(rows: Sequence[Row], wanted: Callable[[Row], int]) -> int | None:
+    """The row that `wanted` scores highest, the first of several; None where it gives all of them 0."""
+    scores = [wanted(row) for row in rows]
+    best = max(scores, default=0)
+    return scores.index(best) if best > 0 else None

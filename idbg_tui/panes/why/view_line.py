@@ -1,0 +1,63 @@
+"""Which views are there, which is shown, and how much has each? One line, which can be clicked."""
+
+from collections.abc import Mapping
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from idbg_tui.panes.why.views import VIEWS, ViewName
+
+_SHORT = 5  # letters of a name where there is no room for all
+
+
+class ViewLine(Widget):
+    """The names of the views, the shown one in brackets, each with how many there are of what it lists."""
+
+    DEFAULT_CSS = """
+    ViewLine { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    class Chosen(Message):
+        """The user clicked on a view's name."""
+
+        def __init__(self, view: ViewName) -> None:
+            super().__init__()
+            self.view = view
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[ViewName, tuple[tuple[ViewName, int], ...], str] = (VIEWS[0], (), "")
+
+    def show(self, view: ViewName, counts: Mapping[ViewName, int], words: str) -> None:
+        """Name the views; `words` is said after them."""
+        shown = view, tuple(counts.items()), words
+        if shown != self._shown:
+            self._shown = shown
+            self.refresh()
+
+    def render(self) -> Content:
+        view, _, words = self._shown
+        styles = [(f"{said} ", "bold $primary" if name == view else "$foreground 60%") for name, said in self._names()]
+        return Content.assemble(*styles, (words, "$warning"))
+
+    def _names(self) -> list[tuple[ViewName, str]]:
+        """The views as they are named in the room there is: with counts, without, or shortened but the shown one."""
+        view, counts, words = self._shown
+        known = dict(counts)
+        counted = [(name, f"{name} {known[name]:,}" if known.get(name) else name) for name in VIEWS]
+        short = [(name, said if name == view else name[:_SHORT]) for name, said in counted]
+        ways = (counted, [(name, name) for name in VIEWS], short)
+        framed = [[(name, f"[{said}]" if name == view else f" {said} ") for name, said in way] for way in ways]
+        room = self.size.width - len(words)
+        return next((way for way in framed if sum(len(said) + 1 for _, said in way) <= room), framed[-1])
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        end = 1
+        for name, said in self._names():
+            end += len(said) + 1
+            if event.x < end:
+                self.post_message(self.Chosen(name))
+                return
