@@ -73,7 +73,31 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> 
         help="an Inductor config option, or one of the backend's own as torch.compile(options=...) takes it, a table's "
         "with a dot (config.NAME=VALUE); repeat for more",
     )
+    add_conditions(target)
     parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
+
+
+def add_conditions(target: argparse._ArgumentGroup) -> None:
+    """Under which settings of torch's beside the backend's options the program compiles."""
+    target.add_argument("--mode", help="torch.compile's: default, reduce-overhead, max-autotune, ... (the program's)")
+    target.add_argument(
+        "--stance", help="torch.compiler.set_stance's: force_eager, eager_on_recompile, fail_on_recompile, ..."
+    )
+    target.add_argument(
+        "--setting",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="another setting of torch's: dynamo.recompile_limit=2, functorch.NAME, compiler.NAME; repeat for more",
+    )
+    target.add_argument(
+        "--dynamic-source",
+        metavar="SOURCE",
+        action="append",
+        dest="dynamic_sources",
+        help="trace it as dynamic, as torch.compiler.config.dynamic_sources has it: \"L['x']\"; repeat for more",
+    )
+    target.add_argument("--cold", action="store_true", help="find nothing in any cache of torch's, and leave nothing")
 
 
 def settle(
@@ -91,7 +115,9 @@ def settle(
     cwd = cwd or os.getcwd()
     named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
     chosen = settings.load(environ, {name: value for name, value in named.items() if value is not None})
-    _check_utf8([text for text in (*msgspec.structs.astuple(chosen), *args.option) if isinstance(text, str)])
+    _check_utf8(
+        [text for text in (*msgspec.structs.astuple(chosen), *args.option, *args.setting) if isinstance(text, str)]
+    )
     check_device(chosen.device)
     whose = options.family(chosen.backend)
     given = dict(options.parse(text) for text in args.option)
@@ -104,6 +130,11 @@ def settle(
         options=given if whose != options.INDUCTOR else {**chosen.options, **given},
         options_for=whose,
         float64=chosen.float64,
+        mode=chosen.mode,
+        stance=chosen.stance,
+        settings={**chosen.settings, **dict(options.parse(text, "--setting") for text in args.setting)},
+        dynamic_sources=tuple(args.dynamic_sources or ()),
+        cold=args.cold,
     )
     return Asked(parse_program(args.program, module=args.module, argv=argv, cwd=cwd), target, chosen)
 

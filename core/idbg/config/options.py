@@ -23,17 +23,21 @@ def family(backend: str) -> str:
     return INDUCTOR if backend in _OURS else backend
 
 
-def parse(text: str) -> tuple[str, OptionValue]:
-    """`max_autotune=true` as a name and a typed value; lists, tables and quoted texts are JSON. Raises BadInput."""
+def parse(text: str, flag: str = "--option") -> tuple[str, OptionValue]:
+    """`max_autotune=true` as a name and a typed value; lists, tables and quoted texts are JSON. Raises BadInput, which
+    names the `flag` that it was given with.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise BadInput(f"--option {text}: an option is NAME=VALUE", hint="for example --option max_autotune=true")
+        of_options = flag == "--option"
+        what, example = ("an option", "max_autotune=true") if of_options else ("a setting", "dynamo.recompile_limit=2")
+        raise BadInput(f"{flag} {text}: {what} is NAME=VALUE", hint=f"for example {flag} {example}")
     if value.lower() in _WORDS:
         return name, _WORDS[value.lower()]
     if re.fullmatch(r"[+-]?[0-9]+", value) and len(value) < 20:
         return name, int(value)
     if value.startswith(("{", "[", '"')):
-        return name, _json(text, value)
+        return name, _json(f"{flag} {text}", value)
     try:
         number = float(value)
     except ValueError:
@@ -46,10 +50,10 @@ def _json(text: str, value: str) -> OptionValue:
         decoded: OptionValue = msgspec.json.decode(value, type=OptionValue)
     except msgspec.ValidationError as error:
         raise BadInput(
-            f"--option {text}: the value is nested too deeply", hint="give a list or a table of plain values"
+            f"{text}: the value is nested too deeply", hint="give a list or a table of plain values"
         ) from error
     except msgspec.DecodeError as error:
-        raise BadInput(f"--option {text}: the value is not JSON", hint="quote it for the shell") from error
+        raise BadInput(f"{text}: the value is not JSON", hint="quote it for the shell") from error
     return decoded
 
 

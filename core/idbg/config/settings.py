@@ -22,7 +22,8 @@ TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's.
+    """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's, `settings` torch's others,
+    as "dynamo.recompile_limit"; `mode` and `stance` "" are the program's.
 
     `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
     `accelerator` "" that of the backend (`default_accelerator`). `float64` "cpu": comparisons compute in float64 on the
@@ -40,6 +41,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     editor: str = ""
     keys: dict[str, str] = {}
     options: dict[str, bool | int | float | str] = {}
+    mode: str = ""
+    stance: str = ""
+    settings: dict[str, bool | int | float | str] = {}
 
 
 # environment variable -> the setting that it sets

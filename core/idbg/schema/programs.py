@@ -37,7 +37,12 @@ OUR_BACKENDS = ("aot", "mock", "inductor", "eager")
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it is compiled for. `device` "" means where the program puts itself; `rules` is the accelerator's TOML text;
     `dynamic` is torch.compile's; `options` are Inductor config overrides, name -> value, or what the backend
-    `options_for` takes (`idbg.config.options.family`). `float64` says where comparisons compute in it."""
+    `options_for` takes (`idbg.config.options.family`). `float64` says where comparisons compute in it.
+
+    `mode` is torch.compile's, `stance` torch.compiler.set_stance's ("": as the program has them); `settings` are
+    torch's beside Inductor's, "dynamo.recompile_limit" -> value; `dynamic_sources` are traced as dynamic, as
+    torch.compiler.config has them ("L['x']", "L['x']:0"). `cold`: nothing is found in any cache.
+    """
 
     backend: str = "aot"
     device: str = ""
@@ -48,6 +53,11 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     options: dict[str, OptionValue] = {}
     options_for: str = "inductor"
     float64: Float64On = "auto"
+    mode: str = ""
+    stance: str = ""
+    settings: dict[str, OptionValue] = {}
+    dynamic_sources: tuple[str, ...] = ()
+    cold: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -30,7 +30,7 @@ from idbg.engine.minify.problem import Seen, of_a_compile
 from idbg.engine.program.environment import as_main, state_restored
 from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
-from idbg.engine.program.target import check_device, options_of
+from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.repro import violation_of, violation_repro
 from idbg.schema import events
 from idbg.schema.code import OutputCode
@@ -155,9 +155,9 @@ class Jobs:
         check_device(request.target)
         asked_backend = backends.find(request.target.backend, partial(registers, request.program))
         options, unused = options_of(request.target, asked_backend)
-        if unused:
-            self.emit(events.Noted(level="warning", text=unused))
-        target = replace(request.target, options=options)
+        target, unused_mode = conditions_of(replace(request.target, options=options))
+        for text in filter(None, (unused, unused_mode)):
+            self.emit(events.Noted(level="warning", text=text))
         rules = parse(target.rules)
         self.last = capture = RunCapture(request.run, tell, rules)
         capture.on_host = self.on_host

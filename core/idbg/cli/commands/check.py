@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
-    parser.set_defaults(option=[])
+    parser.set_defaults(option=[], setting=[], dynamic_sources=[], cold=False)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:

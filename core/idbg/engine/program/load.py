@@ -22,10 +22,12 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine.capture.run import RunCapture, phase
 from idbg.engine.compat import dynamo
 from idbg.engine.program.environment import as_main, state_restored
+from idbg.engine.program.in_force import in_force
 from idbg.engine.program.main_file import status_of
 from idbg.engine.program.script import run_script
 from idbg.engine.program.torch_compile import BeforeFirst, CompileCalls, torch_compile_replaced
 from idbg.engine.program.training_step import differentiates, failed_to_differentiate
+from idbg.schema import events
 from idbg.schema.errors import ProgramError, spelled
 from idbg.schema.programs import Program, Target
 
@@ -79,7 +81,12 @@ class Programs:
         calls = CompileCalls()
         code: object = None
         first = _before_first(compare) if compare and not defines_function(program) else None
-        with as_main(program), state_restored(), torch_compile_replaced(target, calls, first):
+        with (
+            as_main(program),
+            state_restored(),
+            in_force(target, _warning(capture)) as again,
+            torch_compile_replaced(target, calls, first, again),
+        ):
             torch._dynamo.reset()
             if defines_function(program):
                 with phase(capture, "program"):
@@ -93,7 +100,7 @@ class Programs:
         if status and (compare is not None or not capture.frames):
             raise _ended_itself("the program", code)
         if not capture.frames:
-            raise _compiled_nothing(program, calls.count)
+            raise _compiled_nothing(program, calls.count, target.stance)
         return status
 
     def _holds(self, program: Program, device: str) -> bool:
@@ -111,6 +118,10 @@ class Programs:
         self._files = _stamps({str(file_of(program) or ""), *new})
         self._workload = workload = _on_device(workload, device)
         return workload
+
+
+def _warning(capture: RunCapture) -> Callable[[str], None]:
+    return lambda text: capture.emit(events.Noted(level="warning", text=text))
 
 
 def _stamps(files: Iterable[str]) -> dict[str, int]:
@@ -290,8 +301,11 @@ def _ended_itself(what: str, code: object) -> ProgramError:
     )
 
 
-def _compiled_nothing(program: Program, calls: int) -> ProgramError:
+def _compiled_nothing(program: Program, calls: int, stance: str) -> ProgramError:
     name = Path(program.path).name
+    if calls and stance not in ("", "default"):
+        hint = "it may say that the first call runs in eager, or all: leave it out, or call more often in a script"
+        return ProgramError(f"{name} ran to its end, and with the stance {stance} nothing was compiled", hint=hint)
     if calls:
         return ProgramError(
             f"{name} ran to its end, but nothing that it gave to torch.compile was ever called or could be compiled",

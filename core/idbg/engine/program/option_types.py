@@ -1,11 +1,12 @@
-"""Is this a value that Inductor's option can have?"""
+"""Is this a value that Inductor's option, or another setting of torch's, can have?"""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Literal, Union, cast, get_args, get_origin
 
-from idbg.engine.compat import inductor
+from idbg.config.options import INDUCTOR
+from idbg.engine.compat import inductor, settings
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
@@ -28,6 +29,34 @@ def _checked(name: str, value: OptionValue) -> OptionValue:
     if fitted is _NO:
         raise BadInput(f"Inductor's option {name} cannot be {value!r}", hint=f"it is {_words(kind)}")
     return cast("OptionValue", fitted)
+
+
+def checked_settings(given: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """The settings beside Inductor's, each with a value of its kind. Raises BadInput as `checked` does."""
+    known = settings.names() if given else set()
+    return {name: _checked_setting(name, value, known) for name, value in given.items()}
+
+
+def _checked_setting(name: str, value: OptionValue, known: set[str]) -> OptionValue:
+    if name in settings.OURS:
+        raise BadInput(f"the setting {name} is idbg's own while it watches a compile", hint="leave it out")
+    if name not in known:
+        raise BadInput(f"torch has no setting {name!r}", hint=_nearest_setting(name, known))
+    kind = settings.kind_of(name)
+    fitted = _fitted(value, kind)
+    if fitted is _NO or (get_origin(kind) or kind) is set:
+        raise BadInput(f"torch's setting {name} cannot be {value!r}", hint=f"it is {_words(kind)}")
+    return cast("OptionValue", fitted)
+
+
+def _nearest_setting(name: str, known: set[str]) -> str:
+    word, _, own = name.partition(".")
+    if word == INDUCTOR or (own or name) in inductor.options():
+        option = own if word == INDUCTOR and own else name
+        return f"Inductor's are options: --option {option}=VALUE"
+    bare = {each.partition(".")[2]: each for each in sorted(known, reverse=True)}
+    near = get_close_matches(name, known, n=1) or [bare[each] for each in get_close_matches(own or name, bare, n=1)]
+    return f"did you mean {near[0]}?" if near else f"their names begin with {', '.join(settings.MODULES)} and a dot"
 
 
 def _fitted(value: OptionValue, kind: object) -> object:
@@ -80,6 +109,7 @@ _WORDS: dict[object, str] = {
     float: "a number",
     str: "a text",
     list: "a JSON list",
+    set: "a set, which cannot be given as text",
     dict: "a JSON table",
 }
 

@@ -1,10 +1,14 @@
 """Can this target be had here?"""
 
+from difflib import get_close_matches
+
 import torch
+from msgspec.structs import replace
 
 from idbg.config.options import INDUCTOR, family, nested
 from idbg.engine.backends import Backend, takes_options
-from idbg.engine.program.option_types import checked
+from idbg.engine.compat import settings
+from idbg.engine.program.option_types import checked, checked_settings
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
 
@@ -38,6 +42,28 @@ def options_of(target: Target, backend: Backend) -> tuple[dict[str, OptionValue]
     if not takes_options(backend):
         return {}, f"the backend {target.backend} takes no options: {_names(target)} has no effect"
     return nested(target.options), ""
+
+
+def conditions_of(target: Target) -> tuple[Target, str]:
+    """The target with mode, stance, settings and sources as torch takes them, and what to tell of those that do
+    nothing. Raises BadInput for a name or a value that torch does not have.
+    """
+    _check_word("mode", target.mode, settings.modes())
+    _check_word("stance", target.stance, settings.stances())
+    for source in target.dynamic_sources:
+        if not source.strip() or "," in source:
+            raise BadInput(f"{source!r} is no source", hint="""for example --dynamic-source "L['x']", once for each""")
+    checked_target = replace(target, settings=checked_settings(target.settings))
+    has_modes = family(target.backend) == INDUCTOR and target.backend not in ("eager", "mock")
+    unused = target.mode not in ("", "default") and not has_modes
+    return checked_target, f"{target.backend} has no modes: {target.mode} does nothing" if unused else ""
+
+
+def _check_word(what: str, given: str, known: tuple[str, ...]) -> None:
+    if given and given not in known:
+        near = get_close_matches(given, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it is one of {', '.join(known)}"
+        raise BadInput(f"torch has no {what} {given!r}", hint=hint)
 
 
 def _names(target: Target) -> str:

@@ -15,6 +15,7 @@ from idbg.config.options import INDUCTOR, family
 from idbg.engine.capture.run import current
 from idbg.engine.compat import inductor
 from idbg.engine.compat.lowering import Compiled
+from idbg.engine.program.in_force import Again
 from idbg.schema.programs import Target
 
 
@@ -45,12 +46,12 @@ BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object]], None]
 
 @contextmanager
 def torch_compile_replaced(
-    target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None
+    target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None, again: Again = lambda: None
 ) -> Iterator[None]:
     """While it lasts, every torch.compile compiles for the target, whatever backend it asks for.
 
-    Its mode and options still hold where the target lowers through Inductor, and its options where it asks for the
-    target's own backend.
+    Its mode and options still hold where the target lowers through Inductor and has none of its own, and its options
+    where it asks for the target's own backend. `again` puts the target's settings in force once more.
     """
     original = torch.compile
     compiled_by = cast("Callable[..., Compiled]", original)
@@ -62,13 +63,14 @@ def torch_compile_replaced(
         if disable:
             return compiled_by(model, disable=True, **kwargs)
         calls.count += 1
+        again()
         if kwargs.get("fullgraph") and (capture := current()) is not None:
             capture.outcomes.fullgraph = True
         dynamic = target.dynamic if target.dynamic is not None else cast("bool | None", kwargs.pop("dynamic", None))
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
         given = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
-        options = _holding(given, mode, backend, dynamic, target) | target.options
+        options = _holding(given, mode, backend, dynamic, target) | _of_target(target, dynamic)
         # one object for equal options, or Dynamo compiles again
         chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
@@ -98,8 +100,15 @@ def _holding(
     if family(target.backend) != INDUCTOR and target.backend not in plugins.names(adapters.GROUP):
         return given if backend == target.backend else {}
     known = inductor.options()
+    mode = None if target.mode else mode
     asked = {name.replace("-", "_"): value for name, value in (inductor.mode_options(mode, dynamic) | given).items()}
     return {name: value for name, value in asked.items() if name in known}
+
+
+def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
+    """The options of the target: those of its mode, and its own."""
+    mode = target.mode if family(target.backend) == INDUCTOR else None
+    return inductor.mode_options(mode or None, dynamic) | target.options
 
 
 def _announced(compiled: Compiled, model: Compiled, before_first: BeforeFirst) -> Compiled:

@@ -1,0 +1,46 @@
+"""How does a run find nothing in torch's caches, and leave nothing in them?"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+import torch._inductor.utils
+
+from idbg.engine.compat.builds.scratch import private
+
+_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+@dataclass
+class _Folder:
+    """The caches of the last cold run: what it built is asked for after its end (assembly, kernels alone)."""
+
+    last: TemporaryDirectory[str] | None = None
+
+
+_folder = _Folder()
+
+
+@contextmanager
+def fresh_caches() -> Iterator[None]:
+    """While it lasts, torch's and Triton's caches on disk are an empty folder, and those in memory are forgotten.
+
+    The folder goes with the next such run, or with this process: the host removes what is left of it.
+    """
+    place = private.there() if private.folder is not None else None
+    _folder.last = TemporaryDirectory(prefix="cold-", dir=place, ignore_cleanup_errors=True)
+    folder = _folder.last.name
+    before = {name: os.environ.get(name) for name in _VARIABLES}
+    torch._inductor.utils.clear_caches()
+    os.environ.update(zip(_VARIABLES, (folder, os.path.join(folder, "triton")), strict=True))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        torch._inductor.utils.clear_caches()

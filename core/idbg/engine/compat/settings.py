@@ -1,0 +1,112 @@
+"""Which settings has torch beside Inductor's options, what can each be, and how is one set for a while?"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import cast, get_args
+
+import torch
+import torch._dynamo.config
+import torch._functorch.config
+import torch._inductor.config
+import torch.compiler.config
+import torch.fx.experimental._config
+from torch._dynamo import eval_frame
+
+from idbg.schema.programs import OptionValue
+
+MODULES: dict[str, ModuleType] = {
+    "dynamo": torch._dynamo.config,
+    "functorch": torch._functorch.config,
+    "compiler": torch.compiler.config,
+    "fx": torch.fx.experimental._config,
+}
+"""By the first word of a setting's name; Inductor's are options."""
+
+OURS = {
+    "functorch.enable_autograd_cache",
+    "functorch.force_non_lazy_backward_lowering",
+    "compiler.cache_key_tag",
+}
+"""Those that `tracing.observed` sets while a frame compiles."""
+
+_STANCES = (
+    "default",
+    "eager_then_compile",
+    "aot_eager_then_compile",
+    "force_eager",
+    "eager_on_recompile",
+    "fail_on_recompile",
+)  # 2.11 names its own in a docstring alone
+
+
+def names() -> set[str]:
+    """Every setting, as "dynamo.recompile_limit"; none that is private to torch."""
+    return {
+        f"{word}.{name}"
+        for word, module in MODULES.items()
+        for name in module._config
+        if not name.startswith("_") and name != "TYPE_CHECKING"
+    }
+
+
+def kind_of(name: str) -> object:
+    """What torch says that the setting's values are: a class, or a typing construct."""
+    word, _, own = name.partition(".")
+    return MODULES[word].get_type(own)
+
+
+def value_of(name: str) -> object:
+    """How it stands, in this thread."""
+    word, _, own = name.partition(".")
+    return getattr(MODULES[word], own)
+
+
+def stances() -> tuple[str, ...]:
+    """All that torch.compiler.set_stance takes."""
+    return get_args(getattr(eval_frame, "StanceStr", None)) or _STANCES
+
+
+def modes() -> tuple[str, ...]:
+    """All that torch.compile(mode=...) takes."""
+    return tuple(torch._inductor.list_mode_options())
+
+
+class Held:
+    """Settings that are set for a while. What the program itself sets one to meanwhile is what it is put back to."""
+
+    def __init__(self, values: Mapping[str, OptionValue]) -> None:
+        self._values = dict(values)
+        self._before: dict[str, object] = {}
+        self._thread = threading.current_thread()
+
+    def set(self) -> None:
+        """Set all, for this thread (from 2.14 on each has values of its own)."""
+        for name, value in self._values.items():
+            now = value_of(name)
+            if threading.current_thread() is self._thread and (name not in self._before or now != value):
+                self._before[name] = now
+            _set(name, value)
+
+    def lost(self) -> dict[str, object]:
+        """Those that are not as they were set, and how they stand: the program, or the environment, says otherwise."""
+        return {name: now for name, value in self._values.items() if (now := value_of(name)) != value}
+
+    def put_back(self) -> None:
+        """Leave each as it would be without us."""
+        for name, before in self._before.items():
+            if value_of(name) == self._values[name]:
+                _set(name, before)
+
+
+def _set(name: str, value: object) -> None:
+    word, _, own = name.partition(".")
+    setattr(MODULES[word], own, value)
+
+
+@contextmanager
+def stance(name: str) -> Iterator[None]:
+    """While it lasts, torch.compiler.set_stance(name)."""
+    with torch.compiler.set_stance(cast("eval_frame.StanceStr", name)):
+        yield
