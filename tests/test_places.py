@@ -75,6 +75,14 @@ def test_the_inductor_cache_is_where_torch_has_it(monkeypatch: pytest.MonkeyPatc
     assert str(places.inductor_cache({})) == default_cache_dir()
 
 
+def test_of_a_cache_kernels_are_kept_where_graphs_are_forgotten(tmp_path: Path) -> None:
+    places.forget_graphs(tmp_path / "none")
+    for name in ("fxgraph/ab/cd", "aotautograd/ab", "kl"):
+        (tmp_path / name).mkdir(parents=True)
+    places.forget_graphs(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["kl"]
+
+
 def test_a_cache_that_refuses_to_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from idbg.engine.failures.describe import failure_of
     from idbg.schema.programs import Program

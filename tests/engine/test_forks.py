@@ -125,6 +125,14 @@ def test_of_megabytes_the_end_is_kept(run: Run) -> None:
     assert len(tried.printed) == 20_000 and tried.verdict == "same"
 
 
+def test_no_graph_that_an_earlier_one_compiled_is_found(run: Run) -> None:
+    """Torch takes it for the same whatever lowerings the script has registered."""
+    text = (
+        "import os\nat = os.environ['TORCHINDUCTOR_CACHE_DIR'] + '/fxgraph'\nprint(os.path.exists(at))\nos.makedirs(at)"
+    )
+    assert [run(text).printed for _ in range(2)] == ["False\n"] * 2
+
+
 def test_closed_files_and_forked_children_do_not_confuse_it(run: Run) -> None:
     assert run("import os; os.closerange(0, 1000); os._exit(3)").status == 3
     told = run("import os, time\nif os.fork() == 0:\n    time.sleep(100)\nprint('parent')")

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from idbg.config import places
 from idbg.config.environment import sets_up_torch
 from idbg.schema.guilty import HEARD, Answer, Try
 from idbg.schema.repros import Signature
@@ -34,6 +35,7 @@ class Processes:
         """
         applied = cache / "inductor" / HEARD
         applied.unlink(missing_ok=True)
+        places.forget_graphs(applied.parent)
         child = self._taken((_is_warm(asked), cache, asked.environ))
         child.write(msgspec.json.encode(asked))
         done = answered(child, seconds, stopped, _DECODER.decode)

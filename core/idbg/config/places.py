@@ -5,6 +5,7 @@ A user without a home (a uid that no list knows, HOME unset: containers) has a f
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache as once
@@ -42,6 +43,14 @@ def inductor_cache(environ: Mapping[str, str]) -> Path:
     """Where torch keeps what Inductor compiled, as torch finds it."""
     named = environ.get("TORCHINDUCTOR_CACHE_DIR")
     return Path(named) if named else Path(tempfile.gettempdir()) / f"torchinductor_{_user()}"
+
+
+def forget_graphs(inductor: Path) -> None:
+    """Remove the graphs that are compiled from a cache of Inductor's, and leave their kernels: torch takes a graph for
+    the same whatever lowerings a program has registered.
+    """
+    for folder in ("fxgraph", "aotautograd"):
+        shutil.rmtree(inductor / folder, ignore_errors=True)
 
 
 def triton_cache(environ: Mapping[str, str]) -> Path:

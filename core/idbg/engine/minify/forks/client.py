@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from idbg.config import places
 from idbg.config.environment import SCRATCH, importable, sets_up_torch
 from idbg.engine.compat.builds.torn import is_torn
 from idbg.engine.minify.forks.attempt import Attempt, Limits
@@ -65,6 +66,8 @@ class Forks:
         """Run the script once: at most `seconds`, and `memory` bytes for it and what it starts. Whatever interrupts
         this ends it. Raises WorkerError where no process can be started.
         """
+        if self._own_caches:
+            places.forget_graphs(self._scratch / CACHES["TORCHINDUCTOR_CACHE_DIR"])
         order = {"script": str(script), "arguments": [*arguments], "path": self._path, "cwd": str(self._cwd)}
         try:
             tried = self._run(order, Limits(seconds, memory), fork=not sets_up_torch(script))
