@@ -5,6 +5,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -132,3 +133,12 @@ def test_a_report_has_the_sections_of_pytorchs_form(minified: Minified) -> None:
     assert "REPRODUCED KeyError what it says" in text
     with pytest.raises(ValueError, match="nothing failed"):
         report_of(Minified(Signature("none")), "")
+
+
+def test_a_report_shows_the_error_that_warnings_follow(minified: Minified) -> None:
+    told = "error: what it says\n" + "warning\n" * 2000
+    text = report_of(msgspec.structs.replace(minified, printed=f"{told}{minified.printed}"), "")
+    assert "error: what it says\nwarning\n" in text and "\n[...]\nREPRODUCED KeyError what it says\n" in text
+    assert text.count("warning") < 500
+    last = report_of(msgspec.structs.replace(minified, printed=told, signature=Signature("died", type="SIGSEGV")), "")
+    assert "error:" not in last and last.count("warning") == 500, "of what names nothing, the end"

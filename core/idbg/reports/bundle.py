@@ -78,7 +78,7 @@ def report_of(minified: Minified, versions: str) -> str:
             "",
             "### Error logs",
             "",
-            *_fenced(minified.printed[-_MOST_OUTPUT:] or "(nothing was printed)", ""),
+            *_fenced(_told(minified) or "(nothing was printed)", ""),
             "",
             "### Versions",
             "",
@@ -86,6 +86,18 @@ def report_of(minified: Minified, versions: str) -> str:
             "",
         ]
     )
+
+
+def _told(minified: Minified) -> str:
+    """The last of what the script printed; where its failure is told before that (a compiler's warnings may follow its
+    error), what stands around it.
+    """
+    printed, half = minified.printed, _MOST_OUTPUT // 2
+    said, sign, verdict = printed.rpartition("REPRODUCED ")
+    at = said.rfind(minified.signature.message) if minified.signature.message else -1
+    if at < 0 or at >= len(printed) - _MOST_OUTPUT:
+        return printed[-_MOST_OUTPUT:]
+    return f"{said[max(0, at - half) : at + half]}\n[...]\n{sign}{verdict}"
 
 
 def _reproduced(minified: Minified) -> str:

@@ -13,8 +13,10 @@ from idbg.engine.minify.forks.handle import Message, Server
 from idbg.engine.minify.forks.processes import Process, end_all, memory_of, process, send, started_by
 from idbg.engine.minify.forks.tried import Tried
 
-PRINTED = 20_000  # characters that are kept of what a script prints, the last ones
+PRINTED = 20_000  # characters that are kept of what a script prints, half of them its first
 _KEPT = 4 * PRINTED  # bytes of these, at most
+_HALF = PRINTED // 2
+_LEFT_OUT = "\n[...]\n"
 CHUNK = 1 << 16
 POLL_SECONDS = 0.05  # how often memory is looked at
 FAMILY_SECONDS = 0.4  # how often it is looked who started whom, which reads all of /proc
@@ -112,19 +114,20 @@ class Attempt:
             if not chunk:
                 return False
             self._printed += chunk
-            del self._printed[:-_KEPT]
+            del self._printed[_KEPT // 2 : -_KEPT // 2]
         return True
 
     def _told(self, how: int | Literal["hung", "memory"], seconds: float) -> Tried:
         status = how if isinstance(how, int) else None
         name = _signal_name(-status) if status is not None and status < 0 else ""
+        text = bytes(self._printed).decode(errors="replace")
         by_kernel = name == "SIGKILL" and _memory_kills() > self._ooms
         return Tried(
             status=status if not name else None,
             signal="" if by_kernel else name,
             hung=how == "hung",
             out_of_memory=how == "memory" or by_kernel,
-            printed=bytes(self._printed).decode(errors="replace")[-PRINTED:],
+            printed=text if len(text) <= PRINTED else text[:_HALF] + _LEFT_OUT + text[-_HALF:],
             seconds=seconds,
             peak=self._peak,
         )
