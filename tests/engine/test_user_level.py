@@ -177,6 +177,8 @@ def test_of_twelve_layers_the_one_that_breaks_is_left_alone(smaller: Smaller) ->
         assert gone not in small.left
     assert small.left.count("\n") <= 18 and len(small.script.splitlines()) < 80
     assert found.size < found.whole and found.unit == "lines"
+    begun = [each for each in small.told if each.whole]
+    assert {each.whole for each in begun} == {found.whole} and all(each.size <= found.whole for each in begun)
     assert {"the modules of the model", "modules", "statements of the file"} <= {each.doing for each in small.told}
     assert next(each.calls for each in small.told if each.doing == "statements of the file") <= 6
 

@@ -98,6 +98,7 @@ def test_what_is_sought_reads_after_a_repro_of(sought: Sought, words: str) -> No
         (Signature("died", type="SIGSEGV"), "killed by SIGSEGV"),
         (Signature("hung"), "it does not end"),
         (Signature("break", place="m.py:3"), "a graph break at m.py:3"),
+        (Signature("break", message="why", place="if x.sum() > 0:"), "a graph break at if x.sum() > 0: why"),
         (Signature("none"), "nothing fails"),
     ],
 )

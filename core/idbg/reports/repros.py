@@ -51,7 +51,7 @@ def sought_words(sought: Sought) -> str:
 
 def signature_words(signature: Signature) -> str:
     """A failure in a few words: "cumsum: alignment", "wrong values", "killed by SIGSEGV"."""
-    where = f" at {signature.place}" if signature.place else ""
+    where = f" at {signature.place.removesuffix(':')}" if signature.place else ""
     match signature.kind:
         case "violation":
             return ": ".join(part for part in (signature.message, signature.type) if part)

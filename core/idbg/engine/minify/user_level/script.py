@@ -15,6 +15,7 @@ import torch
 
 from idbg import __version__
 from idbg.engine.minify.user_level.wanted import Wanted
+from idbg.engine.repro.layout import laid_out
 from idbg.reduce.sources import Edit, Source
 from idbg.schema.programs import Program, Target
 
@@ -126,8 +127,9 @@ def _told(wanted: Wanted, candidate: Candidate, note: str) -> Iterator[str]:
 def _constants(wanted: Wanted, candidate: Candidate) -> list[str]:
     return [
         *(["HERE = Path(__file__).resolve().parent"] if candidate.is_given_tensors else []),
-        f"ERROR, LINE = {wanted.error!r}, {wanted.line!r}",
-        f"MESSAGE = {wanted.pieces!r}",
+        *laid_out(f"ERROR = {wanted.error!r}"),
+        *laid_out(f"LINE = {wanted.line!r}"),
+        *laid_out(f"MESSAGE = {wanted.pieces!r}"),
     ]
 
 
@@ -143,7 +145,7 @@ def _judge(wanted: Wanted) -> list[str]:
         "        links.append(link)",
         f"    same = any({named}all(piece in str(link) for piece in MESSAGE) for link in links)",
         '    if same and LINE in "".join(told):',
-        f'        print("REPRODUCED", {_told_by(wanted)})',
+        *laid_out(f'print("REPRODUCED", {_told_by(wanted)})', 2),
         "        sys.exit(1)",
         '    print(f"OTHER {kind.__name__}: {str(error).strip().partition(chr(10))[0]}")',
         "    sys.exit(2)",
@@ -166,7 +168,7 @@ def _listener(wanted: Wanted) -> list[str]:
         "    def emit(self, record):",
         "        told = record.getMessage()",
         "        if all(piece in told for piece in MESSAGE) and LINE in told:",
-        f'            print("REPRODUCED", {_told_by(wanted)})',
+        *laid_out(f'print("REPRODUCED", {_told_by(wanted)})', 3),
         "            sys.exit(1)",
         "",
         "",

@@ -26,7 +26,9 @@ from idbg.schema.repros import Budget, Minified, MinifyProgress, OtherFailure, S
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # idbg's own, as torch names them
 _BUILTIN = "|".join(name for name in dir(builtins) if name.endswith(("Error", "Iteration")) and name != "RuntimeError")
-_LACKS = re.compile(rf"({_BUILTIN}|TorchRuntimeError|Unsupported: Observed exception|exit status )\b")
+_LACKS = re.compile(
+    rf"({_BUILTIN}|InductorError: NameError|TorchRuntimeError|Unsupported: Observed exception|exit status )\b"
+)
 _UNKNOWN = 1 << 20  # no exit status
 Tell = Callable[[MinifyProgress], None]
 
@@ -73,6 +75,7 @@ class _Search:
     doing: str = field(default="the whole program", init=False)
     failed: int = field(default=1, init=False)  # of so many times that the whole was
     tried: int = field(default=1, init=False)
+    whole: int = field(default=0, init=False)  # lines that the search began with
 
     def __post_init__(self) -> None:
         self.text = self.file.read_text(encoding="utf-8").replace("\r\n", "\n")
@@ -98,6 +101,7 @@ class _Search:
         begun, plainest = None, None
         for one in self.beginnings():
             plainest = plainest or one
+            self.whole = self.whole or _lines(one.body)
             self.tries.begin(one)
             if self.improves(one):
                 begun = one
@@ -189,8 +193,8 @@ class _Search:
         self.tell(
             MinifyProgress(
                 self.doing,
-                _lines(best.body if best else self.text),
-                _lines(self.text),
+                _lines(best.body) if best else self.whole,
+                self.whole,
                 "lines",
                 calls=self.tries.calls,
                 known=self.tries.known,
@@ -206,7 +210,7 @@ class _Search:
         told = Minified(
             self.wanted.signature if best or stopped else Signature("none"),
             size=_lines(best.body) if best else 0,
-            whole=_lines(self.text),
+            whole=self.whole,
             unit="lines",
             minimal=minimal,
             guarantee=_guarantee(minimal, stopped),
