@@ -1,6 +1,7 @@
 """Where no graph has a failure, the user's file is made smaller: breaks, recompiles, Dynamo's errors, commands."""
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
@@ -10,8 +11,11 @@ from torch._dynamo.variables import TensorVariable
 
 from idbg.engine.minify.forks.client import Forks
 from idbg.schema import events
+from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
+from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Minify
+from tests.harness.minified import Minifying
 from tests.harness.repro_bench import Bench
 from tests.harness.user_level import Smaller, smaller_in
 
@@ -306,3 +310,37 @@ def test_the_worker_looks_at_the_program_where_no_graph_has_the_failure(
     assert ended.minified.reproduced and ended.minified.unit == "lines" and ended.minified.minimal
     doing = {event.progress.doing for event in bench.told if isinstance(event, events.MinifyProgressed)}
     assert {"statements of the file", "a fresh process"} <= doing
+
+
+def test_a_program_that_hangs_with_nothing_compiled_is_said_to(tmp_path: Path) -> None:
+    """Also where it catches what it can; one that was to end is not waited for."""
+    began = time.monotonic()
+    ended = looked_for(tmp_path, "import time\ntry:\n    time.sleep(60)\nexcept Exception:\n    time.sleep(60)\n")
+    assert ended.failure is not None and time.monotonic() - began < 30
+    assert ended.failure.message == "the program has not ended in 1 s with nothing compiled (--seconds)"
+
+
+def test_what_is_cancelled_before_anything_was_tried_is_said_to_be(tmp_path: Path) -> None:
+    ended = looked_for(tmp_path, "raise KeyboardInterrupt")
+    assert ended.failure is not None and ended.failure.kind == "cancelled"
+
+
+def looked_for(folder: Path, text: str) -> events.MinifyEnded:
+    """What becomes of a search for a hang, for a second at most, in a process that did not run the program."""
+    path = folder / "subject.py"
+    path.write_text(text)
+    program, target = Program(str(path), cwd=str(folder)), Target(backend="inductor")
+    asked = Minify(1, program, target, str(folder / "repros"), Sought("hang"), budget=Budget(seconds=1.0))
+    ended = Jobs(lambda event: None).do(asked)
+    assert isinstance(ended, events.MinifyEnded)
+    return ended
+
+
+@pytest.mark.slow
+def test_of_a_program_that_raises_what_feeds_a_node_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bench = Minifying(tmp_path, "torch.compile(lambda x: x.sin() + 1)(torch.ones(3))\nraise ValueError('later')\n")
+    graph = bench.graph("dynamo")
+    assert bench.ended.failure is not None
+    found = bench.minified(Sought("node", node=graph.node_id("sin")))
+    assert (found.signature.kind, found.status, found.unit) == ("none", 0, "nodes"), found.printed

@@ -2,9 +2,11 @@
 
 import hashlib
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +60,8 @@ def _minified(request: Minify, jobs: "Jobs", scratch: Path) -> Minified:
         except NoGraph:
             return _of_program(request, seen, forks, scratch, jobs.emit)
         found = search(request, problem, forks, scratch, jobs.emit).run()
-        if found.signature.kind != "none" or not (request.sought.kind == "check" or seen.error is not None):
+        asked, failed = request.sought.kind, seen.error is not None
+        if found.signature.kind != "none" or not (asked == "check" or (asked == "failure" and failed)):
             return found
         whole = _of_program(request, seen, forks, scratch, jobs.emit)  # no graph alone fails so
         return whole if whole.path else found
@@ -129,7 +132,15 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
         kills = ends or request.sought.kind == "hang"
         target = replace(request.target, backend="eager", options={}) if kills else request.target
         comparison = None if kills else request.comparison
-        holder.compile(Compile(request.run, request.program, target, request.folder, comparison))
+        with _at_most(request.budget.seconds if kills else 0.0):
+            holder.compile(Compile(request.run, request.program, target, request.folder, comparison))
+        if isinstance(holder.error, KeyboardInterrupt):
+            raise holder.error
+        if isinstance(holder.error, _Over):
+            raise BadInput(
+                f"the program has not ended in {request.budget.seconds:g} s with nothing compiled (--seconds)",
+                hint="no compiler makes it hang: mend the program",
+            )
     if holder.last is None or holder.run is None:
         failure = holder.run.failure if holder.run else None
         raise BadInput(
@@ -137,6 +148,26 @@ def _seen(request: Minify, jobs: "Jobs") -> Seen:
             hint="run it, and mend what it says",
         )
     return Seen(holder.last, holder.error, holder.run, again=kills)
+
+
+class _Over(BaseException):
+    """The time is over: nothing that a program catches."""
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raises _Over wherever Python is, if it has not ended by then; 0: it may take as long as it takes."""
+
+    def over(number: int, frame: object) -> None:
+        raise _Over
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _failure(error: BaseException) -> Failure:
