@@ -184,6 +184,9 @@ class IdbgApp(App[None]):
     def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
         self.controllers.navigation.choose_kernel(message)
 
+    def on_why_asked(self, message: messages.WhyAsked) -> None:
+        self.controllers.deciding.ask(message)
+
     def on_line_chosen(self, message: messages.LineChosen) -> None:
         self.controllers.navigation.choose_line(message)
 

@@ -39,6 +39,25 @@ class SourceAsked(Message):
     """The user wants to see the source of what they chose."""
 
 
+class WhyAsked(Message):
+    """The user wants to know what the compiler decided about a node, a kernel (frame, part, name) or a line (1-based)
+    of their own file."""
+
+    def __init__(
+        self,
+        *,
+        node: NodeId | None = None,
+        kernel: tuple[str, Part, str] | None = None,
+        file: str = "",
+        line: int = 0,
+    ) -> None:
+        super().__init__()
+        self.node = node
+        self.kernel = kernel
+        self.file = file
+        self.line = line
+
+
 class LineChosen(Message):
     """The user moved to a line (1-based) of their own Python file; the first node made there is selected. `jump`: they
     want to see it, and not only go on."""

@@ -4,6 +4,7 @@ from idbg_tui.controllers.comparing import Comparing
 from idbg_tui.controllers.compiling import Compiling
 from idbg_tui.controllers.context import Actions, Context, Controller
 from idbg_tui.controllers.costing import Costing
+from idbg_tui.controllers.deciding import Deciding
 from idbg_tui.controllers.files import Files
 from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.controllers.listings import Listings
@@ -24,6 +25,7 @@ class Controllers:
         self.comparing = Comparing(context, self.listings, keys)
         self.measuring = Measuring(context, self.listings, keys)
         self.costing = Costing(context, self.listings, keys)
+        self.deciding = Deciding(context, self.listings, keys)
         self.navigation = Navigation(context)
         self.repros = Repros(context, self.listings)
         self.files = Files(context, editor)
@@ -33,6 +35,6 @@ class Controllers:
         """What every key does that is theirs."""
         controllers: tuple[Controller, ...] = (
             *(self.compiling, self.targeting, self.comparing, self.measuring, self.costing),
-            *(self.navigation, self.repros, self.files, self.leaving),
+            *(self.deciding, self.navigation, self.repros, self.files, self.leaving),
         )
         return {name: do for controller in controllers for name, do in controller.actions().items()}

@@ -8,7 +8,16 @@ from textual.content import Content
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.messages import EditorAsked, Flash, KernelChosen, LineChosen, LowerAsked, NodeChosen
+from idbg_tui.messages import (
+    ActionAsked,
+    EditorAsked,
+    Flash,
+    KernelChosen,
+    LineChosen,
+    LowerAsked,
+    NodeChosen,
+    WhyAsked,
+)
 from idbg_tui.panes.base import Pane
 from idbg_tui.panes.source import lowered as lowered_sheet
 from idbg_tui.panes.source import sheets
@@ -51,7 +60,15 @@ class SourcePane(Pane, Searching):
     ID = "source"
     LABEL = "Source"
     TIGHT = "Src"
-    HINTS = (("[ ]", "view"), (", .", "kernel"), ("m", "lowered"), ("/", "find"), ("y", "copy"), ("e", "edit"))
+    HINTS = (
+        ("[ ]", "view"),
+        (", .", "kernel"),
+        ("m", "lowered"),
+        ("W", "why"),
+        ("/", "find"),
+        ("y", "copy"),
+        ("e", "edit"),
+    )
     DEFAULT_CSS = """
     SourcePane { layout: vertical; }
     SourcePane > CodeView { height: 1fr; }
@@ -62,6 +79,7 @@ class SourcePane(Pane, Searching):
         Binding("comma", "kernel(-1)", show=False),
         Binding("full_stop", "kernel(1)", show=False),
         Binding("m", "lower", show=False),
+        Binding("W", "why", show=False),
         Binding("e", "edit", show=False),
     ]
 
@@ -158,6 +176,18 @@ class SourcePane(Pane, Searching):
         state = self._state
         unmade = state is not None and (state.shown is None or not state.shown.codes)
         self.post_message(Flash(sheets.why_no_kernel(state) if state is not None and unmade else otherwise))
+
+    def action_why(self) -> None:
+        """What was decided about the kernel, or the line of the user's, that is shown; else about the selected node."""
+        state, kernel = self._state, queries.shown_kernel(self._state) if self._state else None
+        if self._sheet.path:
+            self.post_message(WhyAsked(file=self._sheet.path, line=self.query_one(CodeView).line))
+        elif self._view == "kernel" and kernel is not None:
+            self.post_message(WhyAsked(kernel=sheets.kernel_key(kernel)))
+        elif state is not None and state.selected is not None:
+            self.post_message(WhyAsked(node=state.selected))
+        else:
+            self.post_message(ActionAsked("why"))
 
     def action_edit(self) -> None:
         """Open the user's file: at the cursor if it is the text shown, else at the selected node's line."""

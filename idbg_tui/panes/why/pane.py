@@ -1,11 +1,13 @@
 """Why did the compiler do what it did? One view of its decisions at a time, over the run in hand."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from idbg.schema.decisions.decision import Decision
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
@@ -101,10 +103,12 @@ class WhyPane(FindingPane):
         if state is None:
             return
         self._name_views(run)
-        made = views.view(self.view)
-        look = replace(self.look, width=self.lines.line_width - 1, files=queries.source_files(state))
-        rows = made.rows(run, look) if run is not None else ()
-        self.lines.show_rows(rows, self._why_empty(state, made))
+        rows = self._made(state, run, self.look) if run is not None else ()
+        self.lines.show_rows(rows, self._why_empty(state, views.view(self.view)))
+
+    def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
+        look = replace(look, width=self.lines.line_width - 1, files=queries.source_files(state))
+        return views.view(self.view).rows(run, look)
 
     def _name_views(self, run: Run | None) -> None:
         counts = {name: views.view(name).count(run) for name in VIEWS} if run is not None else {}
@@ -156,6 +160,25 @@ class WhyPane(FindingPane):
 
     def action_hide(self) -> None:
         self._again(replace(self.look, hiding=not self.look.hiding))
+
+    def reveal(self, decision: Decision) -> None:
+        """Show the view of a decision, with the cursor on the row that tells of it; what it is under is unfolded."""
+        self.choose_view(views.OF_KIND[decision.kind])
+        run, state = self._run, self._state
+        if run is None or state is None:
+            return
+        self._looks[self.view] = replace(self.look, query="", hiding=False)
+        everything = self._made(state, run, replace(self.look, whole=True))
+        found = views.row_of(everything, decision)
+        if found is None:
+            self._again(self.look, f"{self.view}: no row of its own tells of it")
+            return
+        row = everything[found]
+        for fold in row.inside:
+            if any(one.fold == fold and not one.is_open for one in self._made(state, run, self.look)):
+                self._looks[self.view] = replace(self.look, turned=self.look.turned ^ {fold})
+        self._lay()
+        self.lines.place_cursor(next((at for at, one in enumerate(self.lines.items) if one.key == row.key), 0))
 
     # ---------------------------------------------------------------- folding
 

@@ -16,8 +16,8 @@ INDENT = 2
 @dataclass(frozen=True)
 class Look:
     """How the user looks at a view: cells of a row, files that names are told apart among, folds that are `turned`
-    from how they stand at first, what is looked for, whether what matters least is left out, and an `order` of the
-    view's own.
+    from how they stand at first, what is looked for, whether what matters least is left out, an `order` of the
+    view's own, and whether all is unfolded (`whole`), however the folds stand.
     """
 
     width: int = 100
@@ -26,10 +26,11 @@ class Look:
     query: str = ""
     hiding: bool = False
     order: int = 0
+    whole: bool = False
 
     def is_open(self, fold: Hashable, *, at_first: bool = False) -> bool:
         """Whether what is under `fold` is listed: as `at_first`, unless the user turned it."""
-        return at_first != (fold in self.turned)
+        return self.whole or at_first != (fold in self.turned)
 
 
 @dataclass(frozen=True)

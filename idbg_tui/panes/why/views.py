@@ -8,15 +8,34 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
+from idbg.schema.decisions.decision import Decision, Kind
 from idbg.schema.runs import Run
 from idbg_tui.panes.why import told
-from idbg_tui.panes.why.rows import Look, Row
+from idbg_tui.panes.why.rows import Look, Row, first_match
 
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
 OWN: frozenset[ViewName] = frozenset()
 """Those that have a module of their name in this room."""
+
+
+OF_KIND: dict[Kind, ViewName] = {
+    "skip": "frames",
+    "break": "breaks",
+    "recompile": "recompiles",
+    "guard": "guards",
+    "pass": "passes",
+    "partition": "passes",
+    "fusion": "fusion",
+    "cache": "cache",
+    "cuda graph": "cache",
+    "autotune": "cache",
+}
+"""Which view tells more of a decision."""
+
+
+_WHOLE = 500  # cells of a row: nothing is cut
 
 
 class View(Protocol):
@@ -35,3 +54,19 @@ class View(Protocol):
 def view(name: ViewName) -> View:
     """What makes the rows of the view of this name."""
     return cast("View", import_module(f"idbg_tui.panes.why.{name}")) if name in OWN else told.Told(name)
+
+
+def row_of(rows: Sequence[Row], decision: Decision) -> int | None:
+    """The row that tells of a decision: it is about the same node, kernel, line or frame, and has most of its words."""
+    words = set(decision.words.split())
+
+    def likeness(row: Row) -> int:
+        nodes = not set(row.nodes).isdisjoint(decision.nodes)
+        kernel = row.kernel is not None and (row.kernel[0], row.kernel[2]) in decision.kernels
+        line = bool(row.file) and (row.file, row.line) == (decision.file, decision.line)
+        frame = bool(row.frame) and row.frame == decision.frame
+        alike = 4 * nodes + 4 * kernel + 4 * line + 2 * frame
+        said = "".join(text for text, _ in row.draw(_WHOLE)) if alike and not row.head else ""
+        return alike * _WHOLE + len(words.intersection(said.split())) if said else 0
+
+    return first_match(rows, likeness)
