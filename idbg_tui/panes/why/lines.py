@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from textual import events
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.panes.why.rows import Row
+from idbg_tui.panes.why.rows import Row, place_of
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow
+from idbg_tui.widgets.search import SearchLine
 
 
 class WhyLines(ItemList[Row]):
@@ -24,9 +25,24 @@ class WhyLines(ItemList[Row]):
 
     def show_rows(self, rows: Sequence[Row], empty: str) -> None:
         """Show other rows; the cursor stays on what it was on, and off heads."""
-        self.show_items(rows, empty)
-        if rows and self.is_head(rows[min(self.cursor, len(rows) - 1)]):
-            self.place_cursor(next((row for row, item in enumerate(rows) if not item.head), 0))
+        key = self.chosen.key if self.chosen is not None else None
+        self.items, self.empty = rows, empty
+        self.cursor = min(self.cursor if (at := place_of(rows, key)) is None else at, max(len(rows) - 1, 0))
+        if rows and rows[self.cursor].head:
+            self.cursor = min(self.cursor + 1, len(rows) - 1)
+        self.rows_changed()
+
+    def find(self, text: str, start: int) -> int:
+        """Mark `text` in the rows, which are those that have it; the cursor goes to the first that is no fold."""
+        self._finder.look_for(text, 0, start)
+        matching = (at for at, row in enumerate(self.items) if not row.head and row.fold is None)
+        if text:
+            self.place_cursor(next(matching, start))
+        self.repaint_changes()
+        return len(self.items)
+
+    def action_forget(self) -> None:
+        self.post_message(SearchLine.Sought("", done=True))
 
     def mark_selected(self, file: str, line: int) -> None:
         """Mark the rows about this line of the user's."""

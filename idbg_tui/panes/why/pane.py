@@ -24,7 +24,7 @@ from idbg_tui.messages import (
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.lines import WhyLines
-from idbg_tui.panes.why.rows import Look, Row
+from idbg_tui.panes.why.rows import Look, Row, place_of
 from idbg_tui.panes.why.view_line import ViewLine
 from idbg_tui.panes.why.views import VIEWS, ViewName
 from idbg_tui.state import queries
@@ -108,7 +108,7 @@ class WhyPane(FindingPane):
 
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
         look = replace(look, width=self.lines.line_width - 1, files=queries.source_files(state))
-        return views.view(self.view).rows(run, look)
+        return views.listed(self.view, run, look)
 
     def _name_views(self, run: Run | None) -> None:
         counts = {name: views.view(name).count(run) for name in VIEWS} if run is not None else {}
@@ -134,7 +134,7 @@ class WhyPane(FindingPane):
         self.lines.show_rows((), "")
         self._lay()
         key = self._keys.get(view)
-        self.lines.place_cursor(next((at for at, row in enumerate(self.lines.items) if row.key == key), 0))
+        self.lines.place_cursor(place_of(self.lines.items, key) or 0)
 
     def action_view(self, step: int) -> None:
         self.choose_view(VIEWS[(VIEWS.index(self.view) + step) % len(VIEWS)])
@@ -151,9 +151,10 @@ class WhyPane(FindingPane):
 
     def seek(self, searched: Searched, text: str, *, done: bool) -> None:
         """List only what has the text."""
-        words = f"only what has {text}; esc shows all" if text and done else ""
-        self._again(replace(self.look, query=text), words)
-        searched.find(text, 0)
+        self._again(replace(self.look, query=text))
+        if text and done:
+            self.post_message(Flash(f"only what has {text}; esc shows all"))
+        searched.find(text, searched.place)
 
     def action_order(self) -> None:
         self._again(replace(self.look, order=self.look.order + 1))
@@ -178,7 +179,7 @@ class WhyPane(FindingPane):
             if any(one.fold == fold and not one.is_open for one in self._made(state, run, self.look)):
                 self._looks[self.view] = replace(self.look, turned=self.look.turned ^ {fold})
         self._lay()
-        self.lines.place_cursor(next((at for at, one in enumerate(self.lines.items) if one.key == row.key), 0))
+        self.lines.place_cursor(place_of(self.lines.items, row.key) or 0)
 
     # ---------------------------------------------------------------- folding
 

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import GraphId, NodeId, Part
@@ -59,6 +59,51 @@ class Row:
     again: object = None
     copied: str = ""
     head: bool = False
+
+
+class Rows(Sequence[Row]):
+    """Rows of which many are made only when they are seen: each by its key, and by what makes it."""
+
+    def __init__(self) -> None:
+        self._keys: list[Hashable] = []
+        self._makers: list[Callable[[], Row]] = []
+        self._made: dict[int, Row] = {}
+
+    def add(self, row: Row) -> None:
+        """Add a row that is made."""
+        self._made[len(self._keys)] = row
+        self.add_later(row.key, lambda: row)
+
+    def add_later(self, key: Hashable, make: Callable[[], Row]) -> None:
+        """Add one that `make` gives, whose key is `key`."""
+        self._keys.append(key)
+        self._makers.append(make)
+
+    def place(self, key: Hashable) -> int | None:
+        """Where the row of this key stands; None if none has it."""
+        return self._keys.index(key) if key is not None and key in self._keys else None
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        at = at + len(self) if at < 0 else at
+        if at not in self._made:
+            self._made[at] = self._makers[at]()
+        return self._made[at]
+
+
+def place_of(rows: Sequence[Row], key: Hashable) -> int | None:
+    """Where the row of this key stands; None if none has it."""
+    if isinstance(rows, Rows):
+        return rows.place(key)
+    return next((at for at, row in enumerate(rows) if key is not None and row.key == key), None)
 
 
 def sign(*, is_open: bool) -> str:

@@ -10,6 +10,8 @@ from idbg_tui.panes.why.rows import Look, Row, said
 class Told:
     """The lines that `idbg analyze --type NAME` prints."""
 
+    FILTERS = False
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.NONE = f"nothing was told of it: idbg analyze --type {name} knows no more"

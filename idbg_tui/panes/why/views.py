@@ -1,10 +1,12 @@
 """Which views has the pane "Why", and which module makes the rows of each?
 
-A view is a module of this room, with `rows(run, look)`, `count(run)` for its name's mark, and `NONE`, the sentence for
-a run that has none of it. Those of VIEWS that have no module here show what `idbg analyze --type NAME` prints.
+A view is a module of this room, with `rows(run, look)`, `count(run)` for its name's mark, `NONE`, the sentence for a
+run that has none of it, and `FILTERS`. Those of VIEWS that have no module here show what `idbg analyze --type NAME`
+prints.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
@@ -12,11 +14,12 @@ from idbg.schema.decisions.decision import Decision, Kind
 from idbg.schema.runs import Run
 from idbg_tui.panes.why import told
 from idbg_tui.panes.why.rows import Look, Row, first_match
+from idbg_tui.widgets.search import pattern
 
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-OWN: frozenset[ViewName] = frozenset()
+OWN: frozenset[ViewName] = frozenset(("guards",))
 """Those that have a module of their name in this room."""
 
 
@@ -43,6 +46,8 @@ class View(Protocol):
 
     NONE: str
     """Why there is nothing to list in a run that has ended, and what would fill it."""
+    FILTERS: bool
+    """Whether `rows` leaves out itself what has not what is looked for."""
 
     def rows(self, run: Run, look: Look) -> Sequence[Row]:
         """What is listed of this run."""
@@ -56,6 +61,23 @@ def view(name: ViewName) -> View:
     return cast("View", import_module(f"idbg_tui.panes.why.{name}")) if name in OWN else told.Told(name)
 
 
+def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
+    """The rows of a view: of what is looked for, those that have it and what they are under."""
+    made = view(name)
+    if not look.query or made.FILTERS:
+        return made.rows(run, look)
+    rows = made.rows(run, replace(look, whole=True))
+    found = pattern(look.query)
+    having = [row for row in rows if not row.head and found is not None and found.search(text_of(row))]
+    keys, folds = {row.key for row in having}, {fold for row in having for fold in row.inside}
+    return [row for row in rows if row.head or row.key in keys or row.fold in folds] if having else []
+
+
+def text_of(row: Row) -> str:
+    """What a row says, whole."""
+    return "".join(text for text, _ in row.draw(_WHOLE))
+
+
 def row_of(rows: Sequence[Row], decision: Decision) -> int | None:
     """The row that tells of a decision: it is about the same node, kernel, line or frame, and has most of its words."""
     words = set(decision.words.split())
@@ -66,7 +88,7 @@ def row_of(rows: Sequence[Row], decision: Decision) -> int | None:
         line = bool(row.file) and (row.file, row.line) == (decision.file, decision.line)
         frame = bool(row.frame) and row.frame == decision.frame
         alike = 4 * nodes + 4 * kernel + 4 * line + 2 * frame
-        said = "".join(text for text, _ in row.draw(_WHOLE)) if alike and not row.head else ""
+        said = text_of(row) if alike and not row.head else ""
         return alike * _WHOLE + len(words.intersection(said.split())) if said else 0
 
     return first_match(rows, likeness)

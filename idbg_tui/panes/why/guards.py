@@ -1,0 +1,207 @@
+"""What does each compiled frame guard, what does a look at it cost, and which guard made torch compile again?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from idbg.format import file_names
+from idbg.format.amounts import NOTHING, column_share, counted, duration
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.schema.decisions.dynamo import FrameGuards, Guard
+from idbg.schema.runs import Run
+from idbg_tui.panes.why.rows import INDENT, Look, Row, Rows, sign, widest
+from idbg_tui.panes.why.table import Column, Table
+
+FILTERS = True
+NONE = "no guards: no frame was compiled"
+_MANY = 200  # guards of a frame from which it is folded at first
+_Caused = dict[tuple[str, str], list[str]]
+"""(frame, code of a guard or its source) -> the compiles that began as it failed."""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What every row of the view needs."""
+
+    run: Run
+    look: Look
+    table: Table
+    caused: _Caused
+    totals: dict[str, float]
+    """Seconds of a frame's guards, each evaluated alone."""
+
+
+def count(run: Run) -> int:
+    """All guards."""
+    return sum(len(each.guards) for each in run.decided.guards.values())
+
+
+def rows(run: Run, look: Look) -> Sequence[Row]:
+    """Frame by frame: guards by what they are about, or in one list with the dearest first (`order` 1); `hiding` leaves
+    out those that never failed.
+    """
+    guards = [guard for each in run.decided.guards.values() for guard in each.guards]
+    if not guards:
+        return []
+    places = widest((_place(guard, look) for guard in guards[:1000]), 26)
+    kinds = widest((guard.kind for guard in guards[:1000]), 20)
+    columns = (
+        Column("kind", kinds, 1),
+        Column("evaluates", 9, 3, right=True),
+        Column("share", 7, 0, right=True),
+        Column("line", places, 2),
+        Column("made it compile", 15, 4),
+    )
+    ordered = ("by source", "the dearest first")[look.order % 2]
+    hidden = ", those that failed" if look.hiding else ""
+    shown = _Shown(run, look, Table(columns, f"guard ({ordered}{hidden})"), _caused(run), _totals(run))
+    found = Rows()
+    found.add(shown.table.heads())
+    for each in run.decided.guards.values():
+        _add_frame(found, each, shown)
+    return found if len(found) > 1 else []
+
+
+def _add_frame(found: Rows, each: FrameGuards, shown: _Shown) -> None:
+    """The frame's own row, and its guards if it is unfolded, or if some are looked for."""
+    look = shown.look
+    guards = [guard for guard in each.guards if _wanted(guard, each.frame, shown)]
+    if not guards and (look.query or look.hiding):
+        return
+    fold = ("frame", each.frame)
+    is_open = bool(look.query) or look.is_open(fold, at_first=len(each.guards) <= _MANY)
+    frame = shown.run.frames.get(each.frame)
+    name = f"{frame.function} " if frame is not None else ""
+    number = counted(len(each.guards), "guard")
+    some = f"{len(guards):,} of {number}" if len(guards) < len(each.guards) else number
+    failed = sum(bool(_compiles(guard, each.frame, shown)) for guard in guards)
+    worst = f"{SEVERITY_SIGNS['fallback']} {failed} failed" if failed else ""
+    cells = [("", ""), (_seconds(each.seconds), ""), ("", ""), ("", ""), (worst, "fallback")]
+    words = [(f"{sign(is_open=is_open)} {name}", "strong"), (f"{each.frame}  {some}", "")]
+    place = (frame.file, frame.line) if frame is not None else ("", 0)
+    found.add(Row(fold, shown.table.row(words, cells), "fold", fold, is_open, (), each.frame, *place))
+    if not is_open:
+        return
+    if look.order % 2:
+        for guard in sorted(guards, key=lambda guard: -(guard.seconds or 0.0)):
+            _add_guard(found, guard, each, shown, (fold,))
+    else:
+        _add_by_source(found, guards, each, shown, fold)
+
+
+def _add_by_source(
+    found: Rows, guards: Sequence[Guard], each: FrameGuards, shown: _Shown, fold: tuple[str, str]
+) -> None:
+    """Guards under what they are about; what has one guard only is told with it in one row."""
+    groups: dict[str, list[Guard]] = {}
+    for guard in guards:
+        groups.setdefault(guard.source, []).append(guard)
+    for source, ones in groups.items():
+        if len(ones) == 1:
+            _add_guard(found, ones[0], each, shown, (fold,))
+            continue
+        own = ("source", each.frame, source)
+        is_open = bool(shown.look.query) or shown.look.is_open(own)
+        found.add_later(own, partial(_group, source, ones, each, shown, fold))
+        if is_open:
+            for guard in ones:
+                _add_guard(found, guard, each, shown, (fold, own))
+
+
+def _group(source: str, ones: Sequence[Guard], each: FrameGuards, shown: _Shown, inside: tuple[str, str]) -> Row:
+    """The row of all guards about one expression."""
+    own = ("source", each.frame, source)
+    is_open = bool(shown.look.query) or shown.look.is_open(own)
+    failed = sorted({again for guard in ones for again in _compiles(guard, each.frame, shown)})
+    seconds = sum(guard.seconds for guard in ones if guard.seconds is not None)
+    measured = seconds if any(guard.seconds is not None for guard in ones) else None
+    words = [(f"{' ' * INDENT}{sign(is_open=is_open)} {source or 'of nothing named'}", "")]
+    words += [(f"  {counted(len(ones), 'guard')}", "dim")]
+    cells = [
+        ("", ""),
+        (_seconds(measured), ""),
+        (_share(measured, each.frame, shown), "dim"),
+        ("", ""),
+        _again(failed),
+    ]
+    return Row(own, shown.table.row(words, cells), "fold", own, is_open, (inside,), each.frame)
+
+
+def _add_guard(found: Rows, guard: Guard, each: FrameGuards, shown: _Shown, inside: tuple[object, ...]) -> None:
+    found.add_later(_key(guard, each), partial(_guard, guard, each, shown, inside))
+
+
+def _key(guard: Guard, each: FrameGuards) -> tuple[object, ...]:
+    return "guard", each.frame, guard.kind, guard.source, guard.code
+
+
+def _guard(guard: Guard, each: FrameGuards, shown: _Shown, inside: tuple[object, ...]) -> Row:
+    again = _compiles(guard, each.frame, shown)
+    code = " and ".join(guard.code)
+    words = [(" " * (2 + INDENT * len(inside)) + (code or guard.source or guard.kind), "")]
+    cells = [
+        (guard.kind, "dim"),
+        (_seconds(guard.seconds), ""),
+        (_share(guard.seconds, each.frame, shown), "dim"),
+        (_place(guard, shown.look), "dim"),
+        _again(again),
+    ]
+    return Row(
+        _key(guard, each),
+        shown.table.row(words, cells),
+        "edit",
+        inside=inside,
+        frame=each.frame,
+        file=guard.file,
+        line=guard.line,
+        copied=code or guard.source,
+    )
+
+
+def _wanted(guard: Guard, frame: str, shown: _Shown) -> bool:
+    look = shown.look
+    if look.hiding and not _compiles(guard, frame, shown):
+        return False
+    if not look.query:
+        return True
+    text = f"{guard.kind} {guard.source} {' '.join(guard.code)} {guard.file}:{guard.line}"
+    return look.query in text if look.query != look.query.lower() else look.query in text.lower()
+
+
+def _caused(run: Run) -> _Caused:
+    caused: _Caused = {}
+    for recompiled in run.recompiles:
+        for failed in recompiled.failed:
+            for about in filter(None, (failed.code, failed.source)):
+                caused.setdefault((failed.against, about), []).append(recompiled.frame)
+    return caused
+
+
+def _compiles(guard: Guard, frame: str, shown: _Shown) -> list[str]:
+    """The compiles that this guard caused."""
+    if not shown.caused:
+        return []
+    codes = [again for code in guard.code for again in shown.caused.get((frame, code), ())]
+    return list(dict.fromkeys(codes))
+
+
+def _again(compiles: Sequence[str]) -> tuple[str, str]:
+    return (f"{MARKS['arrow']} {', '.join(compiles)}" if compiles else "", "fallback")
+
+
+def _place(guard: Guard, look: Look) -> str:
+    return file_names.place(guard.file, guard.line, look.files) if guard.file else ""
+
+
+def _seconds(seconds: float | None) -> str:
+    return NOTHING if seconds is None else duration(seconds * 1000)
+
+
+def _totals(run: Run) -> dict[str, float]:
+    return {each.frame: sum(guard.seconds or 0.0 for guard in each.guards) for each in run.decided.guards.values()}
+
+
+def _share(seconds: float | None, frame: str, shown: _Shown) -> str:
+    """Of all that the frame's guards take one by one."""
+    total = shown.totals[frame]
+    return column_share(seconds / total) if seconds is not None and total else NOTHING
