@@ -43,6 +43,7 @@ EVERY: list[events.SessionEvent] = [
                 seconds=0.5,
                 nodes=(9, 7),
                 thread=1,
+                times=3,
             ),
         ),
     ),

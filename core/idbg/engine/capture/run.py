@@ -15,7 +15,7 @@ from idbg.accelerators.model import Accelerator
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
-from idbg.engine.capture.trace import Problem, TraceListener, listening
+from idbg.engine.capture.trace import Problem, Timed, TraceListener, listening
 from idbg.engine.compat import registrations, repros
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
@@ -25,6 +25,14 @@ from idbg.schema.violations import Violation
 
 # how the run's backend lowers a Dynamo graph: (graph module, inputs, Inductor options)
 Lower = Callable[[GraphModule, list[object], dict[str, object]], Compiled]
+
+PHASES = frozenset(
+    {
+        *("program", "run", "dynamo", "aot autograd", "joint passes", "post-grad passes", "lowering", "scheduling"),
+        *("codegen", "c++ compile", "kernel build", "backward"),
+    }
+)
+"""What a header and a progress line name, of all that is timed."""
 
 
 @dataclass
@@ -72,10 +80,15 @@ class RunCapture(TraceListener):
             False  # copies of what graphs are called with are kept on the CPU: the device may not outlive the run
         )
         self.outcomes = Outcomes()
+        self.timekeeper: Callable[[str, Timed], None] | None = None
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}
         self._breaks: set[tuple[str, int, str]] = set()
         self._began: dict[tuple[str, str], list[float]] = {}
+
+    def named(self, frame: str) -> str:
+        """The frame's name in the session, by torch's compile id."""
+        return self._ids.get(frame, frame)
 
     def frame(self, frame: str) -> FrameCapture:
         """The frame with torch's compile id `frame`; of several (Dynamo was reset) the last."""
@@ -169,17 +182,21 @@ class RunCapture(TraceListener):
     def recompiled(self, frame: str, reason: str) -> None:
         self.outcomes.recompiling(frame, reason)
 
-    def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None:
+    def timed(self, frame: str, part: Timed) -> None:
         """Phases of one name nest (a C++ compile in another): only the outermost is told."""
-        open_since = self._began.setdefault((frame, phase), [])
-        if began:
-            open_since.append(timestamp)
+        if self.timekeeper is not None:
+            self.timekeeper(frame, part)
+        if part.name not in PHASES:
+            return
+        open_since = self._began.setdefault((frame, part.name), [])
+        if part.began:
+            open_since.append(part.at)
             if len(open_since) == 1:
-                self.emit(events.PhaseChanged(run=self.run, phase=phase, frame=frame))
+                self.emit(events.PhaseChanged(run=self.run, phase=part.name, frame=frame))
         elif open_since:
             since = open_since.pop()
             if not open_since:
-                self.emit(events.PhaseChanged(run=self.run, phase=phase, frame=frame, seconds=timestamp - since))
+                self.emit(events.PhaseChanged(run=self.run, phase=part.name, frame=frame, seconds=part.at - since))
 
     def finish(self) -> None:
         """Read what frames have left: a compile that failed never came to its own end."""
@@ -239,9 +256,8 @@ def uncaptured() -> Iterator[None]:
 @contextmanager
 def phase(capture: RunCapture, name: str) -> Iterator[None]:
     """A phase of ours beside torch's: importing the program, running it."""
-    began = time.time()
-    capture.phase_changed("", name, began, True)
+    capture.timed("", Timed(name, time.time(), True))
     try:
         yield
     finally:
-        capture.phase_changed("", name, time.time(), False)
+        capture.timed("", Timed(name, time.time(), False))

@@ -11,27 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, cast
 
-from idbg.engine.compat import tracing
+from idbg.engine.compat import spans, tracing
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Frame
 
 _BREAK_PLACE = re.compile(r"user code at (.+?):(\d+)")
 _BREAK_TITLE = re.compile(r"^(?:Graph Break Reason: )?([A-Z].+)$", re.MULTILINE)
 _BREAK_WHY = re.compile(r"^\s+Explanation: (.+)$", re.MULTILINE)
-
-# torch's names of phases -> ours; phases that are not here are too fine to show
-PHASES = {
-    "bytecode_tracing": "dynamo",
-    "create_aot_dispatcher_function": "aot autograd",
-    "_recursive_joint_graph_passes": "joint passes",
-    "_recursive_post_grad_passes": "post-grad passes",
-    "GraphLowering.run": "lowering",
-    "Scheduler.__init__": "scheduling",
-    "GraphLowering.codegen": "codegen",
-    "compile_file": "c++ compile",
-    "async_compile.wait": "kernel build",
-    "backward._backward_impl": "backward",
-}
 
 
 class Problem(NamedTuple):
@@ -41,6 +27,17 @@ class Problem(NamedTuple):
     reason: str
     file: str = ""
     line: int = 0
+
+
+class Timed(NamedTuple):
+    """Something that takes time begins or ends. `name` is ours, `what` tells it from others of that name; `at` is in
+    seconds since the epoch.
+    """
+
+    name: str
+    at: float
+    began: bool
+    what: str = ""
 
 
 class TraceListener:
@@ -69,8 +66,8 @@ class TraceListener:
     def recompiled(self, frame: str, reason: str) -> None:
         """The frame will be compiled again, for this guard."""
 
-    def phase_changed(self, frame: str, phase: str, timestamp: float, began: bool) -> None:
-        """A phase of PHASES begins or ends; `timestamp` is in seconds since the epoch."""
+    def timed(self, frame: str, part: Timed) -> None:
+        """A part of the compile begins or ends, on this thread."""
 
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
         """The frame was compiled, or given up for this problem."""
@@ -93,7 +90,7 @@ class _Tap(logging.Handler):
             case "dynamo_start":
                 self.listener.frame_started(_frame(frame, metadata[kind]))
             case "chromium_event":
-                self._phase(frame, text)
+                self._timed(frame, text)
             case "dynamo_output_graph" | "inductor_post_grad_graph":
                 self.listener.graph_printed(frame, kind, text)
             case "aot_joint_graph" | "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph":
@@ -120,11 +117,15 @@ class _Tap(logging.Handler):
             case _:
                 pass
 
-    def _phase(self, frame: str, text: str) -> None:
+    def _timed(self, frame: str, text: str) -> None:
         event = _read(text)
-        phase = PHASES.get(str(event.get("name")))
-        if phase and event.get("ph") in ("B", "E"):
-            self.listener.phase_changed(frame, phase, cast("float", event["ts"]) / 1e6, event["ph"] == "B")
+        if event.get("ph") not in ("B", "E"):
+            return
+        name, what = spans.words(str(event.get("name")))
+        about = event.get("args")
+        if not what and isinstance(about, dict):
+            what = str(about.get("kernel_name") or "")
+        self.listener.timed(frame, Timed(name, cast("float", event["ts"]) / 1e6, event["ph"] == "B", what))
 
 
 @contextmanager
