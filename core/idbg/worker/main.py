@@ -70,6 +70,7 @@ def main() -> None:
     import torch
 
     from idbg.engine import backends
+    from idbg.engine.decisions.switches import switches
     from idbg.worker.jobs import Jobs
 
     pipe.emit(
@@ -82,6 +83,8 @@ def main() -> None:
             seconds=time.monotonic() - began,
         )
     )
+    if nice and len(sys.argv) == 3:  # a screen watches, and was not told yet
+        pipe.emit(events.SwitchesListed(switches=tuple(switches())))
     if requests.empty():
         import torch._inductor.compile_fx  # takes seconds: before the first compile asks for it
     jobs = Jobs(pipe.emit)

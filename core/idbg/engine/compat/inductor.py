@@ -20,3 +20,8 @@ def mode_options(mode: str | None, dynamic: bool | None) -> dict[str, object]:
     if mode in (None, "default"):
         return {}
     return dict(torch._inductor.list_mode_options(mode, dynamic))
+
+
+def default_of(name: str) -> object:
+    """What the option is where nobody sets it: torch reads some of them from the environment."""
+    return torch._inductor.config._config[name].default  # type: ignore[attr-defined]

@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import ModuleType
-from typing import cast, get_args
+from types import ModuleType, NoneType, UnionType
+from typing import Literal, Union, cast, get_args, get_origin
 
 import torch
 import torch._dynamo.config
@@ -110,3 +110,41 @@ def stance(name: str) -> Iterator[None]:
     """While it lasts, torch.compiler.set_stance(name)."""
     with torch.compiler.set_stance(cast("eval_frame.StanceStr", name)):
         yield
+
+
+def default_of(name: str) -> object:
+    """What it is where nobody sets it: torch reads some of them from the environment."""
+    word, _, own = name.partition(".")
+    return MODULES[word]._config[own].default
+
+
+def plain(value: object) -> OptionValue:
+    """The value where it can be written down; None of anything else, as of a function."""
+    if isinstance(value, (list, tuple)) and all(isinstance(each, (bool, int, float, str)) for each in value):
+        return list(value)
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def choices_of(kind: object) -> tuple[OptionValue, ...]:
+    """All that a setting of this kind can be, where these are few."""
+    if kind is bool:
+        return (True, False)
+    if kind is NoneType or kind is None:
+        return (None,)
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        parts = [choices_of(each) for each in get_args(kind)]
+        return tuple(choice for part in parts for choice in part) if all(parts) else ()
+    return ()
+
+
+def kind_in_words(kind: object) -> str:
+    """As a person writes it: "bool", "int | None", "'a' | 'b'"."""
+    if kind is NoneType or kind is None:
+        return "None"
+    if get_origin(kind) is Literal:
+        return " | ".join(map(repr, get_args(kind)))
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(kind_in_words, get_args(kind)))
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")

@@ -1,0 +1,56 @@
+"""`idbg switches`: what can be flipped, as the torch that runs here has it."""
+
+import json
+
+import pytest
+
+from idbg import cli
+from idbg.cli.commands import switches as command
+from idbg.reports import switches as report
+from idbg.schema.decisions.switches import Switch
+
+EVERY = (
+    Switch(name="dynamic", place="target", group="torch.compile", type="bool | None", choices=(None, True, False)),
+    Switch(name="cold", place="target", group="torch.compile", type="bool", default=False, choices=(True, False)),
+    Switch(name="cpp.simdlen", group="generated code", type="int | None"),
+    Switch(
+        name="dynamo.recompile_limit", place="setting", group="Dynamo", type="int", default=8, meaning="how many\n- a"
+    ),
+)
+
+
+def test_text_says_how_each_is_given_its_default_and_its_meaning() -> None:
+    assert list(report.text(EVERY)) == [
+        "torch.compile",
+        "  --dynamic   the program's, or True, False",
+        "      torch says nothing of it",
+        "  --cold   False, or True",
+        "      torch says nothing of it",
+        "",
+        "generated code",
+        "  --option cpp.simdlen=int|None   None",
+        "      torch says nothing of it",
+        "",
+        "Dynamo",
+        "  --setting dynamo.recompile_limit=int   8",
+        "      how many",
+        "      - a",
+    ]
+
+
+def test_a_word_chooses_and_one_that_nothing_has_is_answered(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "listed", lambda: EVERY)
+    assert cli.main(["switches", "Dynamo", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "idbg.switches/1"
+    assert [each["name"] for each in told["switches"]] == ["dynamo.recompile_limit"]
+    assert cli.main(["switches", "simdlan"]) == 2
+    assert "did you mean cpp.simdlen?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_worker_tells_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["switches", "epilogue_fusion"]) == 0
+    assert "--option epilogue_fusion=bool   True, or False" in capsys.readouterr().out
