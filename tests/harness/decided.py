@@ -4,7 +4,7 @@ from idbg.schema import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, KeyPart
 from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Guard, Skip, StackLine
 from idbg.schema.decisions.fusion import FusionLog, Group, Refusal
-from idbg.schema.decisions.passes import PassRun
+from idbg.schema.decisions.passes import DiffRow, PassRun, PhaseRun
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.decisions.times import Span
 
@@ -50,25 +50,33 @@ EVERY: list[events.SessionEvent] = [
     events.PassesRan(
         run=1,
         frame="0/0",
-        passes=(
-            PassRun(
-                phase="joint",
-                name="fold",
-                number=2,
+        phases=(
+            PhaseRun(
+                phase="post_grad",
                 part="forward",
-                file="p.py",
-                line=4,
-                own=True,
-                seconds=0.1,
+                graph="true_graph_0",
+                ran=9,
+                seconds=0.2,
                 nodes=(2, 1),
-                first=1,
-                before=("a = x + 0",),
-                after=("b = x",),
-                came=("b",),
-                went=("a",),
-                moved=("c",),
-                changed=("d",),
-                of=(("b", ("a",)),),
+                passes=(
+                    PassRun(
+                        name="fold",
+                        number=2,
+                        by="fold_all",
+                        file="p.py",
+                        line=4,
+                        own=True,
+                        seconds=0.1,
+                        nodes=(2, 1),
+                        came=("b",),
+                        went=("a",),
+                        moved=("c",),
+                        changed=("d",),
+                        of=(("b", ("a",)),),
+                        rows=(DiffRow("a", "a = x + 0", "", 1), DiffRow("b", "", "b = x")),
+                        dropped=1,
+                    ),
+                ),
             ),
         ),
     ),

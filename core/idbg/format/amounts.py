@@ -41,7 +41,7 @@ def counted(number: int, noun: str) -> str:
 def _plural(noun: str) -> str:
     if noun.endswith("ry"):
         return f"{noun[:-1]}ies"
-    return f"{noun}es" if noun.endswith(("ch", "sh", "x")) else f"{noun}s"
+    return f"{noun}es" if noun.endswith(("ch", "sh", "ss", "x")) else f"{noun}s"
 
 
 def percentage(value: float) -> str:

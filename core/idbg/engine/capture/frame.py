@@ -56,6 +56,7 @@ class FrameCapture:
         self.trail: dict[Stage, links.Pairs] = {}
         self._trail: links.Trail | None = None
         self.finished = False
+        self.part_in_hand: Part = ""  # of which the inner compile goes on
         self.check: Callable[[Graph], None] | None = None  # holds a joint or post-grad graph against the rules
         self.backward_ran: bool | None = None  # None: it was not lowered through us
 
@@ -92,6 +93,7 @@ class FrameCapture:
 
     def part(self, gm: GraphModule, part: Part) -> Graph:
         """One ATen graph, before it is compiled."""
+        self.part_in_hand = part
         stage = cast("Stage", part)
         graph = graph_of(gm, GraphId(self.frame, stage), self.printed.pop(stage, ""))
         dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))
@@ -102,6 +104,7 @@ class FrameCapture:
 
     def part_done(self, part: Part) -> None:
         """The inner compile of this part ended, well or not: what it printed belongs to it."""
+        self.part_in_hand = ""
         for piece in self.pieces:
             self._finish_piece(piece, part)
         self.pieces.clear()

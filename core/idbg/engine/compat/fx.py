@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -18,13 +18,18 @@ _NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize come out above this: n
 
 def qualified_target(node: Node) -> str:
     """ "aten.convolution.default", "torch.conv2d", "operator.getitem"; a method's or module's own name."""
-    if isinstance(node.target, str):
-        return node.target
-    if isinstance(node.target, torch._ops.OpOverload):
-        return str(node.target)
+    return target_name(node.target)
+
+
+def target_name(target: Any) -> str:
+    """The same of a node's target alone."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target)
     from torch.fx.node import _get_qualified_name
 
-    name = _get_qualified_name(node.target)
+    name = _get_qualified_name(target)
     return name.removeprefix("torch.ops.").replace("_operator.", "operator.")
 
 
@@ -109,6 +114,17 @@ def origins(node: Node) -> set[str]:
                 yield str(source.name)
 
     return set(roots(node.meta.get("from_node") or []))
+
+
+def replaced_by(node: Node, pass_name: str) -> tuple[str, ...]:
+    """Names of the nodes in whose place this pass put the node, as torch's observer of passes noted it."""
+    sources = node.meta.get("from_node") or ()
+    return tuple(str(each.name) for each in sources if each.pass_name == pass_name and is_replacement(each))
+
+
+def is_replacement(source: object) -> bool:
+    """Whether a node's source is one that a pass put the node in the place of, and not what it was traced from."""
+    return any(action.name == "REPLACE" for action in getattr(source, "action", None) or ())
 
 
 def tensor_meta(value: torch.Tensor) -> TensorMeta:

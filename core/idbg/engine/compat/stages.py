@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import fx
+from idbg.engine.compat.passes import Pass, observers_heard
 
 
 class Told(Protocol):
@@ -90,37 +91,29 @@ def _joint_around(module: Any, listener: Told) -> Any:
 
 @contextmanager
 def _passes_told(listener: Told) -> Iterator[None]:
-    """By the observer that torch puts around each pass. Most change nothing: for all of those one copy is made."""
-    from torch.fx.passes.graph_transform_observer import GraphTransformObserver as Observer
-
-    originals = {name: getattr(Observer, name) for name in ("apply_gm_pass", "apply_graph_pass")}
+    """Most change nothing: for all of those one copy is made."""
     kept: dict[str, Any] = {"text": None, "copy": None}  # the last graph that was seen
+    before: list[tuple[object, GraphModule]] = []
 
     def seen(gm: GraphModule) -> tuple[object, GraphModule]:
         if (text := structure(gm)) != kept["text"]:
             kept.update(text=text, copy=copy_of(gm))
         return text, kept["copy"]
 
-    def told(name: str) -> Callable[..., object]:
-        original = originals[name]
+    def began(applied: Pass) -> None:
+        if applied.made_by is not None:
+            before.append(seen(applied.gm))
 
-        def apply(observer: Any, pass_fn: Callable[..., object]) -> object:
-            text, before = seen(observer.gm)
-            result = original(observer, pass_fn)
-            other, after = seen(observer.gm)
-            if other != text:
-                listener.passed(observer.passname, pass_fn, before, after)
-            return result
+    def ended(applied: Pass) -> None:
+        if applied.made_by is None:
+            return
+        text, old = before.pop()
+        other, new = seen(applied.gm)
+        if other != text:
+            listener.passed(applied.name, applied.made_by, old, new)
 
-        return apply
-
-    for name in originals:
-        setattr(Observer, name, told(name))
-    try:
+    with observers_heard(began, ended):
         yield
-    finally:
-        for name, original in originals.items():
-            setattr(Observer, name, original)
 
 
 def copy_of(gm: GraphModule) -> GraphModule:
@@ -236,6 +229,14 @@ def place_of(function: object) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
 
 
+def name_of(function: object) -> str:
+    """What a pass is called where it is defined: its function's name or its class; "" of none and of a lambda."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = str(getattr(function, "__qualname__", "") or (type(function).__name__ if function is not None else ""))
+    return "" if "<lambda>" in name else name.replace("<locals>.", "")
+
+
 def is_torchs(file: str) -> bool:
     """Whether a file is one of torch's own."""
     return file.startswith(str(Path(torch.__file__).parent))
@@ -246,11 +247,6 @@ def lowering_of(target: object) -> Callable[..., object] | None:
     from torch._inductor.lowering import lowerings
 
     return cast("dict[object, Callable[..., object]]", lowerings).get(target)
-
-
-def is_replacement(source: object) -> bool:
-    """Whether a node's source is one that a pass put the node in the place of, and not what it was traced from."""
-    return any(action.name == "REPLACE" for action in getattr(source, "action", None) or ())
 
 
 def original_op(node: torch.fx.Node) -> str:

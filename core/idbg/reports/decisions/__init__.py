@@ -13,6 +13,7 @@ from idbg.schema.runs import Run
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
     "graphs": "the graphs of each frame, and their ops",
+    "passes": "what each pass did to a graph, and what the backward computes again",
     "constraints": "the accelerator's rules that are broken",
 }
 """What can be told, in the order in which it is shown, and of what it tells."""

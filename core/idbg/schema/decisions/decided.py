@@ -6,7 +6,7 @@ from idbg.schema.decisions import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
 from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
-from idbg.schema.decisions.passes import PassRun
+from idbg.schema.decisions.passes import PhaseRun
 from idbg.schema.decisions.times import Span
 from idbg.schema.graphs import Part
 
@@ -21,7 +21,7 @@ class Decided:
     skips: list[Skip] = field(default_factory=list)
     guards: dict[str, FrameGuards] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
-    passes: dict[str, list[PassRun]] = field(default_factory=dict)
+    passes: dict[str, list[PhaseRun]] = field(default_factory=dict)
     fusion: dict[tuple[str, Part], FusionLog] = field(default_factory=dict)
     caches: dict[str, list[CacheAnswer]] = field(default_factory=dict)
     cuda_graphs: dict[str, list[CudaGraph]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Decided:
             case events.SpansTold():
                 self.spans.update((span.id, span) for span in event.spans)
             case events.PassesRan():
-                self.passes.setdefault(event.frame, []).extend(event.passes)
+                self.passes.setdefault(event.frame, []).extend(event.phases)
             case events.FusionDecided():
                 self.fusion[event.frame, event.part] = event.fusion
             case events.CacheAnswered():

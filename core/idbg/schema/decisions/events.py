@@ -3,7 +3,7 @@
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
 from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
-from idbg.schema.decisions.passes import PassRun
+from idbg.schema.decisions.passes import PhaseRun
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.decisions.times import Span
 from idbg.schema.event import Event
@@ -39,11 +39,11 @@ class SpansTold(Event, frozen=True, kw_only=True, tag="spans_told"):
 
 
 class PassesRan(Event, frozen=True, kw_only=True, tag="passes_ran"):
-    """The passes that changed a graph of a frame, in order."""
+    """Phases of passes over the graphs of a frame, as they ended; none comes of passes that did not run."""
 
     run: int
     frame: str
-    passes: tuple[PassRun, ...]
+    phases: tuple[PhaseRun, ...]
 
 
 class FusionDecided(Event, frozen=True, kw_only=True, tag="fusion_decided"):

@@ -246,7 +246,7 @@ def _taken_instead(wrong: Values, part: Part, node: Node) -> Iterator[Key]:
 
 def _replaces(node: Node) -> set[str]:
     """The nodes that a pass has put this one in the place of."""
-    return {str(source.name) for source in node.meta.get("from_node") or [] if stages.is_replacement(source)}
+    return {str(source.name) for source in node.meta.get("from_node") or [] if fx.is_replacement(source)}
 
 
 def _mending(

@@ -1,0 +1,221 @@
+"""What did each pass do to a graph? Inductor's own passes, the program's, and what changes between them."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+from torch.fx import GraphModule, Node
+
+from idbg.analysis.decisions.passes import Pair, aligned
+from idbg.engine.capture.run import RunCapture
+from idbg.engine.compat import fx, stages, tracing
+from idbg.engine.compat.passes import Facts, Look, Pass, held_name, passes_heard, value_of
+from idbg.engine.decisions.hearing import harmless
+from idbg.schema import events
+from idbg.schema.decisions.passes import BETWEEN, DiffRow, PassRun, Phase, PhaseRun
+from idbg.schema.graphs import Part
+
+MOST_ROWS = 400  # of one pass: more is not read by anybody, and a graph may have 100,000 nodes
+MOST_TEXT = 400  # characters of a node's line
+_AROUND = 2  # nodes that are shown around what differs
+
+
+@contextmanager
+def heard(capture: RunCapture) -> Iterator[None]:
+    """While it lasts, every phase of passes is told of, with what each pass changed."""
+    with passes_heard(_Passes(capture)):
+        yield
+
+
+@dataclass
+class _Open:
+    """A phase that goes on. `look` is the last at its graph."""
+
+    phase: Phase
+    gm: GraphModule
+    graph: str
+    look: Look
+    began: float
+    nodes: int
+    ran: int = 0
+    passes: list[PassRun] = field(default_factory=list)
+
+
+class _Passes:
+    """Follows phases and passes. Only the outermost pass is told of: what is inside of it is its own work."""
+
+    def __init__(self, capture: RunCapture) -> None:
+        self._capture = capture
+        self._open: list[_Open] = []
+        self._done: list[PhaseRun] = []
+        self._depth = 0
+        self._before: tuple[Look, float] | None = None
+        safe = harmless(capture, "what passes did")
+        self.phase_began = safe(self._phase_began)
+        self.phase_ended = safe(self._phase_ended)
+        self.pass_began = safe(self._pass_began)
+        self.pass_ended = safe(self._pass_ended)
+
+    def _phase_began(self, phase: Phase, gm: GraphModule) -> None:
+        graph = held_name(self._open[0].gm, gm) if self._open else ""
+        look = Look(gm.graph)
+        self._open.append(_Open(phase, gm, graph, look, time.perf_counter(), len(look)))
+
+    def _phase_ended(self, phase: Phase, gm: GraphModule) -> None:
+        open_phase = self._open.pop()
+        seconds = time.perf_counter() - open_phase.began
+        after = Look(gm.graph)
+        self._outside(open_phase, after)
+        self._done.append(
+            PhaseRun(
+                phase=phase,
+                part=self._part() if phase == "post_grad" else "",
+                graph=open_phase.graph,
+                ran=open_phase.ran,
+                seconds=seconds,
+                nodes=(open_phase.nodes, len(after)),
+                passes=tuple(open_phase.passes),
+            )
+        )
+        if not self._open:
+            done, self._done = tuple(self._done), []
+            frame = tracing.current_frame()
+            name = self._capture.frame(frame).frame if frame else ""
+            self._capture.emit(events.PassesRan(run=self._capture.run, frame=name, phases=done))
+
+    def _part(self) -> Part:
+        frame = tracing.current_frame()
+        return self._capture.frame(frame).part_in_hand if frame else ""
+
+    def _pass_began(self, applied: Pass) -> None:
+        self._depth += 1
+        if self._depth > 1:
+            return
+        if not self._open:
+            self._phase_began("other", applied.gm)
+        now, phase = Look(applied.gm.graph), self._open[-1]
+        if applied.gm is phase.gm:
+            self._outside(phase, now)
+        self._before = now, time.perf_counter()
+
+    def _pass_ended(self, applied: Pass) -> None:
+        self._depth -= 1
+        if self._depth or self._before is None or not self._open:
+            return
+        ended = time.perf_counter()
+        (before, began), self._before, phase = self._before, None, self._open[-1]
+        after = Look(applied.gm.graph)
+        phase.ran += 1
+        if applied.gm is phase.gm:
+            phase.look = after
+        file, line = stages.place_of(applied.made_by)
+        told = PassRun(
+            name=applied.name,
+            number=phase.ran,
+            by=stages.name_of(applied.made_by),
+            file=file,
+            line=line,
+            own=bool(file) and not stages.is_torchs(file),
+            seconds=ended - began,
+        )
+        if (changed := _changed(told, before, after)) is not None:
+            phase.passes.append(changed)
+        if phase.phase == "other":
+            self._phase_ended("other", applied.gm)
+
+    def _outside(self, phase: _Open, now: Look) -> None:
+        """What changed since the last look, though no pass that has a name ran."""
+        told = PassRun(name=BETWEEN, number=phase.ran + 1)
+        if (changed := _changed(told, phase.look, now)) is not None:
+            phase.passes.append(changed)
+        phase.look = now
+
+
+def _changed(told: PassRun, before: Look, after: Look) -> PassRun | None:
+    """The pass with all that it changed; None where that is nothing."""
+    if before.is_same(after):
+        return None
+    old, new = before.facts(), after.facts()
+    pairs = aligned(before.names(), after.names())
+    changed = {name for name, facts in new.items() if name in old and _is_changed(old[name], facts)}
+    came = tuple(name for name in new if name not in old)
+    went = tuple(name for name in old if name not in new)
+    moved = tuple(right for left, right in pairs if not left and right in old)
+    if not (came or went or moved or changed):
+        return None
+    rows, dropped = _rows(pairs, changed, old, new)
+    stands_for = _stands_for(old, new, told.name)
+    return replace(
+        told,
+        nodes=(len(before), len(after)),
+        came=came,
+        went=went,
+        moved=moved,
+        changed=tuple(name for name in new if name in changed),
+        of=tuple((name, tuple(dict.fromkeys(stands_for[name]))) for name in came if name in stands_for),
+        rows=rows,
+        dropped=dropped,
+    )
+
+
+def _is_changed(old: Facts, new: Facts) -> bool:
+    return not old.is_same(new) and _line(old) != _line(new)
+
+
+def _rows(
+    pairs: Sequence[Pair], changed: set[str], old: dict[str, Facts], new: dict[str, Facts]
+) -> tuple[tuple[DiffRow, ...], int]:
+    """What differs, with what stands around it; and how many rows beyond that were too many."""
+    differ = [at for at, (left, right) in enumerate(pairs) if left != right or left in changed]
+    shown = sorted({near for at in differ for near in range(max(at - _AROUND, 0), min(at + _AROUND + 1, len(pairs)))})
+    rows: list[DiffRow] = []
+    last = -1
+    for at in shown[:MOST_ROWS]:
+        left, right = pairs[at]
+        before, after = _line(old[left]) if left else "", _line(new[right]) if right else ""
+        rows.append(DiffRow(left or right, before, after, at - last - 1))
+        last = at
+    return tuple(rows), max(len(shown) - MOST_ROWS, 0)
+
+
+def _line(facts: Facts) -> str:
+    """A node as the screen shows it: "add: f32[8,8] = aten.add.Tensor(x, y)"."""
+    value = value_of(facts.node)
+    type_of = f": {fx.tensor_meta(value)}" if value is not None else ""
+    if facts.node.op == "placeholder":
+        return f"{facts.name}{type_of} = placeholder"
+    if facts.node.op == "output":
+        return _cut(f"return {facts.args[0]!r}")
+    given = ", ".join([*map(repr, facts.args), *(f"{name} = {value!r}" for name, value in facts.kwargs.items())])
+    target = facts.target if isinstance(facts.target, str) else fx.target_name(facts.target)
+    return _cut(f"{facts.name}{type_of} = {target}({given})")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
+
+
+def _stands_for(old: dict[str, Facts], new: dict[str, Facts], name: str) -> dict[str, list[str]]:
+    """Which nodes each that came stands in the place of: as those read it that stayed, or as torch noted it."""
+    found: dict[str, list[str]] = {}
+    for reader, facts in new.items():
+        was = old.get(reader)
+        if was is None:
+            replaces = fx.replaced_by(facts.node, name)
+            found.setdefault(reader, []).extend(each for each in replaces if each in old and each not in new)
+        elif not was.is_same(facts):
+            before, after = was.inputs(), facts.inputs()
+            if len(before) != len(after):
+                continue
+            for gone, here in zip(before, after, strict=True):
+                if _came(gone, here, old, new):
+                    assert gone is not None and here is not None
+                    found.setdefault(here.name, []).append(gone.name)
+    return {each: names for each, names in found.items() if names}
+
+
+def _came(gone: Node | None, here: Node | None, old: dict[str, Facts], new: dict[str, Facts]) -> bool:
+    """Whether one node went, and the other, that came, is read in its place."""
+    return gone is not None and here is not None and gone.name not in new and here.name not in old
