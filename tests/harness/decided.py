@@ -2,7 +2,7 @@
 
 from idbg.schema import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, KeyPart
-from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Guard, Skip, StackLine
+from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameGuards, FrameResult, Guard, Skip, StackLine
 from idbg.schema.decisions.fusion import FusionLog, Group, Refusal
 from idbg.schema.decisions.passes import DiffRow, PassRun, PhaseRun
 from idbg.schema.decisions.switches import Switch
@@ -11,6 +11,19 @@ from idbg.schema.decisions.times import Span
 STACK = (StackLine("m.py", 9, "<module>", "f(x)"), StackLine("m.py", 3, "f", "y = x + n"))
 GUARD = Guard(
     kind="EQUALS_MATCH", source="L['n']", code=("L['n'] == 3",), file="m.py", line=3, stack=STACK, seconds=1e-7
+)
+FAILED = FailedGuard(
+    text="L['n'] == 3  # y = x + n",
+    kind="value",
+    what="length",
+    against="0/0",
+    code="L['n'] == 3",
+    source="L['n']",
+    expected="3",
+    actual="4",
+    file="m.py",
+    line=3,
+    stack=STACK,
 )
 EVERY: list[events.SessionEvent] = [
     events.FrameDone(
@@ -24,9 +37,16 @@ EVERY: list[events.SessionEvent] = [
             restarts=("break",),
             ops=3,
             guards=4,
+            lost=0.5,
             entries=2,
+            alike=1,
+            limit=8,
+            limit_all=256,
+            failed=(FAILED,),
         ),
     ),
+    events.SkipsDropped(run=1, count=3),
+    events.BrokeAgain(run=1, again=BreakAgain(0, "0/1")),
     events.FrameSkipped(run=1, skip=Skip("g", "m.py", 7, "no tensors in it")),
     events.GuardsCaptured(run=1, guards=FrameGuards(frame="0/0", guards=(GUARD,), seconds=2e-6)),
     events.SpansTold(

@@ -16,6 +16,7 @@ from idbg.schema.bench_events import RowMeasured as RowMeasured
 from idbg.schema.code import Lowered, OutputCode
 from idbg.schema.decisions.dynamo import FailedGuard, GraphBreak
 from idbg.schema.decisions.events import Autotuning as Autotuning
+from idbg.schema.decisions.events import BrokeAgain as BrokeAgain
 from idbg.schema.decisions.events import CacheAnswered as CacheAnswered
 from idbg.schema.decisions.events import CudaGraphDecided as CudaGraphDecided
 from idbg.schema.decisions.events import FrameDone as FrameDone
@@ -23,6 +24,7 @@ from idbg.schema.decisions.events import FrameSkipped as FrameSkipped
 from idbg.schema.decisions.events import FusionDecided as FusionDecided
 from idbg.schema.decisions.events import GuardsCaptured as GuardsCaptured
 from idbg.schema.decisions.events import PassesRan as PassesRan
+from idbg.schema.decisions.events import SkipsDropped as SkipsDropped
 from idbg.schema.decisions.events import SpansTold as SpansTold
 from idbg.schema.decisions.events import SwitchesListed as SwitchesListed
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
@@ -379,6 +381,8 @@ SessionEvent = (
     | KernelLowered
     | FrameDone
     | FrameSkipped
+    | SkipsDropped
+    | BrokeAgain
     | GuardsCaptured
     | SpansTold
     | PassesRan

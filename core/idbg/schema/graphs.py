@@ -189,9 +189,12 @@ class Links(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One compiled Python frame. `id` is torch's compile id: frame number / recompilation number."""
+    """One compiled Python frame. `id` is torch's compile id: frame number / recompilation number. `parent`: the frame
+    whose compiled code called it; "" where none did, or it is not known.
+    """
 
     id: str
     function: str
     file: str = ""
     line: int = 0
+    parent: str = ""

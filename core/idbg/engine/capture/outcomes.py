@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
+from idbg.analysis.decisions.break_report import read_explained
 from idbg.engine.capture.trace import Problem
 from idbg.engine.compat import exceptions
 from idbg.schema.decisions.dynamo import GraphBreak
@@ -53,8 +56,10 @@ class Outcomes:
         if frame in self._broken:
             return None
         known = self._frames.get(frame, Frame(frame, "?"))
-        place = (problem.file, problem.line) if problem.file else (known.file, known.line)
-        return GraphBreak(problem.reason.partition("\n")[0], *place, frame)
+        file, line = (problem.file, problem.line) if problem.file else (known.file, known.line)
+        told = read_explained(problem.reason)
+        reason = told.reason or problem.reason.partition("\n")[0]
+        return replace(told, reason=reason, file=file, line=line, frame=frame, way="frame")
 
     def _limit(self, frame: str, problem: Problem, reason: str) -> GraphBreak:
         code = frame.rpartition("/")[0]
@@ -62,7 +67,9 @@ class Outcomes:
         limit = _LIMIT.search(problem.reason)
         said = f"{limit[1]} is {limit[2]}" if limit else "Dynamo's limit"
         text = f"{known.function} is compiled no more and stays eager for other inputs: recompile limit hit ({said})"
-        return GraphBreak(f"{text}; last reason: {reason}", known.file, known.line, frame)
+        told = read_explained(problem.reason)
+        words = f"{text}; last reason: {reason}"
+        return replace(told, reason=words, file=known.file, line=known.line, frame=frame, way="limit")
 
     def swallowed(self, ended_by: Iterable[BaseException]) -> list[tuple[str, Failure | BaseException]]:
         """The frames that did not compile although the run went on: none that an exception of `ended_by` tells."""

@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
+from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
 from idbg.constraints import Checker
 from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
-from idbg.engine.capture.trace import Problem, Timed, TraceListener, listening
+from idbg.engine.capture.trace import Measured, Problem, Timed, TraceListener, listening
 from idbg.engine.compat import registrations, repros
 from idbg.engine.compat.lowering import Compiled
 from idbg.schema import events
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId
 from idbg.schema.violations import Violation
 
@@ -83,8 +84,14 @@ class RunCapture(TraceListener):
         self.timekeeper: Callable[[str, Timed], None] | None = None
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}
-        self._breaks: set[tuple[str, int, str]] = set()
+        self._ended: set[str] = set()  # frames whose compile came to its end
+        self._breaks: dict[tuple[str, int, str, str], int] = {}
         self._began: dict[tuple[str, str], list[float]] = {}
+
+        # whom what follows is asked and told, while somebody listens to Dynamo's decisions
+        self.parent: Callable[[], str] = lambda: ""
+        self.measured: Callable[[str, Measured], None] = lambda name, measured: None
+        self.failed_guards: dict[str, list[FailedGuard]] = {}  # by torch's compile id
 
     def named(self, frame: str) -> str:
         """The frame's name in the session, by torch's compile id."""
@@ -134,14 +141,15 @@ class RunCapture(TraceListener):
         called 0/0#2.
         """
         name = self._ids.get(frame.id, frame.id)
-        if name in self.frames and self.frames[name].finished:
+        if name in self.frames and (name in self._ended or self.frames[name].finished):
             number = 2 + sum(known.startswith(f"{frame.id}#") for known in self.frames)
             name = f"{frame.id}#{number}"
             self._ids[frame.id] = name
         self.frame(frame.id)
+        failed = tuple(self.failed_guards.pop(frame.id, ()))
         if reason := self.outcomes.started(frame):
-            self.emit(events.Recompiled(run=self.run, frame=frame.id, reason=reason))
-        self._started[name] = Frame(name, frame.function, frame.file, frame.line)
+            self.emit(events.Recompiled(run=self.run, frame=name, reason=reason, failed=failed))
+        self._started[name] = Frame(name, frame.function, frame.file, frame.line, self.parent())
         self.emit(events.FrameStarted(run=self.run, frame=self._started[name]))
 
     def restarted(self, frame: str) -> None:
@@ -160,6 +168,11 @@ class RunCapture(TraceListener):
         if (graph_break := self.outcomes.ended(frame, problem)) is not None:
             self._tell_break(graph_break)
 
+    def frame_measured(self, frame: str, measured: Measured) -> None:
+        """A compile came to its end: another with the same id is of another frame."""
+        self._ended.add(self.named(frame))
+        self.measured(self.named(frame), measured)
+
     def graph_printed(self, frame: str, kind: str, text: str) -> None:
         self.frame(frame).graph_printed(kind, text)
 
@@ -170,14 +183,19 @@ class RunCapture(TraceListener):
         self.frame(frame).nodes_mapped(mapping)
 
     def graph_broke(self, graph_break: GraphBreak) -> None:
+        """Dynamo ended a graph, or gave a frame up; `graph_break.frame` is torch's compile id."""
         self.outcomes.broke(graph_break.frame)
         self._tell_break(graph_break)
 
-    def _tell_break(self, graph_break: GraphBreak) -> None:
-        key = (graph_break.file, graph_break.line, graph_break.reason)
-        if key not in self._breaks:
-            self._breaks.add(key)
-            self.emit(events.GraphBroke(run=self.run, graph_break=graph_break))
+    def _tell_break(self, told: GraphBreak) -> None:
+        """The whole of it once; of each further frame that breaks so only which it is."""
+        key = (told.file, told.line, told.reason, told.way)
+        name = self.named(told.frame)
+        if key in self._breaks:
+            self.emit(events.BrokeAgain(run=self.run, again=BreakAgain(self._breaks[key], name)))
+            return
+        self._breaks[key] = len(self._breaks)
+        self.emit(events.GraphBroke(run=self.run, graph_break=replace(told, frame=name)))
 
     def recompiled(self, frame: str, reason: str) -> None:
         self.outcomes.recompiling(frame, reason)

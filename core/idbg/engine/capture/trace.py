@@ -6,18 +6,14 @@ sorts and keeps: graphs are read from it later, at a point where an error of our
 
 import json
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from idbg.analysis.decisions.break_report import read_break
 from idbg.engine.compat import spans, tracing
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Frame
-
-_BREAK_PLACE = re.compile(r"user code at (.+?):(\d+)")
-_BREAK_TITLE = re.compile(r"^(?:Graph Break Reason: )?([A-Z].+)$", re.MULTILINE)
-_BREAK_WHY = re.compile(r"^\s+Explanation: (.+)$", re.MULTILINE)
 
 
 class Problem(NamedTuple):
@@ -38,6 +34,22 @@ class Timed(NamedTuple):
     at: float
     began: bool
     what: str = ""
+
+
+class Measured(NamedTuple):
+    """What torch measured of one compile of a frame, well or not; None where it did not say. Times are in seconds;
+    `entries` and `alike` count what the code had before, and what of it counts against the recompile limit.
+    """
+
+    attempts: int
+    seconds: float | None = None
+    lost: float | None = None
+    restarts: tuple[str, ...] = ()
+    ops: int | None = None
+    guards: int | None = None
+    entries: int | None = None
+    alike: int | None = None
+    problem: Problem | None = None
 
 
 class TraceListener:
@@ -72,6 +84,9 @@ class TraceListener:
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
         """The frame was compiled, or given up for this problem."""
 
+    def frame_measured(self, frame: str, measured: Measured) -> None:
+        """The same, of a frame of Dynamo's: what it took."""
+
 
 class _Tap(logging.Handler):
     def __init__(self, listener: TraceListener) -> None:
@@ -98,7 +113,10 @@ class _Tap(logging.Handler):
             case "inductor_output_code":
                 self.listener.code_written(frame, text)
             case "compilation_metrics" | "bwd_compilation_metrics":
-                self.listener.frame_ended(frame, _problem(metadata[kind]))
+                problem = _problem(metadata[kind])
+                self.listener.frame_ended(frame, problem)
+                if kind == "compilation_metrics":
+                    self.listener.frame_measured(frame, _measured(metadata, metadata[kind], problem))
             case "artifact":
                 self._artifact(frame, _name(metadata[kind]), text)
             case _:
@@ -111,7 +129,7 @@ class _Tap(logging.Handler):
             case "inductor_provenance_tracking_node_mappings":
                 self.listener.nodes_mapped(frame, cast("Mapping[str, Mapping[str, list[str]]]", _read(text)))
             case "dynamo_graph_break_reason":
-                self.listener.graph_broke(_graph_break(frame, text))
+                self.listener.graph_broke(read_break(text, frame))
             case "recompile_reasons":
                 self.listener.recompiled(frame, _reasons(text))
             case _:
@@ -165,6 +183,22 @@ def _problem(metrics: object) -> Problem | None:
     return Problem(str(metrics["fail_type"]), str(metrics.get("fail_reason") or ""), str(file or ""), int(line or 0))
 
 
+def _measured(metadata: Mapping[str, object], metrics: object, problem: Problem | None) -> Measured:
+    told = cast("Mapping[str, Any]", metrics) if isinstance(metrics, dict) else {}
+    attempt = metadata.get("attempt")
+    return Measured(
+        attempts=1 + attempt if isinstance(attempt, int) else 1,
+        seconds=told.get("entire_frame_compile_time_s"),
+        lost=told.get("dynamo_time_before_restart_s"),
+        restarts=tuple(sorted(told.get("restart_reasons") or ())),
+        ops=told.get("graph_op_count"),
+        guards=told.get("guard_count"),
+        entries=told.get("accumulated_cache_size"),
+        alike=told.get("cache_size"),
+        problem=problem,
+    )
+
+
 def _name(metadata: object) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
@@ -178,17 +212,6 @@ def _frame(frame: str, metadata: object) -> Frame:
     return Frame(
         frame, last.get("name", "?"), tracing.interned(file) if isinstance(file, int) else str(file), last["line"]
     )
-
-
-def _graph_break(frame: str, text: str) -> GraphBreak:
-    """Torch's report: "Graph break in user code at FILE:LINE", a title, an explanation, hints, and two tracebacks."""
-    place = _BREAK_PLACE.search(text)
-    report = text.partition("User code traceback:")[0]
-    titles = [title.strip() for title in _BREAK_TITLE.findall(report.partition("\n")[2])]
-    title = next((title for title in titles if not title.endswith(":")), "")
-    explanation = _BREAK_WHY.search(report)
-    reason = ": ".join(part for part in (title, explanation[1].strip() if explanation else "") if part)
-    return GraphBreak(reason or report.strip()[:200], place[1] if place else "", int(place[2]) if place else 0, frame)
 
 
 def _reasons(text: str) -> str:

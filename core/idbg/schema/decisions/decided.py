@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from idbg.schema.decisions import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
-from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
+from idbg.schema.decisions.dynamo import BreakAgain, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
 from idbg.schema.decisions.passes import PhaseRun
 from idbg.schema.decisions.times import Span
@@ -19,6 +19,8 @@ class Decided:
 
     results: dict[str, FrameResult] = field(default_factory=dict)
     skips: list[Skip] = field(default_factory=list)
+    skips_dropped: int = 0  # functions left alone beyond those of `skips`
+    breaks_again: list[BreakAgain] = field(default_factory=list)  # beside those of Run.breaks
     guards: dict[str, FrameGuards] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
     passes: dict[str, list[PhaseRun]] = field(default_factory=dict)
@@ -34,6 +36,10 @@ class Decided:
                 self.results[event.result.frame] = event.result
             case events.FrameSkipped():
                 self.skips.append(event.skip)
+            case events.SkipsDropped():
+                self.skips_dropped = event.count
+            case events.BrokeAgain():
+                self.breaks_again.append(event.again)
             case events.GuardsCaptured():
                 self.guards[event.guards.frame] = event.guards
             case events.SpansTold():

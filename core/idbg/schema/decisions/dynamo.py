@@ -25,13 +25,19 @@ class StackLine(msgspec.Struct, frozen=True, omit_defaults=True):
 Stack = tuple[StackLine, ...]
 """Outermost first."""
 
+BreakWay = Literal["", "call", "branch", "rest", "frame", "limit"]
+"""How the function goes on after a graph break: "call": Python makes one call, what follows it is a frame of its own;
+"branch": Python chooses, and each arm is such a frame; "rest": what follows runs in eager; "frame": all of it does;
+"limit": it was compiled too often, and other inputs run in eager.
+"""
+
 
 class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why Dynamo stopped a graph, and at which of the user's lines.
 
     `reason` is one sentence; `kind` torch's title of such breaks ("Data-dependent branching"), `explanation`, `hints`
     and `context` its own words; `page` the address of torch's page of it (GBxxxx), "" where it has none. `stack` is
-    the user's, with torch's frames.
+    the user's, with torch's frames. Each break is told once for a line, reason and way: others are a `BreakAgain`.
     """
 
     reason: str
@@ -44,13 +50,50 @@ class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
     context: str = ""
     page: str = ""
     stack: Stack = ()
+    way: BreakWay = ""
+
+
+class BreakAgain(msgspec.Struct, frozen=True):
+    """Another frame broke as one did before: `first` is the number of that break in its run, from 0."""
+
+    first: int
+    frame: str
+
+
+FailedKind = Literal["value", "size", "tensor", "type", "identity", "length", "key", "state", "alias", "other"]
+"""What of a guard's source was another: "size" is of a tensor, "tensor" its dtype, device, strides or gradient;
+"identity": which object it is; "key": whether a dict has it; "state": grad mode and the like; "alias": two are one.
+"""
+
+
+class FailedGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why one compiled version of a frame (`against`) did not fit a call. `text` is torch's own; `code` the guard;
+    `source` what it is about; `expected` and `actual` what was wanted of it and what it was, as Python writes them;
+    `what` names it where the source is no whole value ("size 0", "dtype"). `stack` is where the user's code caused the
+    guard.
+    """
+
+    text: str
+    kind: FailedKind = "other"
+    what: str = ""
+    against: str = ""
+    code: str = ""
+    source: str = ""
+    expected: str = ""
+    actual: str = ""
+    file: str = ""
+    line: int = 0
+    stack: Stack = ()
 
 
 class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one compile of a frame. `seconds`: all of it, backends included; None where torch did not say.
 
     `attempts`: how often its bytecode was traced (a break makes torch trace it anew); `restarts`: why. `ops`: calls
-    in its graph. `entries`: how many compiled versions of this code there were then, with this one.
+    in its graph. `lost`: the seconds of `seconds` that went into attempts that were given up. `entries`: how many
+    compiled versions of this code there were then, with this one; `alike`: those of them that torch counts against
+    `limit` (its recompile_limit); `limit_all` is the most entries that one code may have.
+    `failed`: the guards for which it would have been compiled again, where the limit forbade it.
     """
 
     frame: str
@@ -61,7 +104,12 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     restarts: tuple[str, ...] = ()
     ops: int | None = None
     guards: int | None = None
+    lost: float | None = None
     entries: int | None = None
+    alike: int | None = None
+    limit: int | None = None
+    limit_all: int | None = None
+    failed: tuple[FailedGuard, ...] = ()
 
 
 class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,20 +144,3 @@ class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     frame: str
     guards: tuple[Guard, ...]
     seconds: float | None = None
-
-
-class FailedGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why one compiled version of a frame (`against`) did not fit a call. `text` is torch's own; `code` the guard;
-    `source` what it is about; `expected` and `actual` what was wanted of it and what it was, as Python writes them;
-    `stack` is where the user's code caused the guard.
-    """
-
-    text: str
-    against: str = ""
-    code: str = ""
-    source: str = ""
-    expected: str = ""
-    actual: str = ""
-    file: str = ""
-    line: int = 0
-    stack: Stack = ()

@@ -1,7 +1,7 @@
 """What happened, of the compiler's decisions? Part of a session's events."""
 
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
-from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
+from idbg.schema.decisions.dynamo import BreakAgain, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
 from idbg.schema.decisions.passes import PhaseRun
 from idbg.schema.decisions.switches import Switch
@@ -22,6 +22,20 @@ class FrameSkipped(Event, frozen=True, kw_only=True, tag="frame_skipped"):
 
     run: int
     skip: Skip
+
+
+class SkipsDropped(Event, frozen=True, kw_only=True, tag="skips_dropped"):
+    """So many more functions were left alone than are told."""
+
+    run: int
+    count: int
+
+
+class BrokeAgain(Event, frozen=True, kw_only=True, tag="broke_again"):
+    """A graph broke where and why another did before."""
+
+    run: int
+    again: BreakAgain
 
 
 class GuardsCaptured(Event, frozen=True, kw_only=True, tag="guards_captured"):
@@ -90,6 +104,8 @@ class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
 DECISION = (
     FrameDone
     | FrameSkipped
+    | SkipsDropped
+    | BrokeAgain
     | GuardsCaptured
     | SpansTold
     | PassesRan

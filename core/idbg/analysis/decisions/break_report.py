@@ -1,0 +1,90 @@
+"""What does torch's report of a graph break say?
+
+"Graph break in user code at FILE:LINE", why it was met, a title, an explanation, hints, torch's page of it, and two
+tracebacks: the user's, and that of torch's code, which is left out.
+"""
+
+import re
+
+from idbg.schema.decisions.dynamo import BreakWay, GraphBreak, Stack, StackLine
+
+_PLACE = re.compile(r"user code at (.+?):(\d+)")
+_PAGE = re.compile(r"please visit: (\S+)")
+_PART = re.compile(r"^ +(Explanation|Hint|Developer debug context): ?", re.MULTILINE)
+_STACK_LINE = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
+_WAYS: tuple[tuple[str, BreakWay], ...] = (
+    ("Encountered graph break when attempting to trace", "call"),
+    ("Encountered graph break that we cannot resume from", "rest"),
+    ("Failed to handle graph break gracefully", "frame"),
+    ("Data-dependent", "branch"),
+)
+_STACK = "User code traceback:"
+_FOLLOWS = ("\n*** While handling this graph break", "\nStack variable source attribution:", "\n\n For more details")
+_MOST_CONTEXT = 500  # characters: it may hold a whole graph
+
+
+def read_break(text: str, frame: str = "") -> GraphBreak:
+    """The break that a report tells; where it is none that we know, its first words are the reason."""
+    place = _PLACE.search(text)
+    report, _, stacks = text.partition(_STACK)
+    told = read_explained(report.partition("Graph Break Reason: ")[2] or report.partition("\n")[2] or report)
+    way: BreakWay = next((way for words, way in _WAYS if words in report), "")
+    return GraphBreak(
+        told.reason or report.strip()[:200],
+        place[1] if place else "",
+        int(place[2]) if place else 0,
+        frame,
+        told.kind,
+        told.explanation,
+        told.hints,
+        told.context,
+        told.page,
+        read_stack(stacks.partition("\nTraceback (most recent call last):")[0]),
+        way,
+    )
+
+
+def read_explained(text: str) -> GraphBreak:
+    """Title, explanation, hints and page of the message of torch's exception, or of a report; the first of several."""
+    page = _PAGE.search(text)
+    for follows in _FOLLOWS:
+        text = text.partition(follows)[0]
+    head, *parts = _PART.split(text)
+    titles = [line.strip() for line in head.splitlines()]
+    kind = next((line for line in reversed(titles) if line and not line.endswith(":") and _is_title(line)), "")
+    explanation, context = "", ""
+    hints: list[str] = []
+    for name, words in zip(parts[::2], parts[1::2], strict=True):
+        said = _outdented(words)
+        if name == "Explanation":
+            explanation = said
+        elif name == "Hint":
+            hints.append(said)
+        else:
+            context = said[:_MOST_CONTEXT]
+    reason = ": ".join(part for part in (kind, explanation.partition("\n")[0]) if part)
+    return GraphBreak(
+        reason, kind=kind, explanation=explanation, hints=tuple(hints), context=context, page=page[1] if page else ""
+    )
+
+
+def _is_title(line: str) -> bool:
+    """Not of the words before it, nor of those in which torch names the function that it was tracing for."""
+    return line[0].isupper() and not line.startswith(("Encountered", "Failed to handle", "Higher Order Operator"))
+
+
+def read_stack(text: str) -> Stack:
+    """The lines of a printed Python stack; marks below the code are left out."""
+    lines = text.splitlines()
+    stack: list[StackLine] = []
+    for at, line in enumerate(lines):
+        if (found := _STACK_LINE.match(line)) is None:
+            continue
+        following = lines[at + 1] if at + 1 < len(lines) else ""
+        code = following.strip() if following.startswith("    ") else ""
+        stack.append(StackLine(found[1], int(found[2]), found[3], code))
+    return tuple(stack)
+
+
+def _outdented(text: str) -> str:
+    return "\n".join(line.removeprefix("    ").rstrip() for line in text.strip().splitlines())

@@ -1,0 +1,150 @@
+"""What is known of each frame that Dynamo was asked for: its end, its parent, its attempts; and what was left alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+
+from idbg.schema.runs import Run
+
+Runner = Callable[..., Run]
+
+BREAKS = """\
+import torch
+
+def inner(x, n):
+    y = x.sin()
+    print("hi")
+    return y * n
+
+@torch.compile
+def f(x, n):
+    z = inner(x, n)
+    if z.sum() > 0:
+        return z.cos()
+    return z.tan()
+
+f(torch.ones(3), 3)
+f(torch.ones(4), 5)
+"""
+LEFT = """\
+import torch
+
+def generates(x):
+    yield x + 1
+
+def of_numbers(a):
+    return a + 1
+
+def loops(x):
+    for each in range(3):
+        x = x + 1
+        print(each)
+    return x
+
+class Own:
+    def __enter__(self):
+        print("in")
+
+    def __exit__(self, *why):
+        print("out")
+
+def managed(x):
+    with Own():
+        return x.sin()
+
+list(torch.compile(generates)(torch.ones(2)))
+torch.compile(of_numbers)(2)
+torch.compile(loops)(torch.ones(2))
+torch.compile(managed)(torch.ones(2))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _counted_anew() -> None:
+    counters.clear()
+
+
+def test_frames_know_whose_code_called_them_and_count_what_torch_counts(ran: Runner):
+    run = ran(BREAKS, backend="eager")
+    parents = {frame.id: frame.parent for frame in run.frames.values()}
+    assert [parents[f"{number}/0"] for number in range(5)] == ["", "0/0", "1/0", "0/0", "3/0"]
+    assert [parents[f"{number}/1"] for number in range(5)] == ["", "0/1", "1/1", "0/1", "3/1"]
+    results = run.decided.results
+    assert set(results) == set(run.frames)
+    assert {result.end for result in results.values()} == {"compiled"}
+    assert sum(result.ops or 0 for result in results.values()) == counters["stats"]["calls_captured"]
+    assert sum(bool(result.ops) for result in results.values()) == counters["stats"]["unique_graphs"]
+    assert results["0/0"].attempts == 2 and len(results["0/0"].restarts) == 1
+    assert (results["1/0"].entries, results["1/1"].entries) == (1, 2)
+    assert (results["1/1"].alike, results["1/1"].limit) == (2, torch._dynamo.config.recompile_limit)
+    assert all((result.seconds or 0) > (result.lost or 0) >= 0 for result in results.values())
+
+
+def test_every_break_is_counted_as_torch_counts_them(ran: Runner):
+    run = ran(BREAKS, backend="eager")
+    counts = [1] * len(run.breaks)
+    for again in run.decided.breaks_again:
+        counts[again.first] += 1
+    calls = sum(count for broke, count in zip(run.breaks, counts, strict=True) if broke.way == "call")
+    assert calls == sum(counters["graph_break"].values()) == 4
+    assert [broke.way for broke in run.breaks] == ["call", "branch"]
+    assert counts == [4, 2]
+
+
+def test_entries_are_those_of_torchs_cache(ran: Runner, monkeypatch: pytest.MonkeyPatch):
+    seen: dict[str, int] = {}
+    text = BREAKS + (
+        "from torch._dynamo.eval_frame import _debug_get_cache_entry_list as listed\n"
+        "for each in (inner, f._torchdynamo_orig_callable):\n"
+        "    seen[each.__name__] = len(listed(each.__code__))\n"
+    )
+    monkeypatch.setattr("builtins.seen", seen, raising=False)
+    run = ran(text, backend="eager")
+    assert run.failure is None
+    most = {
+        run.frames[name].function: result.entries for name, result in run.decided.results.items() if name.endswith("/1")
+    }
+    assert seen == {"inner": most["inner"], "f": most["f"]}
+
+
+def test_what_dynamo_leaves_alone_is_told_once_with_the_reason(ran: Runner):
+    run = ran(LEFT, backend="eager")
+    assert run.failure is None
+    ends = {run.frames[name].function: result.end for name, result in run.decided.results.items()}
+    assert ends == {"of_numbers": "skipped", "loops": "eager", "managed": "eager"}
+    assert {(broke.line, broke.way) for broke in run.breaks if Path(broke.file).name == "subject.py"} == {
+        (3, "frame"),
+        (12, "frame"),
+        (17, "frame"),
+    }
+    generator = next(broke for broke in run.breaks if broke.line == 3)
+    assert "generator" in generator.reason and generator.frame == ""
+    own = [skip for skip in run.decided.skips if Path(skip.file).name == "subject.py"]
+    assert sorted(skip.function for skip in own) == ["Own.__enter__", "Own.__exit__"]
+    assert {skip.reason for skip in own} == {"no tensor-related objects found in frame"}
+
+
+def test_nothing_of_torchs_stays_as_it_was_while_listening(ran: Runner):
+    import torch._dynamo.convert_frame
+    import torch._dynamo.guards as guards
+
+    convert_frame: Any = torch._dynamo.convert_frame
+    before = convert_frame.format_error_msg, guards.get_guard_fail_reason, guards.strip_local_scope
+    wrapper = dict(vars(convert_frame.CatchErrorsWrapper))
+    hooks = len(convert_frame._bytecode_hooks)
+    ran(BREAKS, backend="eager")
+    assert (convert_frame.format_error_msg, guards.get_guard_fail_reason, guards.strip_local_scope) == before
+    assert dict(vars(convert_frame.CatchErrorsWrapper)) == wrapper
+    assert len(convert_frame._bytecode_hooks) == hooks
+
+
+def test_frames_after_a_reset_have_names_of_their_own_in_breaks_and_recompiles_too(ran: Runner):
+    run = ran(BREAKS + "torch._dynamo.reset()\nf(torch.ones(3), 3)\nf(torch.ones(4), 5)\n", backend="eager")
+    assert run.frames["1/0#2"].parent == "0/0#2"
+    assert "0/1#2" in {event.frame for event in run.recompiles}
+    assert "0/0#2" in {again.frame for again in run.decided.breaks_again}
+    assert set(run.decided.results) == set(run.frames)
