@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import CodeType
 
 from msgspec.structs import replace
 
+import idbg
 from idbg.analysis.decisions.break_report import read_explained
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Measured
 from idbg.engine.compat import dynamo_frames, tracing
 from idbg.engine.decisions.hearing import harmless
-from idbg.engine.failures.owners import OURS
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
 
+_OURS = str(Path(idbg.__file__).parent)
 MOST_SKIPS = 1000  # functions left alone that are told; of more only how many
 _IN_TRACING = "Dynamo decided to skip the frame while tracing: "
 
@@ -90,7 +92,7 @@ class _Frames:
             self.capture.emit(events.FrameDone(run=self.capture.run, result=replace(left, why=why)))
             return
         key = (code.co_filename, code.co_firstlineno, code.co_qualname, reason)
-        if key in self._skips or code.co_filename.startswith(OURS):
+        if key in self._skips or code.co_filename.startswith(_OURS):
             return
         if len(self._skips) >= MOST_SKIPS:
             self._dropped += 1
