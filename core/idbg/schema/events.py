@@ -15,6 +15,7 @@ from idbg.schema.bench_events import KernelsTimed as KernelsTimed
 from idbg.schema.bench_events import RowMeasured as RowMeasured
 from idbg.schema.code import Lowered, OutputCode
 from idbg.schema.decisions.dynamo import FailedGuard, GraphBreak
+from idbg.schema.decisions.events import DECISION as DECISION
 from idbg.schema.decisions.events import Autotuning as Autotuning
 from idbg.schema.decisions.events import BrokeAgain as BrokeAgain
 from idbg.schema.decisions.events import CacheAnswered as CacheAnswered
@@ -379,17 +380,7 @@ SessionEvent = (
     | OwnerEnded
     | ErrorsMapped
     | KernelLowered
-    | FrameDone
-    | FrameSkipped
-    | SkipsDropped
-    | BrokeAgain
-    | GuardsCaptured
-    | SpansTold
-    | PassesRan
-    | FusionDecided
-    | CacheAnswered
-    | CudaGraphDecided
-    | Autotuning
+    | DECISION
     | SwitchesListed
     | BenchStarted
     | BenchTaskStarted
