@@ -1,7 +1,7 @@
 """One event of each kind of decision, each field set: what every reader of them must take."""
 
 from idbg.schema import events
-from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, KeyPart
+from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, Differs
 from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameGuards, FrameResult, Guard, Skip, StackLine
 from idbg.schema.decisions.fusion import FusionLog, Group, Refusal
 from idbg.schema.decisions.passes import DiffRow, PassRun, PhaseRun
@@ -116,8 +116,7 @@ EVERY: list[events.SessionEvent] = [
             key="f1",
             reason="new",
             what="graph",
-            parts=(KeyPart("inputs", "ab"),),
-            differs=("inputs",),
+            differs=(Differs("the shape of argument 1", "8x8", "4x8"),),
             nearest="run 1, frame 0/0",
             saved=1.5,
         ),

@@ -4,6 +4,7 @@ Graph modules come from the backend as it compiles; printed graphs and code come
 session of each graph as soon as it is whole, and of the joint graph and the links when the frame's compile ends.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
@@ -57,6 +58,7 @@ class FrameCapture:
         self._trail: links.Trail | None = None
         self.finished = False
         self.part_in_hand: Part = ""  # of which the inner compile goes on
+        self.in_hand_since = 0.0  # seconds since the epoch
         self.check: Callable[[Graph], None] | None = None  # holds a joint or post-grad graph against the rules
         self.backward_ran: bool | None = None  # None: it was not lowered through us
 
@@ -93,7 +95,7 @@ class FrameCapture:
 
     def part(self, gm: GraphModule, part: Part) -> Graph:
         """One ATen graph, before it is compiled."""
-        self.part_in_hand = part
+        self.part_in_hand, self.in_hand_since = part, time.time()
         stage = cast("Stage", part)
         graph = graph_of(gm, GraphId(self.frame, stage), self.printed.pop(stage, ""))
         dynamo = self.graphs.get(GraphId(self.frame, "dynamo"))

@@ -104,6 +104,10 @@ class RunCapture(TraceListener):
             self.frames[name] = FrameCapture(name, self.run, self.emit)
         return self.frames[name]
 
+    def started(self, frame: str) -> Frame | None:
+        """What torch said of the frame as it began, by the session's name of it."""
+        return self._started.get(frame)
+
     def check(self, graph: Graph) -> list[Violation]:
         """The graph's violations of the run's accelerator, told and kept.
 

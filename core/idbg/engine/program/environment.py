@@ -46,7 +46,8 @@ def state_restored() -> Iterator[None]:
         if torch.get_default_device() != device:
             torch.set_default_device(None if device.type == "cpu" else device)
         torch.set_grad_enabled(grad)
-        torch.set_float32_matmul_precision(precision)
+        if torch.get_float32_matmul_precision() != precision:  # setting it as it is misses every cached graph: 2.14
+            torch.set_float32_matmul_precision(precision)
 
 
 def random_states() -> Callable[[], None]:

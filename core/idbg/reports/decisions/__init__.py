@@ -15,6 +15,7 @@ TYPES: dict[str, str] = {
     "graphs": "the graphs of each frame, and their ops",
     "passes": "what each pass did to a graph, and what the backward computes again",
     "constraints": "the accelerator's rules that are broken",
+    "cache": "what was found in which cache, and why not",
 }
 """What can be told, in the order in which it is shown, and of what it tells."""
 

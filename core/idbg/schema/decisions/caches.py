@@ -10,18 +10,29 @@ CacheName = Literal["fx_graph", "aot_autograd", "autotune", "triton", "kernel"]
 """Inductor's of graphs, AOTAutograd's, that of autotuning, Triton's, and that of C++ kernels (by their source)."""
 
 
-class KeyPart(msgspec.Struct, frozen=True):
-    """One part of what a cache's key is made of, by its name, and the hash of it."""
+class KeyPart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One part of what a cache's key is made of, by torch's name of it: its hash, and its value where that is short."""
 
     name: str
     hash: str
+    value: str = ""
+
+
+class Differs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a key that is not as it was, in words ("the shape of argument 1"), and what it is and was where torch
+    says so briefly.
+    """
+
+    part: str
+    now: str = ""
+    before: str = ""
 
 
 class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a cache answered. `reason`: why it was bypassed, or is off. `what`: of which kernel or op, where there are
-    several. `parts`: what the key is made of; `differs`: on a miss, those parts that are not as in the nearest key
-    that was seen before (of `nearest`: a run and frame in words); empty where none was near. `saved`: seconds that a
-    hit saved, as torch says.
+    """What a cache answered. `reason`: why it was bypassed, is off, or did not have it. `what`: of which kernel or op,
+    where there are several. `differs`: on a miss, those parts of the key that are not as in the nearest key that was
+    seen before (of `nearest`: when, and which frame, in words); both empty where none was near, and `differs` alone
+    where that very key was seen. `saved`: seconds that a hit saved, as torch says.
     """
 
     cache: CacheName
@@ -30,8 +41,7 @@ class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     key: str = ""
     reason: str = ""
     what: str = ""
-    parts: tuple[KeyPart, ...] = ()
-    differs: tuple[str, ...] = ()
+    differs: tuple[Differs, ...] = ()
     nearest: str = ""
     saved: float | None = None
 

@@ -1,0 +1,202 @@
+"""What is a cache's key made of, and in which parts do two keys differ, in words?
+
+Torch tells the parts of an FX graph cache's key as lines, "[HASH] NAME: VALUE". A part is as it was if its hash is;
+values are only for saying how it differs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from idbg.schema.decisions.caches import CacheAnswer, Differs, KeyPart
+
+MOST_VALUE = 400  # characters of a value that are kept
+MOST_DIFFERS = 20  # differences that are told of two keys
+MOST_ARGUMENTS = 500  # of a graph, whose parts are kept one by one
+FOLDER = "cache_folder"
+"""A part of ours: another folder is another cache, whatever the key."""
+
+_LINE = re.compile(r"\[([0-9a-z]+)\] (\w+)(?:\[(.*?)\])?: ?", re.DOTALL)
+_PLACEHOLDERS = re.compile(r"def forward\(self(?:, ([^)]*))?\)")
+_FIELD = re.compile(r"(\w+)=((?:\([^()]*\)|\w[\w.]*\((?:[^()]|\([^()]*\))*\)|[^,()])*)")
+
+_WORDS = {
+    "gm": "the graph's code",
+    FOLDER: "the folder that the cache is in",
+    "torch_version": "torch itself: its version, or its files",
+    "cache_key_tag": "torch.compiler.config.cache_key_tag",
+    "cpp_runtime_thread_count": "the number of threads",
+    "default_dtype": "torch's default dtype",
+    "default_cuda_device_index": "which GPU is the current one",
+    "deterministic_algorithms_settings": "torch.use_deterministic_algorithms",
+    "cuda_matmul_settings": "the precision of matmuls on a GPU (torch.backends.cuda.matmul)",
+    "provenance_tracking_level": "inductor config: trace.provenance_tracking_level",
+    "var_to_hint_override": "a hint of a dynamic size",
+    "custom_backend_passes": "the passes of a backend of others",
+    "custom_backend_codegen_configs": "the settings of a backend of others",
+    "nested_inductor_config_patches": "inductor config of a region of the graph",
+    "_custom_partitioner_fn": "inductor config: custom_partitioner_fn",
+}
+_OF_WORDS = {
+    "inductor_config": "inductor config: {}",
+    "inductor_config_comms": "inductor config of communication: {}",
+    "system_info": "the machine: its {}",
+    "user_defined_triton_source": "the source of the user's Triton kernel {}",
+    "custom_backend_codegen_configs": "the settings of the backend for {}",
+    "var_to_hint_override": "the hint of size {}",
+}
+_ARGUMENT_WORDS = {  # of compile_fx
+    "cudagraphs": "whether CUDA graphs are asked for",
+    "static_input_idxs": "which arguments keep their memory from call to call",
+    "is_backward": "whether it is a backward",
+    "is_inference": "whether gradients are asked for",
+    "cpp_wrapper": "inductor config: cpp_wrapper",
+    "aot_mode": "whether it is compiled ahead of time",
+}
+_FOLLOWS = {  # what differs as well where this does, and need not be said
+    "shape": ("stride", "storage_bytes", "memory_format", "storage_offset"),
+    "stride": ("memory_format", "storage_bytes"),
+    "dtype": ("storage_bytes",),
+    "storage_offset": ("storage_bytes",),
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key that was seen: what it is of (`place`: file, function and part, as they stay from run to run), who had it
+    (`when`, in words), and its parts by name.
+    """
+
+    key: str
+    place: str
+    when: str
+    parts: Mapping[str, KeyPart]
+
+
+def parts_of(lines: Iterable[str]) -> tuple[KeyPart, ...]:
+    """The parts that torch's lines tell; of the graph's code only the arguments' names are kept as its value."""
+    return tuple(part for line in lines if (part := _part(line)) is not None)
+
+
+def _part(line: str) -> KeyPart | None:
+    found = _LINE.match(line)
+    if found is None:
+        return None
+    digest, name, of = found.groups()
+    if of is not None and name == "example_inputs" and int(of) >= MOST_ARGUMENTS:
+        return None
+    value = line[found.end() :]
+    if name == "gm":
+        arguments = _PLACEHOLDERS.search(value)
+        value = (arguments[1] or "") if arguments else ""
+        return KeyPart(name, digest, value[: 40 * MOST_VALUE])
+    return KeyPart(name if of is None else f"{name}[{of}]", digest, value[:MOST_VALUE])
+
+
+def nearest(key: Key, seen: Iterable[Key]) -> Key | None:
+    """Of the keys that were seen the one that differs least, and of these the last; only one of the same place, or of
+    a graph with the same code, is near.
+    """
+    near = [each for each in seen if each.place == key.place or _same(each, key, "gm")]
+    return min(reversed(near), key=lambda each: _distance(key, each), default=None)
+
+
+def _same(one: Key, other: Key, name: str) -> bool:
+    here, there = one.parts.get(name), other.parts.get(name)
+    return here is not None and there is not None and here.hash == there.hash
+
+
+def _distance(key: Key, other: Key) -> int:
+    return sum(1 for _ in _unlike(key, other))
+
+
+def _unlike(key: Key, other: Key) -> Iterator[str]:
+    for name in dict.fromkeys((*key.parts, *other.parts)):
+        if not _same(key, other, name):
+            yield name
+
+
+def differences(key: Key, other: Key) -> tuple[Differs, ...]:
+    """Which parts of `key` are not as in `other`, in words: what a user changed first, the graph's code last, which
+    follows from most of it.
+    """
+    names = sorted(_unlike(key, other), key=lambda name: (name == "gm", name.startswith("fx_kwargs")))
+    arguments = key.parts["gm"].value.split(", ") if "gm" in key.parts else []
+    found = [differs for name in names for differs in _differs(name, key, other, arguments)]
+    if len(found) > MOST_DIFFERS:
+        found[MOST_DIFFERS - 1 :] = [Differs(f"{len(found) - MOST_DIFFERS + 1} other parts")]
+    return tuple(found)
+
+
+def _differs(name: str, key: Key, other: Key, arguments: list[str]) -> Iterator[Differs]:
+    now, before = key.parts.get(name), other.parts.get(name)
+    base, _, of = name.removesuffix("]").partition("[")
+    if base == "example_inputs":
+        yield from _of_argument(int(of), now, before, arguments)
+        return
+    show = base not in ("gm", "torch_version")
+    yield Differs(words(name), now.value if now and show else "", before.value if before and show else "")
+
+
+def _of_argument(index: int, now: KeyPart | None, before: KeyPart | None, arguments: list[str]) -> Iterator[Differs]:
+    named = f"argument {index + 1}" + (f" ({arguments[index]})" if index < len(arguments) else "")
+    if now is None or before is None:
+        yield Differs(f"{named} {'came' if before is None else 'went'}")
+        return
+    here, there = _fields(now.value), _fields(before.value)
+    unlike = [field for field in here if here[field] != there.get(field)] if there else []
+    follows = {other for field in unlike for other in _FOLLOWS.get(field, ())}
+    if not unlike:
+        yield Differs(named, now.value, before.value)
+    for field in unlike:
+        if field not in follows:
+            yield Differs(f"the {field.replace('_', ' ')} of {named}", _plain(here[field]), _plain(there[field]))
+
+
+def _fields(value: str) -> dict[str, str]:
+    """What torch prints of a tensor: "TensorMetadata(dtype=torch.float32, shape=torch.Size([4, 8]), ...)"."""
+    _, metadata, inside = value.partition("TensorMetadata(")
+    return {name: text.strip() for name, text in _FIELD.findall(inside)} if metadata else {}
+
+
+def _plain(text: str) -> str:
+    size = re.fullmatch(r"torch\.Size\((.*)\)", text)
+    device = re.fullmatch(r"device\(type='(\w+)'(?:, index=(\d+))?\)", text)
+    if device:
+        return device[1] + (f":{device[2]}" if device[2] else "")
+    return size[1] if size else text.removeprefix("torch.")
+
+
+def words(name: str) -> str:
+    """What a part is, of which torch has the name."""
+    base, _, of = name.removesuffix("]").partition("[")
+    if base == "fx_kwargs":
+        return _ARGUMENT_WORDS.get(of, f"how it is compiled: {of}")
+    if of and base in _OF_WORDS:
+        return _OF_WORDS[base].format(of)
+    if base.endswith(("_pass", "_passes")):
+        return f"inductor config: {base}, by its uuid()"
+    return _WORDS.get(base, base.replace("_", " ") + (f" {of}" if of else ""))
+
+
+_BYPASSES = (
+    (
+        r"custom pass|_fusion_custom_pass|communication_pass",
+        "give the pass a uuid(): derive it from torch._inductor.custom_graph_pass.CustomGraphPass",
+    ),
+    (r"HigherOrderOperator", "torch caches no graph with this operator: the rest of the function can be, on its own"),
+    (r"frozen constants", "freezing puts weights into the code: without freezing the graph is cached"),
+    (r"mkldnn tensors", "freezing packs weights for oneDNN: without freezing the graph is cached"),
+    (r"[Rr]untime constant folding", "switch aot_inductor.use_runtime_constant_folding off"),
+    (r"bisector", "a search for the guilty part compiles everything anew"),
+)
+
+
+def ways_out(answer: CacheAnswer) -> str:
+    """What to change so that the cache is asked, or has it, next time; "" where nothing is known."""
+    if answer.outcome == "bypass":
+        return next((words for pattern, words in _BYPASSES if re.search(pattern, answer.reason)), "")
+    parts = {differs.part.partition(" (")[0] for differs in answer.differs}
+    if parts and all(part.startswith("the shape of argument") for part in parts):
+        return "sizes that change often can be dynamic (torch._dynamo.mark_dynamic): then one graph serves them all"
+    return ""

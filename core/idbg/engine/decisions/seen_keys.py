@@ -1,0 +1,124 @@
+"""Which keys had the compiles that idbg watched before, in this process and in earlier ones?
+
+A file of idbg's own cache, for the keys that are in Inductor's are hashes. It is read at the first miss and written at
+a run's end; what another process writes at the same moment may be lost: then a miss has no near key.
+"""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from idbg.analysis.decisions.caches import Key
+from idbg.config import places
+from idbg.format.amounts import day
+from idbg.schema.decisions.caches import KeyPart
+
+MOST_KEYS = 300
+MOST_SETS = 60  # of all settings of Inductor, which are the same for most keys; some 60 KB each
+PROCESS = f"{os.getpid()}-{time.time():.3f}"
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """A key as it is kept: its settings are a set of those that the file holds once for all keys, by its digest."""
+
+    key: str
+    place: str
+    process: str
+    run: int
+    frame: str
+    at: float
+    settings: str
+    parts: tuple[KeyPart, ...]
+
+    def when(self) -> str:
+        """Which compile it was, for whoever reads of it."""
+        if self.process == PROCESS:
+            return f"run {self.run}, frame {self.frame}"
+        return f"frame {self.frame} of an earlier process, {day(self.at)}"
+
+
+class Kept(msgspec.Struct):
+    """What the file holds; of one key only the last compile that had it."""
+
+    keys: dict[str, Remembered] = {}
+    sets: dict[str, tuple[KeyPart, ...]] = {}
+
+
+@dataclass
+class SeenKeys:
+    """The keys that were seen before. Whatever is wrong with the file, it is as if it was not there."""
+
+    path: Path = field(default_factory=lambda: places.cache() / "keys.json")
+    _new: dict[str, Remembered] = field(default_factory=dict)
+
+    @cached_property
+    def _kept(self) -> Kept:
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(self.path.read_bytes(), type=Kept)
+        return Kept()
+
+    def known(self) -> list[Key]:
+        """All of them, the last one last."""
+        return [
+            Key(each.key, each.place, each.when(), self._parts(each))
+            for each in self._kept.keys.values()
+            if each.settings in self._kept.sets
+        ]
+
+    def _parts(self, each: Remembered) -> Mapping[str, KeyPart]:
+        return {part.name: part for part in (*each.parts, *self._kept.sets[each.settings])}
+
+    def add(self, key: Key, run: int, frame: str) -> None:
+        """Remember a key, whether it was found or not."""
+        settings = tuple(part for part in key.parts.values() if part.name.startswith("inductor_config"))
+        digest = hashlib.blake2b("".join(part.hash for part in settings).encode(), digest_size=12).hexdigest()
+        others = tuple(part for part in key.parts.values() if not part.name.startswith("inductor_config"))
+        seen = Remembered(key.key, key.place, PROCESS, run, frame, time.time(), digest, others)
+        self._put(seen, settings)
+        self._new[key.key] = seen
+
+    def _put(self, seen: Remembered, settings: tuple[KeyPart, ...]) -> None:
+        self._kept.keys.pop(seen.key, None)
+        self._kept.keys[seen.key] = seen
+        self._kept.sets[seen.settings] = settings
+
+    def save(self) -> None:
+        """Write what was added, beside what others wrote meanwhile."""
+        if not self._new:
+            return
+        mine = self._kept
+        del self.__dict__["_kept"]
+        for seen in self._new.values():
+            self._put(seen, mine.sets[seen.settings])
+        self._new.clear()
+        with contextlib.suppress(OSError):
+            _write(self.path, msgspec.json.encode(_bounded(self._kept)))
+
+
+def _bounded(kept: Kept) -> Kept:
+    """The last keys, and the sets that these have."""
+    keys = list(kept.keys.values())[-MOST_KEYS:]
+    sets = list(dict.fromkeys(each.settings for each in reversed(keys)))[:MOST_SETS]
+    return Kept(
+        {each.key: each for each in keys if each.settings in sets}, {digest: kept.sets[digest] for digest in sets}
+    )
+
+
+def _write(path: Path, text: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=".keys-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+        Path(made).replace(path)
+    except OSError:
+        Path(made).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,147 @@
+"""What the caches answer is told as torch counts it, with what is new in the key, and keys outlive their process."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+import torch._inductor.config
+from torch._dynamo.utils import counters
+
+from idbg.config import places
+from idbg.engine.decisions import seen_keys
+from idbg.reports.decisions import cache as report
+from idbg.schema.decisions.caches import CacheAnswer, CacheName
+from idbg.schema.runs import Run
+
+PLAIN = """\
+import torch
+
+def f(x, w):
+    return torch.relu(x @ w) + {number}
+
+def program():
+    return f, (torch.randn({rows}, 8), torch.randn(8, 8))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was compiled before, and nothing was seen."""
+    import torch._inductor.codecache as codecache
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    codecache.PyCodeCache.cache_clear()
+    codecache.CppPythonBindingsCodeCache.cache_clear()
+    counters.clear()
+
+
+@pytest.fixture
+def again(ran: Callable[..., Run]) -> Callable[..., Run]:
+    """The program once more, as a fresh process would have it."""
+
+    def run(text: str = PLAIN.format(number=1, rows=4), **target: Any) -> Run:
+        torch._dynamo.reset()
+        return ran(text, backend="inductor", **target)
+
+    return run
+
+
+def answers(run: Run, cache: CacheName = "fx_graph") -> list[CacheAnswer]:
+    return [answer for each in run.decided.caches.values() for answer in each if answer.cache == cache]
+
+
+def outcomes(run: Run, cache: CacheName = "fx_graph") -> list[str]:
+    return [answer.outcome for answer in answers(run, cache)]
+
+
+def parts(run: Run) -> list[str]:
+    return [differs.part for answer in answers(run) for differs in answer.differs]
+
+
+@pytest.mark.slow
+def test_cold_then_warm_then_one_thing_changed_is_told_as_torch_counts_it(again: Callable[..., Run]):
+    cold, warm = again(), again()
+    (first,), (second,) = answers(cold), answers(warm)
+    assert (first.outcome, first.part, first.differs, first.nearest) == ("miss", "inference", (), "")
+    assert (second.outcome, second.part, second.key) == ("hit", "inference", first.key)
+    assert second.saved is not None and second.saved > 0
+
+    graph = again(PLAIN.format(number=2, rows=4))
+    assert outcomes(graph) == ["miss"] and parts(graph) == ["the graph's code"]
+    shape = again(PLAIN.format(number=1, rows=5))
+    (differs,) = answers(shape)[0].differs
+    assert (differs.part, differs.now, differs.before) == ("the shape of argument 1 (arg0_1)", "[5, 8]", "[4, 8]")
+    option = again(options={"epilogue_fusion": False})
+    (differs,) = answers(option)[0].differs
+    assert (differs.part, differs.now, differs.before) == ("inductor config: epilogue_fusion", "False", "True")
+
+    counted = [name for run in (cold, warm, graph, shape, option) for name in outcomes(run)]
+    assert counted.count("hit") == counters["inductor"]["fxgraph_cache_hit"] == 1
+    assert counted.count("miss") == counters["inductor"]["fxgraph_cache_miss"] == 4
+
+    assert outcomes(cold, "kernel") == ["miss"]
+    assert outcomes(warm, "kernel") == ["hit"]
+    assert {answer.what for answer in answers(cold, "kernel")} <= {kernel.name for kernel in cold.kernels}
+    assert outcomes(cold, "aot_autograd") == ["off"] and "rule" in answers(cold, "aot_autograd")[0].reason
+
+    told = "\n".join(report.text(option))
+    assert "inductor config: epilogue_fusion is False, was True (against the nearest key, of run 1, frame 0/0)" in told
+    assert "mark_dynamic" in "\n".join(report.text(shape))
+    assert [decision.kernels for decision in report.about(warm) if decision.words == "FX graph cache hit"] == [
+        tuple((kernel.frame, kernel.name) for kernel in warm.kernels)
+    ]
+
+
+def test_a_pass_without_an_id_bypasses_the_cache(again: Callable[..., Run]):
+    own = "import torch._inductor.config\ntorch._inductor.config.post_grad_custom_post_pass = lambda graph: None\n"
+    bypassed = again(own + PLAIN.format(number=1, rows=4))
+    (answer,) = answers(bypassed)
+    assert answer.outcome == "bypass" and "custom pass" in answer.reason and answer.part == "inference"
+    assert counters["inductor"]["fxgraph_cache_bypass"] == 1
+    assert "uuid()" in "\n".join(report.text(bypassed))
+
+
+@pytest.mark.parametrize(("setting", "value"), [("fx_graph_cache", False), ("force_disable_caches", True)])
+def test_a_cache_that_is_off_is_said_to_be(again: Callable[..., Run], setting: str, value: bool):
+    with torch._inductor.config.patch({setting: value}):
+        (answer,) = answers(again())
+    assert answer.outcome == "off" and setting in answer.reason
+    assert not any(name.startswith("fxgraph_cache") for name in counters["inductor"])
+
+
+def test_keys_are_known_to_a_later_process_and_a_cleared_cache_is_said(
+    again: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    import shutil
+
+    again()
+    monkeypatch.setattr(seen_keys, "PROCESS", "another")
+    shape = again(PLAIN.format(number=1, rows=6))
+    assert parts(shape) == ["the shape of argument 1 (arg0_1)"]
+    assert answers(shape)[0].nearest.startswith("frame 0/0 of an earlier process, ")
+
+    shutil.rmtree(tmp_path / "inductor")
+    cleared = again()
+    (answer,) = answers(cleared)
+    assert answer.outcome == "miss" and answer.differs == () and answer.nearest
+    assert "no more in the cache" in report.why(answer)
+
+
+def test_a_spoilt_memory_of_keys_is_none(again: Callable[..., Run]):
+    (places.cache()).mkdir(parents=True, exist_ok=True)
+    (places.cache() / "keys.json").write_text("{")
+    run = again()
+    assert outcomes(run) == ["miss"] and answers(run)[0].nearest == ""
+    assert msgspec.json.decode((places.cache() / "keys.json").read_bytes(), type=seen_keys.Kept).keys
+
+
+def test_forward_and_backward_have_their_own_answers(again: Callable[..., Run]):
+    text = PLAIN.replace("torch.randn(8, 8)", "torch.randn(8, 8, requires_grad=True)").format(number=1, rows=4)
+    text = text.replace("return f, (", "return f, (").replace("))\n", ")), lambda out: out.sum()\n")
+    run = again(text)
+    assert [(answer.part, answer.outcome) for answer in answers(run)] == [("forward", "miss"), ("backward", "miss")]
+    assert counters["inductor"]["fxgraph_cache_miss"] == 2
