@@ -2,7 +2,17 @@
 
 from idbg.schema import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, Choice, CudaGraph, Differs
-from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameGuards, FrameResult, Guard, Skip, StackLine
+from idbg.schema.decisions.dynamo import (
+    BreakAgain,
+    FailedGuard,
+    FrameCalls,
+    FrameGuards,
+    FrameResult,
+    Guard,
+    LeftOut,
+    Skip,
+    StackLine,
+)
 from idbg.schema.decisions.fusion import FusionLog, Group, Refusal
 from idbg.schema.decisions.passes import DiffRow, PassRun, PhaseRun
 from idbg.schema.decisions.switches import Switch
@@ -48,7 +58,19 @@ EVERY: list[events.SessionEvent] = [
     events.SkipsDropped(run=1, count=3),
     events.BrokeAgain(run=1, again=BreakAgain(0, "0/1")),
     events.FrameSkipped(run=1, skip=Skip("g", "m.py", 7, "no tensors in it")),
-    events.GuardsCaptured(run=1, guards=FrameGuards(frame="0/0", guards=(GUARD,), seconds=2e-6)),
+    events.GuardsCaptured(
+        run=1,
+        guards=FrameGuards(
+            frame="0/0",
+            guards=(GUARD,),
+            seconds=2e-6,
+            cold=6e-5,
+            asked=9,
+            left_out=(LeftOut("GRAD_MODE", 1, "GLOBAL_STATE checks it"),),
+            dropped=2,
+        ),
+    ),
+    events.CallsTimed(run=1, calls=(FrameCalls("0/0", 3, 1e-4, 2e-3),)),
     events.SpansTold(
         run=1,
         spans=(

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from idbg.schema.decisions.dynamo import LEAST_SECONDS
+
 NOT_MEASURED = "not measured"
 NOTHING = "-"
 """The same where a column has no room for words."""
@@ -80,6 +82,15 @@ def duration(milliseconds: float) -> str:
     if milliseconds >= 1000:
         return f"{milliseconds / 1000:.3g} s"
     return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{milliseconds * 1000:.3g} µs"
+
+
+def evaluation(seconds: float | None) -> str:
+    """How long a guard takes: "52 ns", "1.3 µs"; "under 10 ns" of 0.0, which is less than can be measured."""
+    if seconds is None:
+        return NOT_MEASURED
+    if seconds < LEAST_SECONDS:
+        return f"under {LEAST_SECONDS * 1e9:.0f} ns"
+    return f"{seconds * 1e9:.0f} ns" if seconds < 1e-6 else duration(seconds * 1000)
 
 
 def elapsed(seconds: float) -> str:

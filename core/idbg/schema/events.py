@@ -19,6 +19,7 @@ from idbg.schema.decisions.events import DECISION as DECISION
 from idbg.schema.decisions.events import Autotuning as Autotuning
 from idbg.schema.decisions.events import BrokeAgain as BrokeAgain
 from idbg.schema.decisions.events import CacheAnswered as CacheAnswered
+from idbg.schema.decisions.events import CallsTimed as CallsTimed
 from idbg.schema.decisions.events import CudaGraphDecided as CudaGraphDecided
 from idbg.schema.decisions.events import FrameDone as FrameDone
 from idbg.schema.decisions.events import FrameSkipped as FrameSkipped

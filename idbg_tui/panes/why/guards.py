@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from idbg.analysis.decisions.guards import Failures, by_source, matches
 from idbg.format import file_names
-from idbg.format.amounts import NOTHING, column_share, counted, duration
+from idbg.format.amounts import NOTHING, column_share, counted, evaluation
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.runs import Run
@@ -15,8 +16,6 @@ from idbg_tui.panes.why.table import Column, Table
 FILTERS = True
 NONE = "no guards: no frame was compiled"
 _MANY = 200  # guards of a frame from which it is folded at first
-_Caused = dict[tuple[str, str], list[str]]
-"""(frame, code of a guard or its source) -> the compiles that began as it failed."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class _Shown:
     run: Run
     look: Look
     table: Table
-    caused: _Caused
+    failures: Failures
     totals: dict[str, float]
     """Seconds of a frame's guards, each evaluated alone."""
 
@@ -54,7 +53,7 @@ def rows(run: Run, look: Look) -> Sequence[Row]:
     )
     ordered = ("by source", "the dearest first")[look.order % 2]
     hidden = ", those that failed" if look.hiding else ""
-    shown = _Shown(run, look, Table(columns, f"guard ({ordered}{hidden})"), _caused(run), _totals(run))
+    shown = _Shown(run, look, Table(columns, f"guard ({ordered}{hidden})"), Failures(run), _totals(run))
     found = Rows()
     found.add(shown.table.heads())
     for each in run.decided.guards.values():
@@ -93,10 +92,7 @@ def _add_by_source(
     found: Rows, guards: Sequence[Guard], each: FrameGuards, shown: _Shown, fold: tuple[str, str]
 ) -> None:
     """Guards under what they are about; what has one guard only is told with it in one row."""
-    groups: dict[str, list[Guard]] = {}
-    for guard in guards:
-        groups.setdefault(guard.source, []).append(guard)
-    for source, ones in groups.items():
+    for source, ones in by_source(guards).items():
         if len(ones) == 1:
             _add_guard(found, ones[0], each, shown, (fold,))
             continue
@@ -159,30 +155,14 @@ def _guard(guard: Guard, each: FrameGuards, shown: _Shown, inside: tuple[object,
 
 
 def _wanted(guard: Guard, frame: str, shown: _Shown) -> bool:
-    look = shown.look
-    if look.hiding and not _compiles(guard, frame, shown):
+    if shown.look.hiding and not _compiles(guard, frame, shown):
         return False
-    if not look.query:
-        return True
-    text = f"{guard.kind} {guard.source} {' '.join(guard.code)} {guard.file}:{guard.line}"
-    return look.query in text if look.query != look.query.lower() else look.query in text.lower()
+    return not shown.look.query or matches(guard, shown.look.query)
 
 
-def _caused(run: Run) -> _Caused:
-    caused: _Caused = {}
-    for recompiled in run.recompiles:
-        for failed in recompiled.failed:
-            for about in filter(None, (failed.code, failed.source)):
-                caused.setdefault((failed.against, about), []).append(recompiled.frame)
-    return caused
-
-
-def _compiles(guard: Guard, frame: str, shown: _Shown) -> list[str]:
+def _compiles(guard: Guard, frame: str, shown: _Shown) -> tuple[str, ...]:
     """The compiles that this guard caused."""
-    if not shown.caused:
-        return []
-    codes = [again for code in guard.code for again in shown.caused.get((frame, code), ())]
-    return list(dict.fromkeys(codes))
+    return shown.failures.of(frame, guard)
 
 
 def _again(compiles: Sequence[str]) -> tuple[str, str]:
@@ -194,7 +174,7 @@ def _place(guard: Guard, look: Look) -> str:
 
 
 def _seconds(seconds: float | None) -> str:
-    return NOTHING if seconds is None else duration(seconds * 1000)
+    return NOTHING if seconds is None else evaluation(seconds)
 
 
 def _totals(run: Run) -> dict[str, float]:

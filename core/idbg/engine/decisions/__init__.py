@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.decisions import caches, frames, passes, recompiles, times
+from idbg.engine.decisions import caches, frames, guards, passes, recompiles, times
 from idbg.engine.decisions.hearing import Listening
 
-LISTENERS: tuple[Listening, ...] = (frames.heard, recompiles.heard, times.heard, passes.heard, caches.heard)
+LISTENERS: tuple[Listening, ...] = (
+    frames.heard,
+    recompiles.heard,
+    times.heard,
+    passes.heard,
+    caches.heard,
+    guards.heard,
+)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from idbg.schema.runs import Run
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
     "graphs": "the graphs of each frame, and their ops",
+    "guards": "what torch checks before it uses compiled code, what that costs, and which check failed",
     "passes": "what each pass did to a graph, and what the backward computes again",
     "constraints": "the accelerator's rules that are broken",
     "cache": "what was found in which cache, and why not",

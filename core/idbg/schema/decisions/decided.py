@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from idbg.schema.decisions import events
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
-from idbg.schema.decisions.dynamo import BreakAgain, FrameGuards, FrameResult, Skip
+from idbg.schema.decisions.dynamo import BreakAgain, FrameCalls, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
 from idbg.schema.decisions.passes import PhaseRun
 from idbg.schema.decisions.times import Span
@@ -22,6 +22,7 @@ class Decided:
     skips_dropped: int = 0  # functions left alone beyond those of `skips`
     breaks_again: list[BreakAgain] = field(default_factory=list)  # beside those of Run.breaks
     guards: dict[str, FrameGuards] = field(default_factory=dict)
+    calls: dict[str, FrameCalls] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
     passes: dict[str, list[PhaseRun]] = field(default_factory=dict)
     fusion: dict[tuple[str, Part], FusionLog] = field(default_factory=dict)
@@ -42,6 +43,8 @@ class Decided:
                 self.breaks_again.append(event.again)
             case events.GuardsCaptured():
                 self.guards[event.guards.frame] = event.guards
+            case events.CallsTimed():
+                self.calls.update((each.frame, each) for each in event.calls)
             case events.SpansTold():
                 self.spans.update((span.id, span) for span in event.spans)
             case events.PassesRan():

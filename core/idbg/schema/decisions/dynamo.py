@@ -121,12 +121,17 @@ class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str
 
 
+LEAST_SECONDS = 1e-8
+"""Of a check: less cannot be told from the call that it is measured by."""
+
+
 class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One condition under which a frame's compiled code may be used.
 
     `kind` is torch's ("TENSOR_MATCH", "EQUALS_MATCH", "SHAPE_ENV"); `source` the expression that it is about
     ("L['x']"); `code` what it checks, each as Python; `stack` the user's lines that caused it, outermost first.
-    `seconds`: one evaluation, measured; None where it was not.
+    `seconds`: one evaluation, measured alone; 0.0 is under LEAST_SECONDS, None is not measured (it relates several
+    values, or too many others came before it).
     """
 
     kind: str
@@ -138,9 +143,36 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float | None = None
 
 
+class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Guards of one kind that Dynamo asked for and that are not evaluated by themselves; `why` where it is known."""
+
+    kind: str
+    count: int
+    why: str = ""
+
+
 class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The guards of one compiled frame. `seconds`: one evaluation of all of them by torch's own C++ code, measured."""
+    """The checks that torch makes before it uses a compiled frame. `seconds`: one evaluation of all of them by torch's
+    own C++ code, measured just after another, as in a loop of calls; `cold`: torch's own measurement, with the
+    processor's caches emptied. None where they were not measured. `asked`: guards as torch counts them, before it
+    drops and merges some (`left_out`); `dropped`: checks beyond those that are kept here.
+    """
 
     frame: str
     guards: tuple[Guard, ...]
     seconds: float | None = None
+    cold: float | None = None
+    asked: int | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    dropped: int = 0
+
+
+class FrameCalls(msgspec.Struct, frozen=True):
+    """How often the graph of a frame was called in its run, and the seconds of its fastest and of its first call, on
+    the side of this process: what a GPU does goes on behind. Without its guards.
+    """
+
+    frame: str
+    calls: int
+    fastest: float
+    first: float

@@ -1,7 +1,7 @@
 """What happened, of the compiler's decisions? Part of a session's events."""
 
 from idbg.schema.decisions.caches import Autotuned, CacheAnswer, CudaGraph
-from idbg.schema.decisions.dynamo import BreakAgain, FrameGuards, FrameResult, Skip
+from idbg.schema.decisions.dynamo import BreakAgain, FrameCalls, FrameGuards, FrameResult, Skip
 from idbg.schema.decisions.fusion import FusionLog
 from idbg.schema.decisions.passes import PhaseRun
 from idbg.schema.decisions.switches import Switch
@@ -39,10 +39,17 @@ class BrokeAgain(Event, frozen=True, kw_only=True, tag="broke_again"):
 
 
 class GuardsCaptured(Event, frozen=True, kw_only=True, tag="guards_captured"):
-    """The guards of a compiled frame; told again once their cost is known."""
+    """The guards of a compiled frame, and what they cost."""
 
     run: int
     guards: FrameGuards
+
+
+class CallsTimed(Event, frozen=True, kw_only=True, tag="calls_timed"):
+    """How the calls of a run's compiled frames went; told at its end."""
+
+    run: int
+    calls: tuple[FrameCalls, ...]
 
 
 class SpansTold(Event, frozen=True, kw_only=True, tag="spans_told"):
@@ -107,6 +114,7 @@ DECISION = (
     | SkipsDropped
     | BrokeAgain
     | GuardsCaptured
+    | CallsTimed
     | SpansTold
     | PassesRan
     | FusionDecided

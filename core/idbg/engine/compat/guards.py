@@ -1,0 +1,348 @@
+"""Which checks does torch make before it uses a compiled frame, what caused each, and how long does each take?
+
+The tree of guard managers that C++ evaluates is read, and not the list of guards that Dynamo asked for: of these, some
+are dropped and some are checked together.
+"""
+
+import re
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+import torch._dynamo.guards
+from msgspec.structs import replace
+from torch._C._dynamo import guards as cpp
+from torch._dynamo.guards import CheckFunctionManager, GuardBuilder
+from torch._guards import Guard as Asked
+
+from idbg.engine.compat import stages, tracing
+from idbg.schema.decisions.dynamo import LEAST_SECONDS, FrameGuards, Guard, LeftOut, Stack, StackLine
+
+MOST_GUARDS = 10_000
+"""Of one frame; more are counted."""
+_MOST_SECONDS = 0.05  # for timing single guards of one frame
+_CALLS, _ROUNDS = 10, 3
+_PLACE = re.compile(r"# (\S+):(\d+) in (\w+)")
+_LOCAL = re.compile(r"[LG]\['\w+'\]")
+
+_WITHOUT_A_CHECK = {
+    "GRAD_MODE": "GLOBAL_STATE checks it",
+    "DETERMINISTIC_ALGORITHMS": "GLOBAL_STATE checks it",
+    "EMPTY_NN_MODULE_HOOKS_DICT": "torch's setting skip_nnmodule_hook_guards leaves them out",
+    "SHAPE_ENV": "no size is dynamic, or nothing was asked of those that are",
+}
+
+
+@dataclass
+class _Reading:
+    """The guards of a frame between their making and their measuring; the user's values are not held."""
+
+    frame: str
+    told: FrameGuards
+    # as told.guards: the check, which the tree owns and not we, its source, and what it is for
+    leaves: list[tuple[cpp.LeafGuard, str, Asked | None]]
+    builder: Callable[[], GuardBuilder | None]
+
+
+Tell = Callable[[FrameGuards], None]
+Safe = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+@contextmanager
+def told(tell: Tell, safe: Safe) -> Iterator[None]:
+    """While it lasts, `tell` is given the guards of each frame, measured, as its compile ends. `safe` makes of a
+    function one that cannot fail in torch's hands.
+    """
+    guards = torch._dynamo.guards
+    build, profile = CheckFunctionManager.compile_check_fn, cpp.profile_guard_manager
+    waiting: dict[int, _Reading] = {}
+
+    def told_unmeasured() -> None:
+        for reading in waiting.values():  # torch did not evaluate them: exported, or told not to
+            tell(reading.told)
+        waiting.clear()
+
+    @safe
+    def was_built(manager: CheckFunctionManager, builder: GuardBuilder, kept: list[Asked]) -> None:
+        told_unmeasured()
+        if frame := tracing.current_frame():
+            asked = manager.output_graph.guards if manager.output_graph is not None else kept
+            waiting[id(manager.guard_manager.root)] = _read(frame, manager.guard_manager.root, builder, kept, asked)
+
+    @safe
+    def was_timed(root: cpp.RootGuardManager, values: Mapping[str, object], cold: float) -> None:
+        if (reading := waiting.pop(id(root), None)) is not None:
+            tell(_measured(reading, root, values, cold))
+
+    def compile_check_fn(self: CheckFunctionManager, builder: GuardBuilder, kept: list[Asked], on_fail: object) -> None:
+        build(self, builder, kept, on_fail)  # type: ignore[arg-type]
+        was_built(self, builder, kept)
+
+    def profile_guard_manager(root: cpp.RootGuardManager, values: Mapping[str, object], count: int) -> float:
+        cold = profile(root, values, count)  # type: ignore[arg-type]
+        was_timed(root, values, cold / 1e6)
+        return cold
+
+    CheckFunctionManager.compile_check_fn = compile_check_fn  # type: ignore[method-assign, assignment]
+    guards.profile_guard_manager = profile_guard_manager  # type: ignore[attr-defined, assignment]
+    try:
+        yield
+    finally:
+        CheckFunctionManager.compile_check_fn = build  # type: ignore[method-assign]
+        guards.profile_guard_manager = profile  # type: ignore[attr-defined]
+        safe(told_unmeasured)()
+
+
+def _read(
+    frame: str, root: cpp.RootGuardManager, builder: GuardBuilder, kept: Iterable[Asked], asked: Iterable[Asked]
+) -> _Reading:
+    reader = _Reader(kept, {code for each in builder.shape_env_code for code in each.code_list})
+    guards: list[Guard] = []
+    leaves: list[tuple[cpp.LeafGuard, str, Asked | None]] = []
+    dropped = 0
+    for source, leaf in _checks(root):
+        guard, cause = reader.guard(source, leaf)
+        if len(guards) < MOST_GUARDS:
+            guards.append(guard)
+            leaves.append((leaf, source, cause))
+        else:
+            dropped += 1
+    everything = list(asked)
+    told = FrameGuards(
+        frame=frame,
+        guards=tuple(guards),
+        asked=len(everything),
+        left_out=reader.left_out(everything),
+        dropped=dropped,
+    )
+    return _Reading(frame, told, leaves, weakref.ref(builder))
+
+
+def _checks(root: cpp.RootGuardManager) -> Iterator[tuple[str, cpp.LeafGuard]]:
+    """Each check of the tree with the source that it is made of, in the order in which torch prints them; one that
+    relates several values comes once.
+    """
+    related: list[cpp.LeafGuard] = []
+    stack: list[cpp.GuardManager] = [root]
+    while stack:
+        manager = stack.pop()
+        for leaf in manager.get_leaf_guards():
+            if isinstance(leaf, cpp.RelationalGuard):
+                if any(leaf is known for known in related):
+                    continue
+                related.append(leaf)
+            yield manager.get_source(), leaf
+        below = list(manager.get_child_managers())
+        if isinstance(manager, cpp.DictGuardManager):
+            pairs = sorted(manager.get_key_value_managers().items())
+            below = [each for _, pair in pairs for each in pair if each is not None] + below
+        stack += reversed(below)
+    for leaf in root.get_epilogue_lambda_guards():
+        yield "L", leaf
+
+
+@dataclass
+class _Reader:
+    """Which of Dynamo's guards each check is made for."""
+
+    kept: Iterable[Asked]
+    shapes: set[str]
+    by_source: dict[str, list[Asked]] = field(default_factory=dict)
+    by_code: dict[str, Asked] = field(default_factory=dict)
+    checked: set[str] = field(default_factory=set)  # sources
+    caused: set[int] = field(default_factory=set)  # ids of guards
+    lines: dict[tuple[str, int | None, str], StackLine] = field(default_factory=dict)
+    stacks: dict[Stack, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for guard in self.kept:
+            self.by_source.setdefault(guard.name, []).append(guard)
+            for code in guard.code_list or ():
+                self.by_code.setdefault(code, guard)
+            self._stack(guard)
+
+    def guard(self, source: str, leaf: cpp.LeafGuard) -> tuple[Guard, Asked | None]:
+        """The check as a record, and what it was asked for."""
+        parts = leaf.verbose_code_parts()
+        codes = tuple(part.partition("  # ")[0].rstrip() for part in parts)
+        kind = type(leaf).__name__
+        cause = self._cause(source, kind, codes)
+        self.checked.add(source)
+        stack: Stack = ()
+        if cause is not None:
+            self.caused.add(id(cause))
+            stack = self._stack(cause)
+        if kind == "LAMBDA_GUARD":
+            shaped = any(code in self.shapes for code in codes)
+            kind = "SHAPE_ENV" if shaped else cause.create_fn_name() if cause is not None else kind
+        if source == "L" and len(about := set(_LOCAL.findall(" ".join(codes)))) == 1:
+            source = about.pop()
+        stack = stack or self._stack_of_text(parts)
+        place = _users(stack)
+        return (
+            Guard(
+                kind=kind,
+                source="" if source == "L" else source,
+                code=codes,
+                file=place.file if place else "",
+                line=place.line if place else 0,
+                stack=stack,
+            ),
+            cause,
+        )
+
+    def _cause(self, source: str, kind: str, codes: tuple[str, ...]) -> Asked | None:
+        for code in codes:
+            if (known := self.by_code.get(code)) is not None:
+                return known
+        name = "" if source == "L" else source.removesuffix(".__dict__")
+        near = [each for each in self.by_source.get(name, ()) if name]
+        alike = (each for each in near if kind in (each.create_fn_name(), *(each.guard_types or ())))
+        return next(alike, next(iter(near), None)) if kind not in _RELATIONS else None
+
+    def _stack(self, guard: Asked) -> Stack:
+        if not guard.user_stack:
+            return ()
+        stack = tuple(
+            self.lines.get((each.filename, each.lineno, each.name))
+            or self.lines.setdefault(
+                (each.filename, each.lineno, each.name),
+                StackLine(each.filename, each.lineno or 0, each.name, each.line or ""),
+            )
+            for each in guard.user_stack
+        )
+        self.stacks[stack] = None
+        return stack
+
+    def _stack_of_text(self, parts: Iterable[str]) -> Stack:
+        """Where torch's text puts a check that no guard was asked for, as those of sizes: it cuts the file's name."""
+        for found in filter(None, map(_PLACE.search, parts)):
+            for stack in self.stacks:
+                last = stack[-1]
+                if last.line == int(found[2]) and last.function == found[3] and last.file.endswith(found[1]):
+                    return stack
+        return ()
+
+    def left_out(self, asked: Iterable[Asked]) -> tuple[LeftOut, ...]:
+        """What was asked for and has no check of its own, by kind, the most first."""
+        kept = {id(each) for each in self.kept}
+        counts: Counter[tuple[str, str]] = Counter()
+        for guard in asked:
+            kind = guard.create_fn_name()
+            if id(guard) not in kept:
+                counts[kind, "the program's guard_filter_fn leaves them out"] += 1
+            elif not self._is_checked(guard, kind):
+                counts[kind, _WITHOUT_A_CHECK.get(kind, "")] += 1
+        return tuple(LeftOut(kind, count, why) for (kind, why), count in counts.most_common())
+
+    def _is_checked(self, guard: Asked, kind: str) -> bool:
+        if id(guard) in self.caused or kind in ("GLOBAL_STATE", "TORCH_FUNCTION_STATE"):
+            return True  # these two become checks that name no guard
+        if kind == "SHAPE_ENV":
+            return bool(self.shapes)
+        if kind in _WITHOUT_A_CHECK or not guard.name:
+            return False
+        return guard.name in self.checked or f"{guard.name}.__dict__" in self.checked
+
+
+_RELATIONS = ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
+
+
+def _users(stack: Stack) -> StackLine | None:
+    """The innermost line that is not torch's, or of a stack that is all torch's the innermost."""
+    own = [line for line in stack if not stages.is_torchs(line.file)]
+    return own[-1] if own else stack[-1] if stack else None
+
+
+def _measured(reading: _Reading, root: cpp.RootGuardManager, values: Mapping[str, object], cold: float) -> FrameGuards:
+    """With what one evaluation takes: of all, once torch has evaluated them before, and of each alone."""
+    builder = reading.builder()
+    # a mode of the user's would be run by what is evaluated: torch does it once, and no oftener is right
+    if builder is None or torch._C._len_torch_function_stack():
+        return replace(reading.told, cold=cold)
+    watch = _Watch()
+    guards = []
+    ends = time.perf_counter() + _MOST_SECONDS
+    scope = {**torch._dynamo.guards._get_closure_vars(), **cast("Mapping[str, object]", builder.scope)}
+    for guard, (leaf, source, cause) in zip(reading.told.guards, reading.leaves, strict=True):
+        seconds = None
+        if not isinstance(leaf, cpp.RelationalGuard) and time.perf_counter() < ends:
+            seconds = watch.of_check(cast("Check", leaf), _value(builder, scope, values, source, cause))
+        guards.append(replace(guard, seconds=seconds))
+    return replace(reading.told, guards=tuple(guards), seconds=watch.of_all(root, values), cold=cold)
+
+
+_NO_VALUE = object()
+
+
+def _value(
+    builder: GuardBuilder,
+    scope: dict[str, object],
+    values: Mapping[str, object],
+    source: str,
+    cause: Asked | None,
+) -> object:
+    """What the source stands for now; the frame's locals for "L"."""
+    try:
+        if source == "L":
+            return values
+        if cause is not None and cause.name == source:
+            return builder.get(cause)
+        return eval(source, scope)
+    except Exception:  # torch reads some sources in C++ alone, and what eval runs may raise anything
+        return _NO_VALUE
+
+
+Check = Callable[[object], bool]
+
+
+class _Watch:
+    """How long does a check take, without the call from Python that it is timed by?"""
+
+    def __init__(self) -> None:
+        bare = cpp.RootGuardManager()
+        self.call_of_root = min(_timed(cast("Check", bare.check), {}, _CALLS) for _ in range(_ROUNDS))
+        root, nothing = _nothing()
+        self.call_of_check = min(_timed(nothing, None, _CALLS) for _ in range(_ROUNDS))
+        del root  # not before: it owns the check
+
+    def of_check(self, check: Check, value: object) -> float | None:
+        """Seconds of one call, the shortest of a few; None where it does not hold, or cannot be called alone."""
+        if value is _NO_VALUE:
+            return None
+        try:
+            if not check(value):
+                return None
+        except (TypeError, RuntimeError):  # some take what only C++ gives them
+            return None
+        seconds = min(_timed(check, value, _CALLS) for _ in range(_ROUNDS)) - self.call_of_check
+        return seconds if seconds >= LEAST_SECONDS else 0.0
+
+    def of_all(self, root: cpp.RootGuardManager, values: Mapping[str, object]) -> float | None:
+        """Seconds of one evaluation of a frame's guards that hold."""
+        if not root.check(values):
+            return None
+        check = cast("Check", root.check)
+        return max(min(_timed(check, values, _CALLS) for _ in range(_ROUNDS)) - self.call_of_root, 0.0)
+
+
+def _nothing() -> tuple[cpp.RootGuardManager, Check]:
+    """A check of torch's that compares one pointer, and its owner: what a call of it takes is the call."""
+    root = cpp.RootGuardManager()
+    try:
+        root.add_none_match_guard(["None"], None)
+    except TypeError:  # 2.11
+        root.add_none_match_guard(["None"])  # type: ignore[call-arg]
+    return root, cast("Check", root.get_leaf_guards()[0])
+
+
+def _timed(check: Check, value: object, count: int) -> float:
+    began = time.perf_counter()
+    for _ in range(count):
+        check(value)
+    return (time.perf_counter() - began) / count

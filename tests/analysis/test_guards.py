@@ -1,0 +1,70 @@
+"""Is each guard that failed known by what torch says of its failure, and are the others known not to have failed?"""
+
+import time
+
+import pytest
+
+from idbg.analysis.decisions.guards import Failures, by_source, matches
+from idbg.reports.decisions import guards as report
+from idbg.schema import events
+from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
+from idbg.schema.runs import Run
+from tests.harness.why_states import guarded, run_of, start
+
+TENSOR = Guard(kind="TENSOR_MATCH", source="L['x']", code=("check_tensor(L['x'], Tensor, size=[2])",))
+OTHER = Guard(kind="TENSOR_MATCH", source="L['y']", code=("check_tensor(L['y'], Tensor, size=[2])",))
+NUMBER = Guard(kind="EQUALS_MATCH", source="L['n']", code=("L['n'] == 3",), file="m.py", line=3)
+MARKED = Guard(kind="NO_HASATTR", source="L['x']", code=("hasattr(L['x'], '_dynamo_dynamic_indices') == False",))
+ALIAS = Guard(kind="NO_TENSOR_ALIASING", source="L['x']", code=("check_no_aliasing(L['x'], L['y'])",))
+STATE = Guard(kind="GLOBAL_STATE", code=("___check_global_state() against {}",))
+ALL = (TENSOR, OTHER, NUMBER, MARKED, ALIAS, STATE)
+
+
+def _run(failed: FailedGuard) -> Run:
+    happened = [
+        *start(),
+        events.GuardsCaptured(run=1, guards=FrameGuards(frame="0/0", guards=ALL, seconds=1e-6)),
+        events.Recompiled(run=1, frame="0/1", reason=failed.text, failed=(failed,)),
+    ]
+    return run_of(happened)
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "guilty"),
+    [
+        ("L['n'] == 3", "L['n']", NUMBER),
+        ("tensor 'x' size mismatch at index 0. expected 2, actual 3", "x", TENSOR),
+        ("tensor 'L['y']' dtype mismatch. expected Float, actual Int", "L['y']", OTHER),
+        ("expected type of 'L['x']' to be <class 'a'>, but found <class 'b'>", "L['x']", TENSOR),
+        ("hasattr(L['x'], '_dynamo_dynamic_indices') == False", "L['x']", MARKED),
+        ("Duplicate tensors found: L['x'], L['y']", "L['x'], L['y']", ALIAS),
+        ("GLOBAL_STATE changed: grad_mode", "grad_mode", STATE),
+    ],
+)
+def test_a_failure_is_of_one_guard(said: str, source: str, guilty: Guard) -> None:
+    run = _run(FailedGuard(text=said, code=said, source=source, against="0/0"))
+    failures = Failures(run)
+    assert [guard for guard in ALL if failures.of("0/0", guard) == ("0/1",)] == [guilty]
+    assert not any(failures.of("0/1", guard) for guard in ALL)
+    assert f"failed: {guilty.code[0]}" in "\n".join(report.text(run))
+
+
+def test_a_line_tells_of_its_guards_and_how_they_ended() -> None:
+    (told,) = report.about(_run(FailedGuard(text="L['n'] == 3", code="L['n'] == 3", against="0/0")))
+    assert (told.kind, told.file, told.line, told.frame) == ("guard", "m.py", 3, "0/0")
+    assert told.why == "as it failed, torch compiled 0/1; one evaluation: not measured"
+
+
+def test_ten_thousand_are_grouped_told_and_filtered_at_once() -> None:
+    run = run_of(guarded(10_000))
+    (told,) = run.decided.guards.values()
+    assert len(by_source(told.guards)) == 2_500
+    began = time.perf_counter()
+    found = [guard for guard in told.guards if matches(guard, "layers[17]")]
+    assert time.perf_counter() - began < 0.1 and len(found) == 4
+    text = list(report.text(run))
+    assert len(text) < 40 and any("2,480 sources more" in line for line in text)
+
+
+def test_what_was_never_compiled_has_none() -> None:
+    assert list(report.text(run_of(start()))) == [report.NONE]
