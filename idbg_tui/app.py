@@ -196,6 +196,12 @@ class IdbgApp(App[None]):
     def on_rules_changed(self, message: messages.RulesChanged) -> None:
         self.session.edit_rules(message.text, message.origin)
 
+    def on_switch_asked(self, message: messages.SwitchAsked) -> None:
+        self.controllers.switching.take(message)
+
+    def on_defaults_asked(self) -> None:
+        self.controllers.switching.put_back()
+
     def on_repro_asked(self, message: messages.ReproAsked) -> None:
         self.controllers.repros.ask(message)
 

@@ -30,9 +30,10 @@ ORDER: tuple[PaneId, ...] = (
     "rules",
     "repros",
     "why",
+    "switches",
 )
 """The panes by their numbers: the first is 1."""
-TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros", "why")
+TABS: tuple[PaneId, ...] = ("violations", "kernel_diff", "benchmarks", "log", "repros", "why", "switches")
 """The panes that share one frame."""
 _BOXES: dict[str, tuple[PaneId, ...]] = {
     "#top": ("graph", "source", "node"),

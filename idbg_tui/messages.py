@@ -3,8 +3,10 @@
 from textual.message import Message
 
 from idbg.schema.code import Kernel
+from idbg.schema.decisions.switches import Switch
 from idbg.schema.graphs import NodeId, Part
 from idbg.schema.kept import KeptRepro
+from idbg.schema.programs import OptionValue
 from idbg.schema.repros import OtherFailure, Sought
 from idbg_tui.widgets.notices import CopyAsked as CopyAsked
 from idbg_tui.widgets.notices import Flash as Flash
@@ -76,6 +78,20 @@ class RulesChanged(Message):
         super().__init__()
         self.text = text
         self.origin = origin
+
+
+class SwitchAsked(Message):
+    """The user sets a switch of torch's to a value, or turns it round (`flip`)."""
+
+    def __init__(self, switch: Switch, value: OptionValue = None, *, flip: bool = False) -> None:
+        super().__init__()
+        self.switch = switch
+        self.value = value
+        self.flip = flip
+
+
+class DefaultsAsked(Message):
+    """The user wants every switch as torch has it by itself."""
 
 
 class ReproAsked(Message):

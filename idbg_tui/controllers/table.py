@@ -11,6 +11,7 @@ from idbg_tui.controllers.listings import Listings
 from idbg_tui.controllers.measuring import Measuring
 from idbg_tui.controllers.navigation import Navigation
 from idbg_tui.controllers.repros import Repros
+from idbg_tui.controllers.switching import Switching
 from idbg_tui.controllers.targeting import Targeting
 
 
@@ -22,6 +23,7 @@ class Controllers:
         self.listings = Listings(context)
         self.compiling = Compiling(context)
         self.targeting = Targeting(context)
+        self.switching = Switching(context)
         self.comparing = Comparing(context, self.listings, keys)
         self.measuring = Measuring(context, self.listings, keys)
         self.costing = Costing(context, self.listings, keys)

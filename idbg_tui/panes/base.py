@@ -10,7 +10,21 @@ from textual.widget import Widget
 from idbg_tui.messages import Flash
 from idbg_tui.state.state import State
 
-PaneId = Literal["graph", "source", "node", "violations", "kernel_diff", "benchmarks", "log", "rules", "repros", "why"]
+PaneId = Literal[
+    "graph",
+    "source",
+    "node",
+    "violations",
+    "kernel_diff",
+    "benchmarks",
+    "log",
+    "rules",
+    "repros",
+    "why",
+    "switches",
+]
+KEYS = "1234567890-"
+"""The key that leads to each pane, by its number from 1."""
 
 
 class Pane(Widget):
@@ -49,8 +63,8 @@ class Pane(Widget):
 
     @property
     def digit(self) -> str:
-        """The key that leads here: that of the tenth is 0."""
-        return str(self.number % 10)
+        """The key that leads here."""
+        return KEYS[self.number - 1] if self.number else ""
 
     def _numbered(self, label: str) -> str:
         return f"{self.digit} {label}" if self.number else label

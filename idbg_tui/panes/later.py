@@ -24,6 +24,7 @@ def frames() -> list[Pane]:
         PaneFrame("rules", "Rules"),
         PaneFrame("repros", "Repros"),
         PaneFrame("why", "Why"),
+        PaneFrame("switches", "Switches", "Switch"),
     ]
 
 
@@ -34,6 +35,7 @@ def made() -> list[Pane]:
     from idbg_tui.panes.log.pane import LogPane
     from idbg_tui.panes.repros.pane import ReprosPane
     from idbg_tui.panes.rules.pane import RulesPane
+    from idbg_tui.panes.switches.pane import SwitchesPane
     from idbg_tui.panes.why.pane import WhyPane
 
-    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane(), WhyPane()]
+    return [KernelDiffPane(), BenchmarksPane(), LogPane(), RulesPane(), ReprosPane(), WhyPane(), SwitchesPane()]

@@ -48,6 +48,9 @@ class FakeSession:
         self.emit(started)
         return self.runs
 
+    def aim(self, target: Target) -> None:
+        self.target = target
+
     def cancel(self) -> None:
         self.calls.append("cancel")
 

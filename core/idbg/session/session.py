@@ -135,6 +135,11 @@ class Session:
             self._rules.aim(target)
         return jobs.run(self.program, self.target, comparison, asked=asked)
 
+    def aim(self, target: Target) -> None:
+        """Take a new target for the runs that are asked for from now on. Raises as `run` does."""
+        self._live()
+        self._rules.aim(target)
+
     def cancel(self) -> None:
         """Stop what is done now and forget what waits; a second time, without waiting for it to stop by itself."""
         self._live().cancel()

@@ -1,0 +1,59 @@
+"""What follows when a switch of torch's is flipped: another target, and, once no more are, another compile?"""
+
+from collections.abc import Callable
+
+from textual.timer import Timer
+
+from idbg.config import switches
+from idbg.schema.programs import Target
+from idbg_tui.controllers.context import Context
+from idbg_tui.messages import SwitchAsked
+
+RECOMPILE = 1.0  # seconds after the last switch: several are one change
+
+
+class Switching:
+    """Puts switches into the target, and compiles when none was flipped for a moment."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._session, self._state = context, context.session, context.state
+        self._recompiling: Timer | None = None
+
+    def take(self, asked: SwitchAsked) -> None:
+        """Set one switch, or turn it round."""
+
+        def change(target: Target) -> Target:
+            switch, value = asked.switch, asked.value
+            if asked.flip:
+                value = not switches.value_of(switch, target)
+            return switches.switched(target, switch, value)
+
+        self._change(change)
+
+    def put_back(self) -> None:
+        """Let torch have all of them as it has them by itself."""
+        every = self._state.history.switches
+        self._change(lambda target: switches.as_torch_has_them(target, [*every, *switches.unlisted(target, every)]))
+
+    def _change(self, change: Callable[[Target], Target]) -> None:
+        if not self._session.live:
+            self._context.flash("this session was read from disk: idbg-tui FILE compiles it again, with other switches")
+            return
+        before = self._session.target
+        if not self._context.attempt(lambda: self._session.aim(change(before))):
+            return
+        self._context.show()
+        if self._session.target == before:
+            self._context.flash("all switches are as torch has them")
+            return
+        if self._recompiling is not None:
+            self._recompiling.stop()
+        self._recompiling = self._context.app.set_timer(RECOMPILE, self._recompile)
+
+    def _recompile(self) -> None:
+        """Compile for the target as it is now, unless the last run was or is."""
+        run = self._state.run
+        if run is not None and run.target == self._session.target and run.ended != "failed":
+            return
+        if self._context.attempt(lambda: self._session.run(asked=False)) and self._state.measuring:
+            self._context.flash("compiled with these switches when the measurement has ended (r: now)")
