@@ -17,6 +17,12 @@ INDUCTOR = "inductor"
 _OURS = ("aot", "inductor", "mock", "eager")  # the last two compile nothing: Inductor's are checked and not used
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
+_EXAMPLES = {
+    "--option": ("an option", "max_autotune=true"),
+    "--setting": ("a setting", "dynamo.recompile_limit=2"),
+    "--with": ("a switch", "max_autotune=true"),
+}
+
 
 def family(backend: str) -> str:
     """Whose options a backend takes: Inductor's, or its own."""
@@ -29,8 +35,7 @@ def parse(text: str, flag: str = "--option") -> tuple[str, OptionValue]:
     """
     name, equals, value = text.partition("=")
     if not equals or not name:
-        of_options = flag == "--option"
-        what, example = ("an option", "max_autotune=true") if of_options else ("a setting", "dynamo.recompile_limit=2")
+        what, example = _EXAMPLES.get(flag, _EXAMPLES["--option"])
         raise BadInput(f"{flag} {text}: {what} is NAME=VALUE", hint=f"for example {flag} {example}")
     if value.lower() in _WORDS:
         return name, _WORDS[value.lower()]

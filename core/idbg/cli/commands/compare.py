@@ -1,0 +1,125 @@
+"""What does a switch change? Two runs of a program, or of two saved sessions, held against each other."""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from idbg.analysis.decisions.compared import Compared, compared
+from idbg.cli import FAILED, printing
+from idbg.cli.commands.run import is_unusable
+from idbg.cli.one_run import a_session
+from idbg.config import options, places
+from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.config.arguments import settle
+from idbg.config.switched import switched
+from idbg.reports.decisions import compared as report
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import Target
+from idbg.schema.runs import Run
+from idbg.session.session import Session
+
+HELP = "run a program with and without a switch, or take two sessions, and tell what changed"
+EXITS = """\
+exit status: 0; 1 if the second run failed, or nothing was compiled in it; 2 for bad usage. `idbg switches` lists what
+can be given to --with.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is compared, and whether that is told as text or as JSON."""
+    parser.epilog = EXITS
+    add_program_arguments(parser)
+    program = next(action for action in parser._actions if action.dest == "program")
+    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
+    parser.add_argument(
+        "other", metavar="SESSION", nargs="?", default="", help="the second session (the first's own last two runs)"
+    )
+    parser.add_argument(
+        "--with",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="switches",
+        help="what the second run has otherwise: max_autotune=true, mode=reduce-overhead, dynamic=true, "
+        "dynamo.recompile_limit=2, backend=aot, ...; repeat for more",
+    )
+    parser.add_argument("--source", action="store_true", help="also the code of kernels that changed, side by side")
+    parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Run or read both, and tell; the exit status is as `EXITS` has it."""
+    if Path(args.program).is_dir():
+        if args.switches:
+            raise BadInput("--with runs a program: a session was run already", hint="name its file instead")
+        before, after = _of_sessions(args.program, args.other)
+    else:
+        if args.other:
+            raise BadInput(f"{args.program} is no session", hint="name two sessions' folders, or one file and --with")
+        before, after = _of_program(args, argv)
+    for one in (before, after):
+        if is_unusable(one) and one.failure is not None:
+            raise BadInput(one.failure.message, hint=one.failure.hint)
+    _report(before, after, compared(before, after), args)
+    return 0 if after.verdict in ("clean", "violations") else FAILED
+
+
+def _of_sessions(one: str, other: str) -> tuple[Run, Run]:
+    """The last run of each; of one alone its last two. Raises BadInput where there are not two."""
+    runs = _runs(one)
+    if other:
+        return runs[-1], _runs(other)[-1]
+    if len(runs) < 2:
+        raise BadInput(f"the session {one} has one run", hint="name a second session, or a file and --with NAME=VALUE")
+    return runs[-2], runs[-1]
+
+
+def _runs(folder: str) -> list[Run]:
+    with Session.open(Path(folder)) as saved:
+        runs = [saved.history.runs[number] for number in sorted(saved.history.runs)]
+    if not runs:
+        raise BadInput(f"the session {folder} has no run: there is nothing to compare", hint="run it: idbg run")
+    return runs
+
+
+def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, Run]:
+    """As the target's flags have it, and with the switches: one after the other in one session."""
+    if not args.switches:
+        raise BadInput(
+            "what is the second run to have otherwise?", hint="for example --with max_autotune=true (idbg switches)"
+        )
+    asked = settle(args, argv, strict=False)
+    target = _with(asked.target, args.switches)
+    with a_session(asked.program, asked.target, places.expanded(asked.settings.output)) as session:
+        first = session.run()
+        session.wait()
+        if is_unusable(session.history.runs[first]):
+            return session.history.runs[first], session.history.runs[first]
+        second = session.run(target)
+        session.wait()
+        print(f"session: {session.folder}", file=sys.stderr)
+        return session.history.runs[first], session.history.runs[second]
+
+
+def _with(target: Target, texts: list[str]) -> Target:
+    """The target with these switches. Raises BadInput."""
+    for text in texts:
+        name, value = options.parse(text, "--with")
+        target = switched(target, name, value)
+    return target
+
+
+def _report(before: Run, after: Run, found: Compared, args: argparse.Namespace) -> None:
+    with printing():
+        if args.json:
+            from idbg.reports import json
+
+            told = {"schema": "idbg.compare/1", **report.as_json(before, after, found)}
+            sys.stdout.buffer.write(json.encode(told) + b"\n")
+            return
+        print("\n".join(report.text(before, after, found)))
+        width = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2)
+        for change in found.different if args.source else ():
+            print("\n" + report.kernel_words(change).strip())
+            print("\n".join(report.source_lines(change, width)))

@@ -1,0 +1,70 @@
+"""What changed from one run to another is told in words, the worst first."""
+
+import json
+
+from idbg.analysis.decisions.compared import compared
+from idbg.reports.decisions import compared as report
+from idbg.reports.json import encode
+from idbg.schema import events
+from idbg.schema.bench import Latency
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
+from tests.harness.two_runs import run
+
+BEFORE = {"extern_mm": "mm", "k0": "relu add", "k1": "mul", "k2": "sum"}
+SPLIT = {"extern_mm": "mm", "a": "relu", "b": "add", "k1": "mul", "k2": "sum"}
+
+
+def told(before: Run, after: Run, latency: tuple[Latency, Latency] | None = None) -> list[str]:
+    return list(report.text(before, after, compared(before, after, latency)))
+
+
+def test_what_changed_is_told_the_worst_first() -> None:
+    after = run(SPLIT, options={"max_fusion_size": 1}, number=2)
+    after.breaks = [GraphBreak("a print", "m.py", 7)]
+    after.seconds = 3.5
+    assert told(run(BEFORE), after) == [
+        "changed: max_fusion_size: as torch has it → 1",
+        "graph breaks:",
+        "  0 → 1  a print   m.py:7",
+        "kernels: 4 → 5: 1 became several, 3 the same",
+        "  became several: k0 (2 nodes) → a (1 node) and b (1 node)",
+        "time: 2 s → 3.5 s (caches may have helped one of them: --cold gives both empty ones)",
+    ]
+
+
+def test_a_run_that_failed_is_told_first_and_with_its_reason() -> None:
+    after = run({}, number=2, mode="max-autotune")
+    after.apply(
+        events.RunEnded(run=2, verdict="failed", seconds=1.0, failure=Failure(kind="torch", message="no such\nkernel"))
+    )
+    lines = told(run(BEFORE), after)
+    assert lines[1].startswith("worse: before ")
+    assert lines[2] == "  after: no such"
+
+
+def test_latency_is_said_with_what_is_noise() -> None:
+    steady = Latency.of([10.0, 10.1, 9.9, 10.0], 1, 1, True)
+    slow = Latency.of([15.0, 15.1, 14.9, 15.0], 1, 1, True)
+    assert "  10 ms → 15 ms a call: 1.50x slower" in told(run(BEFORE), run(BEFORE), (steady, slow))
+    assert "  10 ms → 10 ms a call: within the noise" in told(run(BEFORE), run(BEFORE), (steady, steady))
+
+
+def test_much_is_cut_and_json_has_all_of_it() -> None:
+    before = run({f"k{at}": f"n{at}" for at in range(50)}, nodes=tuple(f"n{at}" for at in range(50)))
+    lines = told(before, run({}, nodes=tuple(f"n{at}" for at in range(50))))
+    assert "  and 30 more (all of them: --json)" in lines
+    after = run(SPLIT)
+    plain = json.loads(encode(report.as_json(run(BEFORE), after, compared(run(BEFORE), after))))
+    assert plain["runs"] == [1, 1]
+    assert [change["how"] for change in plain["kernels"]] == ["same", "split", "same", "same"]
+    assert "-def k0(in_ptr0):" in plain["kernels"][1]["diff"]
+    assert plain["numbers"] is None
+
+
+def test_sources_stand_beside_each_other() -> None:
+    found = compared(run(BEFORE), run(SPLIT))
+    (change,) = found.different
+    lines = list(report.source_lines(change, 30))
+    assert any(line.split() == ["def", "k0(in_ptr0):", "|", "def", "a(in_ptr0):"] for line in lines)

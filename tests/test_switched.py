@@ -1,0 +1,49 @@
+"""A switch is flipped by its name, and a suggestion tried."""
+
+import pytest
+
+from idbg.config.switched import switched, tried, unswitched, value_in
+from idbg.schema.decisions.switches import Suggestion
+from idbg.schema.errors import BadInput
+from idbg.schema.programs import OptionValue, Target
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("max_autotune", True, Target(options={"max_autotune": True})),
+        ("triton.cudagraphs", True, Target(options={"triton.cudagraphs": True})),
+        ("dynamo.recompile_limit", 2, Target(settings={"dynamo.recompile_limit": 2})),
+        ("mode", "max-autotune", Target(mode="max-autotune")),
+        ("dynamic", True, Target(dynamic=True)),
+        ("cold", True, Target(cold=True)),
+        ("backend", "inductor", Target("inductor")),
+        ("backend", "openvino", Target("openvino", options_for="openvino")),
+        ("dynamic_sources", "L['x']", Target(dynamic_sources=("L['x']",))),
+    ],
+)
+def test_a_name_says_what_it_is(name: str, value: OptionValue, expected: Target) -> None:
+    assert switched(Target(), name, value) == expected
+    found = value_in(expected, name)
+    assert found == ([value] if name == "dynamic_sources" else value)
+    back = unswitched(expected, name)
+    assert value_in(back, name) == value_in(Target(), name)
+
+
+def test_sources_are_added_and_a_list_takes_their_place() -> None:
+    one = switched(Target(), "dynamic_sources", "L['x']")
+    assert switched(one, "dynamic_sources", "L['y']").dynamic_sources == ("L['x']", "L['y']")
+    assert switched(one, "dynamic_sources", ["L['y']"]).dynamic_sources == ("L['y']",)
+
+
+@pytest.mark.parametrize(("name", "value"), [("dynamic", "yes"), ("cold", 1), ("mode", True), ("float64", "gpu")])
+def test_a_field_that_cannot_be_so_is_refused(name: str, value: OptionValue) -> None:
+    with pytest.raises(BadInput, match=f"{name} cannot be"):
+        switched(Target(), name, value)
+
+
+def test_a_suggestion_is_tried_or_needs_an_edit() -> None:
+    found = tried(Target(), Suggestion("mark it", {"dynamic_sources": "L['x']", "dynamo.recompile_limit": 9}))
+    assert found == Target(dynamic_sources=("L['x']",), settings={"dynamo.recompile_limit": 9})
+    with pytest.raises(BadInput, match="without an edit"):
+        tried(Target(), Suggestion("hoist the constant"))
