@@ -11,6 +11,7 @@ from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import decisions
+from idbg.reports.decisions import chrome_trace
 from idbg.schema.errors import BadInput
 from idbg.schema.runs import Run
 from idbg.session.session import Session
@@ -37,12 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + "; ".join(f"{name}: {words}" for name, words in decisions.TYPES.items()),
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
+    parser.add_argument(
+        "--trace",
+        metavar="OUT.json",
+        type=Path,
+        help="where the time of the compile went, as a Chrome trace (Perfetto opens it)",
+    )
     fail_on.add_argument(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run the program, or read its session, and tell; the exit status is as `EXITS` has it."""
     done, folder = _of_session(Path(args.program)) if Path(args.program).is_dir() else _of_program(args, argv)
+    if args.trace is not None:
+        chrome_trace.write(done, args.trace)
     _report(done, args.types or ["summary"], as_json=args.json)
     print(f"session: {folder}", file=sys.stderr)
     return _status(done, args.fail_on)

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from torch.fx import GraphModule
+
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Timed
-from idbg.engine.compat import kernel_builds
+from idbg.engine.compat import kernel_builds, spans
+from idbg.engine.compat.passes import Pass, observers_heard
 from idbg.engine.decisions.hearing import harmless
 from idbg.schema import events
 from idbg.schema.decisions.times import Span
@@ -29,11 +32,12 @@ def heard(capture: RunCapture) -> Iterator[None]:
     """While it lasts, all that torch times is told as spans."""
     keeper = Timekeeper(capture)
     capture.timekeeper = keeper.timed
-    try:
-        yield
-    finally:
-        keeper.stop()
-        capture.timekeeper = None
+    with observers_heard(keeper.pass_began, keeper.pass_ended):
+        try:
+            yield
+        finally:
+            keeper.stop()
+            capture.timekeeper = None
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +53,8 @@ class _Open:
     frame: str  # torch's compile id
     thread: int
     parent: "_Open | None"
+    gm: GraphModule | None
+    nodes: int
     told: bool = False
     gone: bool = False  # over, and not told
     hidden: bool = False
@@ -67,12 +73,15 @@ class Timekeeper:
         self._in_pool: dict[int, _Open] = {}
         self._last = 0  # the last id
         self._untold: dict[int, Span] = {}
+        self._gm: GraphModule | None = None  # the pass that begins next is of this graph
         self._hooks = ExitStack()
         self._hooked = False
         self._work, self._over = threading.Event(), threading.Event()
         self._teller = threading.Thread(target=self._tell_regularly, name="idbg-times", daemon=True)
         safe = harmless(capture, "the times of this compile")
         self.timed = safe(self._timed)
+        self.pass_began = safe(self._pass_began)
+        self.pass_ended = safe(self._pass_ended)
         self.began = safe(self._began_here)
         self.ended = safe(self._ended_here)
         self.handed_over = safe(self._handed_over)
@@ -99,6 +108,12 @@ class Timekeeper:
                 self._begin(frame, part)
             else:
                 self._end(part)
+
+    def _pass_began(self, applied: Pass) -> None:
+        self._gm = applied.gm
+
+    def _pass_ended(self, applied: Pass) -> None:
+        self._gm = None  # one that was switched off never began
 
     def _began_here(self, name: str, what: str) -> None:
         self._timed("", Timed(name, time.time(), True, what))
@@ -135,6 +150,7 @@ class Timekeeper:
         """`thread` is None of a process of the pool: nobody knows which."""
         stack = self._stacks[thread] if thread is not None else []
         parent = stack[-1] if stack else self._main[-1] if self._main and stack is not self._main else None
+        gm, self._gm = (self._gm, None) if part.name == spans.PASS else (None, None)
         self._last += 1
         return _Open(
             id=self._last,
@@ -144,6 +160,8 @@ class Timekeeper:
             frame=frame or (parent.frame if parent else ""),
             thread=self._threads[thread] if thread is not None else len(self._threads) + self._last,
             parent=parent,
+            gm=gm,
+            nodes=len(gm.graph.nodes) if gm is not None else 0,
             hidden=self._last > LIMIT or (parent is not None and parent.hidden),
         )
 
@@ -160,10 +178,13 @@ class Timekeeper:
 
     def _close(self, span: _Open, at: float) -> None:
         seconds = max(at - span.began, 0.0)
-        if not span.told and (span.hidden or seconds < SHORT):
+        nodes = (span.nodes, len(span.gm.graph.nodes)) if span.gm is not None else None
+        changed = nodes is not None and nodes[0] != nodes[1]
+        span.gm = None
+        if not span.told and (span.hidden or (seconds < SHORT and not changed)):
             self._count(span, seconds)
             return
-        self._put(span, seconds)
+        self._put(span, seconds, nodes)
         for name, (began, total, times, what) in span.short.items():
             self._last += 1
             self._untold[self._last] = Span(
@@ -189,7 +210,7 @@ class Timekeeper:
 
     # What is told
 
-    def _put(self, span: _Open, seconds: float | None) -> None:
+    def _put(self, span: _Open, seconds: float | None, nodes: tuple[int, int] | None = None) -> None:
         parent = span.parent
         while parent is not None and parent.gone:
             parent = parent.parent
@@ -204,6 +225,7 @@ class Timekeeper:
             parent=parent.id if parent is not None else 0,
             seconds=seconds,
             frame=self._capture.named(span.frame) if span.frame else "",
+            nodes=nodes,
             thread=span.thread,
         )
 

@@ -15,6 +15,7 @@ TYPES: dict[str, str] = {
     "graphs": "the graphs of each frame, and their ops",
     "guards": "what torch checks before it uses compiled code, what that costs, and which check failed",
     "passes": "what each pass did to a graph, and what the backward computes again",
+    "time": "where the time of the compile went, and what helps",
     "constraints": "the accelerator's rules that are broken",
     "cache": "what was found in which cache, and why not",
 }
