@@ -4,6 +4,7 @@ The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0
 JSON object with complete ("X") and metadata ("M") events. Times are in microseconds.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -72,18 +73,16 @@ def _events(run: Run) -> Iterator[Event]:
         if timing.span.times > 1:
             words = f"{timing.span.times:,} times, {1000 * timing.seconds:.2f} ms in all"
             short.setdefault(timing.span.parent, {})[timing.span.name] = words
-    last = 0.0  # the end of what was written last
-    around: list[tuple[int, float]] = []  # the depth and the end of what is around, so that rounding crosses nothing
+    around: list[tuple[int, float, float]] = []  # what it is in: depth, begin and end, so that rounding crosses nothing
     for timing in _single(timings, beside=False):
+        floor = around[-1][1] if around else 0.0
         while around and around[-1][0] >= timing.depth:
-            last = around.pop()[1]
-        start = max(_micro(timing.span.began - begin), last if not around or last <= around[-1][1] else 0.0)
-        end = max(_micro(timing.span.began + timing.seconds - begin), start)
-        if around:
-            start, end = min(start, around[-1][1]), min(end, around[-1][1])
+            floor = around.pop()[2]
+        ceiling = around[-1][2] if around else math.inf
+        start = min(max(_micro(timing.span.began - begin), floor), ceiling)
+        end = min(max(_micro(timing.span.began + timing.seconds - begin), start), ceiling)
         yield _event(timing, 0, start, end, short)
-        last = start
-        around.append((timing.depth, end))
+        around.append((timing.depth, start, end))
     for timing, lane in times.lanes(_single(timings, beside=True)):
         start = _micro(timing.span.began - begin)
         yield _event(timing, 1 + lane, start, max(_micro(timing.span.began + timing.seconds - begin), start), short)

@@ -74,9 +74,6 @@ def text(run: Run) -> Iterable[str]:
 def dominating(run: Run, timings: Sequence[Timing]) -> Iterator[str]:
     """What most of the time went into, in a sentence, and a line for each thing that helps."""
     spent = times.spent(timings)
-    named = [each for each in spent if each.use not in ("unnamed", "other")]
-    if not named:
-        return
     total = sum(each.seconds for each in spent)
     seconds, compiles = times.again(timings)
     if compiles and seconds > 0.4 * total:
@@ -84,9 +81,9 @@ def dominating(run: Run, timings: Sequence[Timing]) -> Iterator[str]:
         yield f"most of it: {what}: {seconds_words(seconds)}, {share(seconds / total)}"
         yield "  why each was: idbg analyze --type recompiles"
         return
-    first = named[0]
-    yield f"most of it: {WORDS[first.use]}: {seconds_words(first.seconds)}, {share(first.share)}"
-    yield from (f"  {line}" for line in helps(run, timings, first))
+    for most in [each for each in spent if each.use not in ("unnamed", "other")][:1]:
+        yield f"most of it: {WORDS[most.use]}: {seconds_words(most.seconds)}, {share(most.share)}"
+        yield from (f"  {line}" for line in helps(run, timings, most))
 
 
 def span_words(span: Span, frame: Frame | None = None) -> str:
