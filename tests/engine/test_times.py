@@ -48,6 +48,11 @@ def spans(run: Run) -> list[Span]:
     return list(run.decided.spans.values())
 
 
+def until(span: Span) -> float:
+    assert span.seconds is not None
+    return span.began + span.seconds
+
+
 def batches(told: list[events.SessionEvent]) -> list[events.SpansTold]:
     return [event for event in told if isinstance(event, events.SpansTold)]
 
@@ -78,31 +83,33 @@ def test_a_cold_and_a_warm_compile_are_told_from_each_other_and_explained(compil
     assert names >= {"run", "frame compile", "dynamo", "aot autograd", "lowering", "scheduling", "codegen", "guards"}
     for run in (cold, warm):
         assert all(span.seconds is not None for span in spans(run))
-        assert (explained(times.spent(times.tree(run))) or 0) > 0.85  # measured: 0.99 cold, 0.95 warm; a busy machine
         assert {span.frame for span in spans(run) if span.name == "dynamo"} == {"0/0"}
+    assert (explained(times.spent(times.tree(cold))) or 0) > 0.9  # measured: 0.99
     assert len(batches(told)) < 25
 
 
 def test_phases_are_the_same_fact(compiled: Compiled):
     run, _ = compiled(small())
     for phase in ("dynamo", "lowering", "codegen", "kernel build"):
-        assert run.phases[phase] == pytest.approx(sum(span.seconds for span in spans(run) if span.name == phase))
+        assert run.phases[phase] == pytest.approx(
+            sum(until(span) - span.began for span in spans(run) if span.name == phase)
+        )
 
 
 def test_each_span_lies_in_its_parent(compiled: Compiled):
     run, _ = compiled(small())
     by_id = run.decided.spans
-    for span in (span for span in spans(run) if span.parent and span.times == 1):
-        around = by_id[span.parent]
-        assert span.began >= around.began - 1e-6
-        if span.thread == around.thread:
-            assert span.began + span.seconds <= around.began + around.seconds + 1e-6
+    pairs = [(span, by_id[span.parent]) for span in spans(run) if span.parent and span.times == 1]
+    assert len(pairs) > 20
+    assert [span.name for span, around in pairs if span.began < around.began - 1e-6] == []
+    inside = [(span, around) for span, around in pairs if span.thread == around.thread]
+    assert [span.name for span, around in inside if until(span) > until(around) + 1e-6] == []
 
 
 def test_what_goes_on_is_told_before_it_is_over_and_not_too_often(compiled: Compiled):
     run, told = compiled(small(SLOW_PASS))
     (slow,) = (span for span in spans(run) if span.what.endswith("post_grad_custom_pre_pass"))
-    assert slow.seconds >= 0.6 and slow.nodes is not None
+    assert until(slow) - slow.began >= 0.6 and slow.nodes is not None
     opened = next(batch for batch in batches(told) if any(each.id == slow.id for each in batch.spans))
     assert next(each for each in opened.spans if each.id == slow.id).seconds is None
     assert opened.at - slow.began < 0.3  # 0.2 is promised; this machine may be busy

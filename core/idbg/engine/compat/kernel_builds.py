@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 HEADER, CPU_CHECK = "precompiled header", "cpu check"
@@ -78,8 +79,10 @@ def _assigned(original: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(original)
     def build(*args: object, **kwargs: object) -> object:
-        caller = sys._getframe(1)
-        with _named(_variable(caller.f_code.co_filename, caller.f_lineno)):
+        caller: FrameType | None = sys._getframe(1)
+        while caller is not None and caller.f_code.co_name != "<module>":  # others listen between it and us
+            caller = caller.f_back
+        with _named(_variable(caller.f_code.co_filename, caller.f_lineno) if caller else ""):
             return original(*args, **kwargs)
 
     return build

@@ -4,11 +4,10 @@ Torch says as each part of a compile begins and ends, on whichever thread. What 
 thread of ours; what is over too soon for that is told once, at its end; what takes less than `SHORT` only as a count.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from torch.fx import GraphModule
@@ -16,6 +15,7 @@ from torch.fx import GraphModule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Timed
 from idbg.engine.compat import kernel_builds, spans
+from idbg.engine.compat.kernel_builds import builds_heard
 from idbg.engine.compat.passes import Pass, observers_heard
 from idbg.engine.decisions.hearing import harmless
 from idbg.schema import events
@@ -32,7 +32,7 @@ def heard(capture: RunCapture) -> Iterator[None]:
     """While it lasts, all that torch times is told as spans."""
     keeper = Timekeeper(capture)
     capture.timekeeper = keeper.timed
-    with observers_heard(keeper.pass_began, keeper.pass_ended):
+    with observers_heard(keeper.pass_began, keeper.pass_ended), builds_heard(keeper):
         try:
             yield
         finally:
@@ -74,8 +74,6 @@ class Timekeeper:
         self._last = 0  # the last id
         self._untold: dict[int, Span] = {}
         self._gm: GraphModule | None = None  # the pass that begins next is of this graph
-        self._hooks = ExitStack()
-        self._hooked = False
         self._work, self._over = threading.Event(), threading.Event()
         self._teller = threading.Thread(target=self._tell_regularly, name="idbg-times", daemon=True)
         safe = harmless(capture, "the times of this compile")
@@ -91,7 +89,6 @@ class Timekeeper:
 
     def stop(self) -> None:
         """Tell what is left. What still goes on, on threads of torch's, is left open."""
-        self._hooks.close()
         self._over.set()
         self._work.set()
         self._teller.join()
@@ -100,9 +97,6 @@ class Timekeeper:
     # What is heard
 
     def _timed(self, frame: str, part: Timed) -> None:
-        if not self._hooked and "torch._inductor.async_compile" in sys.modules and part.name == "inductor":
-            self._hooked = True
-            self._hooks.enter_context(kernel_builds.builds_heard(self))
         with self._lock:
             if part.began:
                 self._begin(frame, part)
