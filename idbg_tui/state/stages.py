@@ -29,7 +29,12 @@ def frames(run: Run) -> list[str]:
 
 def most_telling(run: Run, frame: str = "") -> GraphId:
     """The forward or inference graph if it is there, else the Dynamo graph, else whatever was captured first."""
-    mine = [graph for graph in run.graphs if frame in ("", graph.frame)]
+    return telling(graph for graph in run.graphs if frame in ("", graph.frame))
+
+
+def telling(graphs: Iterable[GraphId]) -> GraphId:
+    """The same of these, of which there is one at least."""
+    mine = list(graphs)
     for stages in (("inference", "forward"), ("dynamo",)):
         for graph in mine:
             if graph.stage in stages:

@@ -3,8 +3,8 @@
 Each is the event log of a real session: an example, compiled by the `aot` backend on a cold Inductor cache. Three are
 of programs beside this file: `planted` (a kernel is wrong) and `wrong_pass` (a pass is) were compared stage by stage
 and kernel by kernel too, and `benched` is `planted`, checked by mock and measured on four backends: one is wrong, one
-is not installed. Of `minified` scripts were searched for, which `minified.json` holds. Paths are cut to what is the
-same on every machine.
+is not installed. Of `minified` scripts were searched for, which `minified.json` holds. `breaking` breaks, and compiles
+again. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
@@ -26,7 +26,7 @@ from idbg.session.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified")
+NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified", "breaking")
 MEASURED = ("eager", "inductor", "mock", "tvm")
 RUNS = 30
 RULES = """name = "npu"
@@ -45,7 +45,7 @@ def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
         compared, benched = name in ("planted", "wrong_pass"), name == "benched"
-        beside = "planted" if benched else name if compared or name == "minified" else ""
+        beside = "planted" if benched else name if compared or name in ("minified", "breaking") else ""
         file = f"tests/recordings/{beside}.py" if beside else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
         target = Target("mock" if benched or name == "minified" else "aot")

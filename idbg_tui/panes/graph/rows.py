@@ -77,11 +77,11 @@ class GraphLines(Lines):
         self.graph, self.findings, self._tally, self._matches = graph, None, None, None
         self.outline = outline(graph, folded) if graph else Outline([], [], set())
         self._index = {node.name: index for index, node in enumerate(graph.nodes)} if graph else {}
+        self._selected = -1
         if graph:
             headings, owner = self.outline.headings, self.outline.owner
             depths = [0 if at < 0 else headings[at].depth + 1 for at in owner]
             self._columns = measure(graph.nodes, depths)
-            self._selected = -1
         self._fitted.clear()
         self._first_of = (-1, {})
         self.lay_out()

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from idbg.analysis.decisions.guards import Failures, by_source, matches
+from idbg.analysis.decisions.guards import Failures, by_source, matches, share
 from idbg.format import file_names
-from idbg.format.amounts import NOTHING, column_share, counted, evaluation
+from idbg.format.amounts import NOTHING, column_share, counted, evaluation, percentage
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.runs import Run
+from idbg_tui.panes.why.frame_graphs import function_name
 from idbg_tui.panes.why.rows import INDENT, Look, Row, Rows, sign, widest
 from idbg_tui.panes.why.table import Column, Table
 
 FILTERS = True
-NONE = "no guards: no frame was compiled"
+NONE = "no guards were told: only a frame that was compiled has some"
 _MANY = 200  # guards of a frame from which it is folded at first
 
 
@@ -46,10 +47,10 @@ def rows(run: Run, look: Look) -> Sequence[Row]:
     kinds = widest((guard.kind for guard in guards[:1000]), 20)
     columns = (
         Column("kind", kinds, 1),
-        Column("evaluates", 9, 3, right=True),
+        Column("evaluates", 11, 3, right=True),
         Column("share", 7, 0, right=True),
         Column("line", places, 2),
-        Column("made it compile", 15, 4),
+        Column("compiled", 10, 4),
     )
     ordered = ("by source", "the dearest first")[look.order % 2]
     hidden = ", those that failed" if look.hiding else ""
@@ -70,13 +71,16 @@ def _add_frame(found: Rows, each: FrameGuards, shown: _Shown) -> None:
     fold = ("frame", each.frame)
     is_open = bool(look.query) or look.is_open(fold, at_first=len(each.guards) <= _MANY)
     frame = shown.run.frames.get(each.frame)
-    name = f"{frame.function} " if frame is not None else ""
+    name = f"{function_name(frame.function)} " if frame is not None else ""
     number = counted(len(each.guards), "guard")
     some = f"{len(guards):,} of {number}" if len(guards) < len(each.guards) else number
+    some += f" and {each.dropped:,} that are not kept" if each.dropped else ""
     failed = sum(bool(_compiles(guard, each.frame, shown)) for guard in guards)
     worst = f"{SEVERITY_SIGNS['fallback']} {failed} failed" if failed else ""
     cells = [("", ""), (_seconds(each.seconds), ""), ("", ""), ("", ""), (worst, "fallback")]
-    words = [(f"{sign(is_open=is_open)} {name}", "strong"), (f"{each.frame}  {some}", "")]
+    taken = share(shown.run, each)
+    of_call = f", {percentage(100 * taken.part)} of a call" if taken is not None else ""
+    words = [(f"{sign(is_open=is_open)} {name}", "strong"), (f"{each.frame}  {some}{of_call}", "")]
     place = (frame.file, frame.line) if frame is not None else ("", 0)
     found.add(Row(fold, shown.table.row(words, cells), "fold", fold, is_open, (), each.frame, *place))
     if not is_open:
@@ -111,7 +115,7 @@ def _group(source: str, ones: Sequence[Guard], each: FrameGuards, shown: _Shown,
     failed = sorted({again for guard in ones for again in _compiles(guard, each.frame, shown)})
     seconds = sum(guard.seconds for guard in ones if guard.seconds is not None)
     measured = seconds if any(guard.seconds is not None for guard in ones) else None
-    words = [(f"{' ' * INDENT}{sign(is_open=is_open)} {source or 'of nothing named'}", "")]
+    words = [(f"{' ' * INDENT}{sign(is_open=is_open)} {source or 'the whole frame'}", "")]
     words += [(f"  {counted(len(ones), 'guard')}", "dim")]
     cells = [
         ("", ""),
@@ -184,4 +188,4 @@ def _totals(run: Run) -> dict[str, float]:
 def _share(seconds: float | None, frame: str, shown: _Shown) -> str:
     """Of all that the frame's guards take one by one."""
     total = shown.totals[frame]
-    return column_share(seconds / total) if seconds is not None and total else NOTHING
+    return column_share(seconds / total) if seconds and total else NOTHING

@@ -134,7 +134,8 @@ class WhyPane(FindingPane):
         self.lines.show_rows((), "")
         self._lay()
         key = self._keys.get(view)
-        self.lines.place_cursor(place_of(self.lines.items, key) or 0)
+        if (place := place_of(self.lines.items, key)) is not None:
+            self.lines.place_cursor(place)
 
     def action_view(self, step: int) -> None:
         self.choose_view(VIEWS[(VIEWS.index(self.view) + step) % len(VIEWS)])
@@ -297,10 +298,12 @@ class WhyPane(FindingPane):
         self.post_message(asked)
 
     def action_repro(self, smallest: bool = False) -> None:
-        """A script of the row's node; of a row without one, what the key does."""
+        """A script of the row's break, recompile or node; of a row without one, what the key does."""
         row = self.lines.chosen
         node = self._node_of(row) if row is not None else None
-        if node is not None:
-            self.post_message(ReproAsked(Sought("node", node), smallest=smallest))
+        sought = Sought("node", node) if node is not None else None
+        sought = row.sought or sought if row is not None else None
+        if sought is not None:
+            self.post_message(ReproAsked(sought, smallest=smallest))
         else:
             self.post_message(ActionAsked("minify" if smallest else "repro"))

@@ -7,7 +7,11 @@ from typing import Literal, overload
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.repros import Sought
 from idbg_tui.widgets.lines import StyledRow, clip
+
+Enter = Literal["", "fold", "edit", "node", "kernel"]
+"""What enter does on a row: (un)folds it, opens its line, or goes to its node or its kernel."""
 
 INDENT = 2
 """Cells by which a row stands to the right of the one that it is folded under."""
@@ -40,12 +44,13 @@ class Row:
     `draw` gives its pieces for so many cells. What it is about moves the other panes when the cursor comes to it:
     `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is told for `W`.
     `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
-    either side of it. `again` is what to run with, and `copied` what y copies where that is not the row.
+    either side of it. `sought` is what x writes a script of, `again` what to run
+    with, and `copied` what y copies where that is not the row.
     """
 
     key: Hashable
     draw: Callable[[int], StyledRow]
-    enter: Literal["", "fold", "edit", "node", "kernel"] = ""
+    enter: Enter = ""
     fold: Hashable = None
     is_open: bool = False
     inside: tuple[Hashable, ...] = ()
@@ -56,6 +61,7 @@ class Row:
     kernel: tuple[str, Part, str] | None = None
     before: GraphId | None = None
     after: GraphId | None = None
+    sought: Sought | None = None
     again: object = None
     copied: str = ""
     head: bool = False
@@ -78,6 +84,12 @@ class Rows(Sequence[Row]):
         """Add one that `make` gives, whose key is `key`."""
         self._keys.append(key)
         self._makers.append(make)
+
+    def extend(self, others: "Rows") -> None:
+        """Add the rows of others, as they are."""
+        self._made.update((len(self) + at, row) for at, row in others._made.items())
+        self._keys += others._keys
+        self._makers += others._makers
 
     def place(self, key: Hashable) -> int | None:
         """Where the row of this key stands; None if none has it."""
@@ -121,13 +133,13 @@ def said(
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text, each as many as it takes."""
-    lines = text.splitlines() or [""]
-    return [
-        piece
-        for line in lines
-        for piece in textwrap.wrap(line, max(width, 20), break_on_hyphens=False, drop_whitespace=True) or [""]
-    ]
+    """The lines of a text, each as many as it takes: what is indented stays so."""
+    pieces: list[str] = []
+    for line in text.splitlines() or [""]:
+        indent = line[: len(line) - len(line.lstrip())][: width // 2]
+        room = max(width - len(indent), 20)
+        pieces += [indent + piece for piece in textwrap.wrap(line.strip(), room, break_on_hyphens=False)] or [""]
+    return pieces
 
 
 def fixed(pieces: StyledRow) -> Callable[[int], StyledRow]:

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from idbg_tui.panes.why.views import VIEWS, ViewName
 
 _SHORT = 5  # letters of a name where there is no room for all
+_GAP = 2
 
 
 class ViewLine(Widget):
@@ -39,7 +40,7 @@ class ViewLine(Widget):
 
     def render(self) -> Content:
         view, _, words = self._shown
-        styles = [(f"{said} ", "bold $primary" if name == view else "$foreground 60%") for name, said in self._names()]
+        styles = [(f"{said}  ", "bold $primary" if name == view else "$foreground 60%") for name, said in self._names()]
         return Content.assemble(*styles, (words, "$warning"))
 
     def _names(self) -> list[tuple[ViewName, str]]:
@@ -49,15 +50,15 @@ class ViewLine(Widget):
         counted = [(name, f"{name} {known[name]:,}" if known.get(name) else name) for name in VIEWS]
         short = [(name, said if name == view else name[:_SHORT]) for name, said in counted]
         ways = (counted, [(name, name) for name in VIEWS], short)
-        framed = [[(name, f"[{said}]" if name == view else f" {said} ") for name, said in way] for way in ways]
+        framed = [[(name, f"[{said}]" if name == view else said) for name, said in way] for way in ways]
         room = self.size.width - len(words)
-        return next((way for way in framed if sum(len(said) + 1 for _, said in way) <= room), framed[-1])
+        return next((way for way in framed if sum(len(said) + _GAP for _, said in way) - _GAP <= room), framed[-1])
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
         end = 1
         for name, said in self._names():
-            end += len(said) + 1
+            end += len(said) + _GAP
             if event.x < end:
                 self.post_message(self.Chosen(name))
                 return

@@ -1,0 +1,205 @@
+"""Are frames, breaks and recompiles of a real compile listed as they were, and do their keys lead somewhere?"""
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from idbg.schema.decisions.decision import Decision
+from idbg.schema.graphs import Frame
+from idbg_tui.app import IdbgApp
+from idbg_tui.messages import EditorAsked
+from idbg_tui.panes.why import views
+from idbg_tui.panes.why.pane import WhyPane
+from idbg_tui.panes.why.rows import Look, Row
+from idbg_tui.panes.why.views import ViewName, text_of
+from tests.harness.recorded import app_of, log
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts
+from tests.harness.why_states import FILE, guarded, run_of
+
+FILE_NAME = "breaking.py"
+
+
+def rows(view: ViewName, look: Look | None = None, *, name: str = "breaking") -> list[Row]:
+    return list(views.listed(view, run_of(log(name)), look or Look()))
+
+
+def said(view: ViewName, look: Look | None = None) -> list[str]:
+    return [text_of(row).rstrip() for row in rows(view, look)]
+
+
+def line_of(text: str) -> int:
+    program = Path(__file__).parents[1] / "recordings" / FILE_NAME
+    return next(number for number, line in enumerate(program.read_text().splitlines(), 1) if text in line)
+
+
+async def shown(pilot: Pilot[None], view: ViewName) -> WhyPane:
+    await settle(pilot)
+    await pilot.press("0")
+    pane = pilot.app.query_one(WhyPane)
+    pane.choose_view(view)
+    await pilot.pause()
+    return pane
+
+
+def place(pane: WhyPane, words: str) -> int:
+    return next(at for at, row in enumerate(pane.lines.items) if words in text_of(row))
+
+
+def test_each_function_has_its_compiles_and_what_goes_on_after_a_break_stands_under_it() -> None:
+    told = said("frames", Look(whole=True))
+    middle = next(row for row in told if "middle  ×2: 2 compiled" in row)
+    assert middle.startswith("▾ ✔") and middle.endswith(f"{FILE_NAME}:{line_of('def middle')}")
+    goes_on = next(row for row in told if "middle, on from line" in row)
+    assert goes_on.startswith("  ▾") and told.index(goes_on) > told.index(middle)
+    assert any("product  ×3: 3 compiled" in row for row in told)
+    assert any("compiled again: L['n']: expected 1, was 2" in row for row in told)
+    assert any("functions left alone" in row for row in told)
+
+
+def test_a_function_that_was_compiled_once_is_one_row_until_it_is_unfolded() -> None:
+    forward = [row for row in rows("frames") if "forward" in text_of(row)]
+    assert len(forward) == 1 and forward[0].enter == "node" and forward[0].nodes
+    opened = said("frames", Look(turned=frozenset((forward[0].fold,))))
+    assert any("4/0  compiled, 2 ops" in row for row in opened)
+
+
+def test_breaks_are_told_once_a_line_with_their_count_and_lead_to_the_line_and_the_graphs() -> None:
+    heads, first, second = rows("breaks")
+    assert heads.head and "times" in text_of(heads)
+    assert 'Failed to trace builtin operator  print("in the middle")' in text_of(first)
+    assert first.line == line_of("print(") and first.enter == "edit" and text_of(first).split()[-4] == "2"
+    assert "Data-dependent branching" in text_of(second) and second.line == line_of("if y.sum()")
+    assert first.before is not None and first.after is not None
+    assert (first.before.frame, first.after.frame) == ("0/0", "1/0")
+
+
+def test_an_opened_break_has_torchs_words_hints_page_and_the_users_stack() -> None:
+    told = said("breaks", Look(whole=True))
+    assert any(row.strip().startswith("hint: Avoid calling builtin `print`") for row in told)
+    assert any("gb0059.html" in row for row in told) and any("after: graph 1/0" in row for row in told)
+    assert any(f"{FILE_NAME}:{line_of('print(')}" in row and "in middle" in row for row in told)
+    closed = said("breaks", Look(turned=frozenset((rows("breaks")[1].fold,))))
+    assert any("▸" in row and "lines of Python, torch and idbg" in row for row in closed)
+    assert not any("jobs.py" in row for row in closed)
+
+
+def test_a_recompile_says_what_was_expected_and_what_came_at_the_users_line() -> None:
+    told = rows("recompiles")
+    product = next(row for row in told if "product  compiled 3 times" in text_of(row))
+    assert "3 of 8" in text_of(product)
+    again = {row.frame: row for row in told if row.inside}
+    assert "L['x'] size 0: expected 4, was 5" in text_of(again["3/1"])
+    assert "L['x'] dtype: expected Float, was Double" in text_of(again["3/2"])
+    assert "L['n']: expected 1, was 2" in text_of(again["0/1"]) and again["0/1"].line == line_of("x.sin() * n")
+    assert "the first" in text_of(again["3/0"]) and again["3/0"].fold is None
+
+
+def test_what_was_compiled_often_enough_to_stop_soon_is_a_warning() -> None:
+    run = run_of(log("breaking"))
+    result = run.decided.results["3/2"]
+    run.decided.results["3/2"] = type(result)(frame="3/2", end="compiled", alike=7, limit=8)
+    row = next(row for row in views.listed("recompiles", run, Look()) if "product" in text_of(row))
+    assert "⚠ 7 of 8" in text_of(row) and any(style == "fallback" for _, style in row.draw(120))
+
+
+def test_a_filter_leaves_what_has_the_text_and_what_it_stands_under() -> None:
+    told = said("breaks", Look(query="torch.cond"))
+    assert any("Data-dependent" in row for row in told) and not any("builtin operator" in row for row in told)
+    assert said("breaks", Look(query="no such thing")) == []
+
+
+async def test_enter_on_a_break_opens_the_line_and_point_goes_to_the_graph_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_of("breaking", tmp_path)
+    opened: list[EditorAsked] = []
+    monkeypatch.setattr(app.controllers.files, "edit", opened.append)
+    async with app.run_test(size=WIDE) as pilot:
+        await shown(pilot, "breaks")
+        await pilot.press("enter")
+        await settle(pilot)
+        assert [(asked.path, asked.line) for asked in opened] == [(f"tests/recordings/{FILE_NAME}", line_of("print("))]
+        await pilot.press("full_stop")
+        await settle(pilot)
+        assert app.state.graph_id is not None and app.state.graph_id.frame == "1/0"
+        await pilot.press("comma")
+        await settle(pilot)
+        assert app.state.graph_id.frame == "0/0"
+
+
+async def test_a_row_moves_the_other_panes_and_rows_about_the_selected_line_are_marked(tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await shown(pilot, "frames")
+        pane.lines.go(place(pane, "product"))
+        await settle(pilot)
+        assert app.state.graph_id is not None and app.state.graph_id.frame == "3/0"
+        pane.choose_view("recompiles")
+        run = app.state.shown
+        assert run is not None
+        wanted = next(
+            graph.node_id(node.name)
+            for graph in run.graphs.values()
+            for node in graph.nodes
+            if node.line == line_of("x.sin() * n") and node.op.startswith("call")
+        )
+        app.state.choose(wanted)
+        app.show()
+        await settle(pilot)
+        marked = [row for row in texts(app, "why") if row.startswith("▌")]
+        assert len(marked) == 1 and "expected 1, was 2" in marked[0]
+
+
+async def test_space_unfolds_h_goes_to_what_it_is_under_and_a_new_event_moves_nothing(tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await shown(pilot, "breaks")
+        await pilot.press("space", "j", "j")
+        await settle(pilot)
+        before = pane.lines.chosen
+        assert before is not None and before.inside
+        app.state.apply([event for event in log("breaking") if type(event).__name__ == "FrameDone"])
+        app.show()
+        assert pane.lines.chosen is not None and pane.lines.chosen.key == before.key
+        await pilot.press("h")
+        assert pane.lines.chosen is not None and pane.lines.chosen.fold == before.inside[-1]
+
+
+async def test_a_decision_is_found_under_what_was_folded(tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await shown(pilot, "frames")
+        skip = app.state.run.decided.skips[3]  # type: ignore[union-attr]
+        pane.reveal(Decision(kind="skip", words=skip.function, file=skip.file, line=skip.line))
+        assert pane.lines.chosen is not None and skip.function in text_of(pane.lines.chosen)
+
+
+@pytest.mark.parametrize("view", views.VIEWS)
+async def test_no_view_is_wider_than_a_small_screen(view: ViewName, tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        pane = await shown(pilot, view)
+        await pilot.press("f")
+        assert all(len(row) <= 80 for row in texts(app, "why"))
+        assert f"[{view}" in pane._names.render().plain and len(pane._names.render().plain.rstrip()) <= 78
+
+
+async def test_the_tab_says_how_many_lines_break(tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await shown(pilot, "breaks")
+        assert pane.mark == "2" and pane.heading().plain == "0 Why 2"
+        assert "go there" in bar(app, "footer")
+
+
+def test_a_thousand_frames_are_folded_and_listed() -> None:
+    run = run_of(guarded(1_000, frames=1_000))
+    found = views.listed("frames", run, Look())
+    assert len(found) == 1_001
+    run.frames["0/1"] = Frame("0/1", "layer_0", FILE, 1)
+    assert "×2" in text_of(views.listed("frames", run, Look())[1])
+
+
+def test_an_app_over_a_session_without_decisions_is_an_app(tmp_path: Path) -> None:
+    assert isinstance(app_of("resnet", tmp_path), IdbgApp)
