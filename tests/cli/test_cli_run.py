@@ -222,3 +222,13 @@ def test_on_a_terminal_the_phase_is_one_line_and_output_passes_by() -> None:
 
     assert told(io.StringIO()) == "… lowering\nhi\nno end of line\n"
     assert told(Terminal()) == "\r\x1b[K… lowering\r\x1b[Khi\nno end of line\n"
+
+
+def test_a_long_phase_is_told_with_what_is_typical_of_it() -> None:
+    from idbg.schema.events import PhaseChanged
+
+    stream = io.StringIO()
+    progress = Progress(stream, lambda: {"codegen": 11.04, "dynamo": 0.2})
+    for phase in ("dynamo", "codegen"):
+        progress(PhaseChanged(run=1, phase=phase, frame="0/0"))
+    assert stream.getvalue() == "… dynamo 0/0\n… codegen 0/0, typical 11.0 s\n"

@@ -39,7 +39,7 @@ def a_session(program: Program, target: Target, output: Path) -> Iterator[Sessio
     done then has stopped.
     """
     with signals_raise(), Session(program, target, output=output, alone=True) as session:
-        progress = Progress(sys.stderr)
+        progress = Progress(sys.stderr, session.typical)
         for event in session.events:
             progress(event)
         session.subscribe(progress)

@@ -4,19 +4,25 @@ On a terminal the phase is one line that is written over; the program's own outp
 """
 
 import shutil
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TextIO
 
+from idbg.format.amounts import elapsed
 from idbg.reports.repros import progress_words, sought_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import MinifyProgress
 
+LONG = 1.0  # seconds: of what is over sooner nobody asks how long it takes
+
 
 class Progress:
-    """A session's listener that writes to `stream` (stderr)."""
+    """A session's listener that writes to `stream` (stderr). `typical` gives the seconds that phases take mostly."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, typical: Callable[[], Mapping[str, float]] = dict) -> None:
         self._stream = stream
+        self._typical = cache(typical)
         self._tty = stream.isatty()
         self._shown = ""
         self._open_line = False  # the program wrote a line and did not end it
@@ -25,7 +31,7 @@ class Progress:
     def __call__(self, event: SessionEvent) -> None:
         match event:
             case events.PhaseChanged(seconds=None, phase=phase, frame=frame):
-                self._show(f"{phase} {frame}".strip())
+                self._show(f"{phase} {frame}".strip() + self._usually(phase))
             case events.SideStarted(side=side):
                 self._show(f"side {side}")
             case events.OwnerStarted():
@@ -57,6 +63,10 @@ class Progress:
         if self._tty and self._shown:
             self._write("\r\x1b[K")
         self._shown = ""
+
+    def _usually(self, phase: str) -> str:
+        seconds = self._typical().get(phase, 0.0)
+        return f", typical {elapsed(seconds)}" if seconds >= LONG else ""
 
     def _search(self, progress: MinifyProgress) -> None:
         told = (progress.doing, progress.size, progress.best, progress.others)

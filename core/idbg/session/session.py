@@ -9,6 +9,7 @@ from msgspec.structs import replace
 import idbg
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.registry import rules_for
+from idbg.analysis.decisions.times import typical
 from idbg.bench.job import BenchJob
 from idbg.bisect.background import BisectJob
 from idbg.config.switched import tried
@@ -26,6 +27,7 @@ from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History
 from idbg.session import store
 from idbg.session.event_bus import EventBus, Listener
+from idbg.session.past import phases_of_earlier
 from idbg.session.queue import JobQueue
 from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
@@ -56,6 +58,7 @@ class Session:
     ) -> None:
         self.program = program
         self._jobs: JobQueue | None = None
+        self._past: dict[str, list[dict[str, float]]] = {}  # by backend
         if saved is not None:
             self.folder = output.absolute()
             self._bus = EventBus(past=saved)
@@ -108,6 +111,16 @@ class Session:
     def live(self) -> bool:
         """Whether something can be run in it: it was not read from disk."""
         return self._jobs is not None
+
+    def typical(self) -> dict[str, float]:
+        """Seconds that each phase of a compile of this program for this backend takes: the median of the runs before,
+        in this session and those beside it. Those are read once, which takes some tens of milliseconds.
+        """
+        backend = self.target.backend
+        if backend not in self._past:
+            self._past[backend] = phases_of_earlier(self.folder, self.program, backend)
+        runs = [run for run in self.history.runs.values() if run.ended is not None and run.target.backend == backend]
+        return typical([*self._past[backend], *(run.phases for run in runs if run.failure is None)])
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Pass every later event to `listener`, in order, on a thread of the session; the answer ends that.
