@@ -13,7 +13,7 @@ from idbg.schema.decisions.dynamo import (
     Skip,
     StackLine,
 )
-from idbg.schema.decisions.fusion import FusionLog, Group, Refusal
+from idbg.schema.decisions.fusion import FusionLog, Refusal, SchedulerOp
 from idbg.schema.decisions.passes import DiffRow, PassRun, PhaseRun
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.decisions.times import Span
@@ -126,7 +126,25 @@ EVERY: list[events.SessionEvent] = [
         run=1,
         frame="0/0",
         part="forward",
-        fusion=FusionLog((Group("op0_op1", ("a", "b"), "cpp_fused_0"),), (Refusal(("a",), ("c",), "sizes", 2),), 1),
+        fusion=FusionLog(
+            ops=(
+                SchedulerOp(
+                    name="op0",
+                    kind="reduction",
+                    nodes=("a", "b"),
+                    loops=("8",),
+                    reduced=("4",),
+                    reads=("arg0_1",),
+                    writes=("buf0",),
+                    device="cpu",
+                ),
+                SchedulerOp(name="op1", kind="extern", nodes=("mm",), calls="extern_kernels.mm"),
+            ),
+            groups=(("op0",), ("op1",)),
+            refusals=(Refusal(0, 1, "sizes", 2),),
+            asked=4,
+            dropped=1,
+        ),
     ),
     events.CacheAnswered(
         run=1,

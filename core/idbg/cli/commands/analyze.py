@@ -37,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is asked (again for more; default: summary): "
         + "; ".join(f"{name}: {words}" for name, words in decisions.TYPES.items()),
     )
+    parser.add_argument(
+        "--nodes",
+        nargs=2,
+        metavar=("A", "B"),
+        help="why these two nodes or kernels are not one kernel, in place of all that was fused or not",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
     parser.add_argument(
         "--trace",
@@ -52,7 +58,10 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     done, folder = _of_session(Path(args.program)) if Path(args.program).is_dir() else _of_program(args, argv)
     if args.trace is not None:
         chrome_trace.write(done, args.trace)
-    _report(done, args.types or ["summary"], as_json=args.json)
+    if args.nodes:
+        _report_pair(done, *args.nodes, as_json=args.json)
+    else:
+        _report(done, args.types or ["summary"], as_json=args.json)
     print(f"session: {folder}", file=sys.stderr)
     return _status(done, args.fail_on)
 
@@ -75,6 +84,19 @@ def _status(run: Run, kinds: list[str]) -> int:
     if is_unusable(run):
         return BAD_USAGE
     return FAILED if happened or run.verdict not in ("clean", "violations") else 0
+
+
+def _report_pair(run: Run, one: str, other: str, *, as_json: bool) -> None:
+    """Why two are not one. Raises BadInput where the run has no such node or kernel."""
+    from idbg.reports import json
+    from idbg.reports.decisions import fusion
+
+    with printing():
+        if as_json:
+            pair = fusion.pair_json(run, one, other)
+            sys.stdout.buffer.write(json.encode({"schema": "idbg.analyze/1", "pair": pair}) + b"\n")
+        else:
+            print("\n".join(fusion.pair_lines(run, one, other)))
 
 
 def _report(run: Run, types: list[str], *, as_json: bool) -> None:

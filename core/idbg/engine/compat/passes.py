@@ -54,13 +54,13 @@ def passes_heard(listener: Hears) -> Iterator[None]:
 
     with ExitStack() as stack:
         for name, phase in _PHASES.items():
-            stack.enter_context(_replaced(compile_fx, name, _phase_told(getattr(compile_fx, name), phase, listener)))
+            stack.enter_context(replaced(compile_fx, name, _phase_told(getattr(compile_fx, name), phase, listener)))
         stack.enter_context(observers_heard(listener.pass_began, listener.pass_ended))
         yield
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: object) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
     original = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -119,9 +119,9 @@ def observers_heard(began: Callable[[Pass], None], ended: Callable[[Pass], None]
 
     with ExitStack() as stack:
         for name in ("apply_gm_pass", "apply_graph_pass"):
-            stack.enter_context(_replaced(Observer, name, applying(getattr(Observer, name))))
-        stack.enter_context(_replaced(Observer, "__enter__", entering))
-        stack.enter_context(_replaced(Observer, "__exit__", leaving))
+            stack.enter_context(replaced(Observer, name, applying(getattr(Observer, name))))
+        stack.enter_context(replaced(Observer, "__enter__", entering))
+        stack.enter_context(replaced(Observer, "__exit__", leaving))
         yield
 
 

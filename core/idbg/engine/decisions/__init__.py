@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.decisions import caches, frames, guards, passes, recompiles, times
+from idbg.engine.decisions import caches, frames, fusion, guards, passes, recompiles, times
 from idbg.engine.decisions.hearing import Listening
 
 LISTENERS: tuple[Listening, ...] = (
@@ -15,6 +15,7 @@ LISTENERS: tuple[Listening, ...] = (
     recompiles.heard,
     times.heard,
     passes.heard,
+    fusion.heard,
     caches.heard,
     guards.heard,
 )

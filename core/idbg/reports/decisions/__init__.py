@@ -16,6 +16,7 @@ TYPES: dict[str, str] = {
     "guards": "what torch checks before it uses compiled code, what that costs, and which check failed",
     "passes": "what each pass did to a graph, and what the backward computes again",
     "time": "where the time of the compile went, and what helps",
+    "fusion": "what became one kernel and what did not, what each kernel does, and what is computed twice",
     "constraints": "the accelerator's rules that are broken",
     "cache": "what was found in which cache, and why not",
 }

@@ -1,32 +1,56 @@
 """What did Inductor's scheduler make one kernel of, what did it try, and why not?"""
 
+from typing import Literal
+
 import msgspec
 
+OpKind = Literal["loops", "reduction", "extern", "template", "nop"]
+"""An extern op is a call into a library; a template is code of Inductor's (a matrix product) that others can join;
+"nop" computes nothing.
+"""
 
-class Group(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the scheduler took for one at its end: its own name ("op0_op1"), the post-grad nodes that it computes, and
-    the kernel that it became ("" where none is known).
+SILENT = ""
+"""The reason of a refusal for which the scheduler gave none."""
+
+JUDGED = "judged no better as one kernel"
+"""The reason of a refusal after all that is allowed: measured slower, or layouts that conflict. Torch does not say."""
+
+
+class SchedulerOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One buffer's computation as the scheduler has it: which post-grad nodes it computes, in the graph's order; over
+    which loops, and of those over which it reduces, as torch's expressions; which buffers it reads and writes.
+    `calls`: what an extern op calls.
     """
 
     name: str
-    nodes: tuple[str, ...]
-    kernel: str = ""
+    kind: OpKind = "loops"
+    nodes: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()
+    reduced: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    calls: str = ""
+    device: str = ""
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Two that the scheduler looked at and did not make one, and its own reason. `one` and `other` are post-grad nodes;
-    `times`: how often it said so, in how many rounds or templates.
+    """Two groups, by their numbers, that the scheduler looked at, as they were then, and did not make one. `reason` is
+    its own or SILENT or JUDGED; `times`: how often it said so, of whichever of their ops.
     """
 
-    one: tuple[str, ...]
-    other: tuple[str, ...]
+    one: int
+    other: int
     reason: str
     times: int = 1
 
 
 class FusionLog(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that the scheduler decided of one graph. `dropped`: refusals beyond those that are kept."""
+    """All that the scheduler decided of one graph. `groups` are names of ops that became one, in the order in which
+    they run. `asked`: pairs that it looked at; `dropped`: refusals beyond those that are kept.
+    """
 
-    groups: tuple[Group, ...] = ()
+    ops: tuple[SchedulerOp, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    asked: int = 0
     dropped: int = 0
