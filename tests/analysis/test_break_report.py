@@ -96,7 +96,7 @@ LINE = '  # return x * n  # m.py:3 in f\nUser stack trace:\n  File "/a/m.py", li
         ),
         (
             "0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0",
-            *("tensor", "x", "requires_grad", "requires_grad=0", "requires_grad=1", ""),
+            *("tensor", "x", "requires_grad", "False", "True", ""),
         ),
         (
             "0/0: expected type of 'x' to be <class 'torch.Tensor'>, but found <class 'torch.nn.parameter.Parameter'>",

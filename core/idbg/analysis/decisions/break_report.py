@@ -18,6 +18,7 @@ _WAYS: tuple[tuple[str, BreakWay], ...] = (
     ("Failed to handle graph break gracefully", "frame"),
     ("Data-dependent", "branch"),
 )
+_LIMIT = re.compile(r"exceeding the (\w+) .*?currently set to (\d+)", re.DOTALL)
 _STACK = "User code traceback:"
 _FOLLOWS = ("\n*** While handling this graph break", "\nStack variable source attribution:", "\n\n For more details")
 _MOST_CONTEXT = 500  # characters: it may hold a whole graph
@@ -71,6 +72,12 @@ def read_explained(text: str) -> GraphBreak:
 def _is_title(line: str) -> bool:
     """Not of the words before it, nor of those in which torch names the function that it was tracing for."""
     return line[0].isupper() and not line.startswith(("Encountered", "Failed to handle", "Higher Order Operator"))
+
+
+def limit_hit(text: str) -> str:
+    """Which limit of torch's forbids another compile, and what it is ("recompile_limit is 8"); "" if none does."""
+    limit = _LIMIT.search(text)
+    return f"{limit[1]} is {limit[2]}" if limit else ""
 
 
 def read_stack(text: str) -> Stack:

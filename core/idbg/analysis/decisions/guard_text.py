@@ -69,7 +69,10 @@ def _reading(code: str) -> _Reading:
         source, what, index, expected, actual = found.groups()
         kind: FailedKind = "size" if what in ("size", "rank") else "tensor"
         name = what if index is None else f"{what} {index}"
-        return _Reading(kind, source, expected, actual or _opposite(expected), name)
+        if what == "requires_grad":
+            needs = expected.endswith("1")
+            return _Reading("tensor", source, str(needs), str(not needs), what)
+        return _Reading(kind, source, expected, actual or "", name)
     if found := _TYPE.match(code):
         return _Reading("type", found[1], _class(found[2]), _class(found[3]))
     if found := _IDENTITY.match(code):
@@ -120,12 +123,6 @@ def _compared(tree: ast.Compare) -> _Reading:
 
 def _names(tree: ast.expr) -> bool:
     return any(isinstance(node, ast.Name) for node in ast.walk(tree))
-
-
-def _opposite(expected: str) -> str:
-    """What "requires_grad=0" was, of which torch says no more."""
-    name, _, value = expected.rpartition("=")
-    return f"{name}={1 - int(value)}" if value in ("0", "1") else ""
 
 
 def _class(name: str) -> str:

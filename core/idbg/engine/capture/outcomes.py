@@ -1,11 +1,10 @@
 """Which frames did torch give up, and was that an error, a graph break, or the limit of recompiles?"""
 
-import re
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from idbg.analysis.decisions.break_report import read_explained
+from idbg.analysis.decisions.break_report import limit_hit, read_explained
 from idbg.engine.capture.trace import Problem
 from idbg.engine.compat import exceptions
 from idbg.schema.decisions.dynamo import GraphBreak
@@ -13,7 +12,6 @@ from idbg.schema.graphs import Frame
 from idbg.schema.programs import Failure
 
 _SOFT = ("Unsupported", "UserError")  # torch runs the frame eagerly for these, unless the program asked for fullgraph
-_LIMIT = re.compile(r"exceeding the (\w+) .*?currently set to (\d+)", re.DOTALL)
 EAGER_HINT = (
     "the program caught this, or torch ran the frame eagerly instead (suppress_errors): mend it, or leave it eager"
 )
@@ -64,8 +62,7 @@ class Outcomes:
     def _limit(self, frame: str, problem: Problem, reason: str) -> GraphBreak:
         code = frame.rpartition("/")[0]
         known = next((known for name, known in self._frames.items() if name.rpartition("/")[0] == code), Frame("", "?"))
-        limit = _LIMIT.search(problem.reason)
-        said = f"{limit[1]} is {limit[2]}" if limit else "Dynamo's limit"
+        said = limit_hit(problem.reason) or "Dynamo's limit"
         text = f"{known.function} is compiled no more and stays eager for other inputs: recompile limit hit ({said})"
         told = read_explained(problem.reason)
         words = f"{text}; last reason: {reason}"

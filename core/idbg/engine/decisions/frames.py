@@ -8,7 +8,7 @@ from types import CodeType
 from msgspec.structs import replace
 
 import idbg
-from idbg.analysis.decisions.break_report import read_explained
+from idbg.analysis.decisions.break_report import limit_hit, read_explained
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Measured
 from idbg.engine.compat import dynamo_frames, tracing
@@ -56,7 +56,7 @@ class _Frames:
         result = FrameResult(
             frame=frame,
             end=end,
-            why=_first_words(problem.reason) if problem is not None else "",
+            why=limit_hit(problem.reason) or _first_words(problem.reason) if problem is not None else "",
             seconds=measured.seconds,
             attempts=measured.attempts,
             restarts=tuple(_first_words(reason) for reason in measured.restarts),

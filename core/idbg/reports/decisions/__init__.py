@@ -12,6 +12,9 @@ from idbg.schema.runs import Run
 
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
+    "frames": "what became of each frame, and what Dynamo left alone",
+    "breaks": "where graphs break, why, and what that costs",
+    "recompiles": "what was compiled again, for which guard, and what to do",
     "graphs": "the graphs of each frame, and their ops",
     "guards": "what torch checks before it uses compiled code, what that costs, and which check failed",
     "passes": "what each pass did to a graph, and what the backward computes again",

@@ -1,0 +1,149 @@
+"""How often was each function compiled, for which guard each time, and how near is the limit?"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from idbg.analysis.decisions.frames import resumed, spoken
+from idbg.analysis.decisions.stacks import own
+from idbg.schema.decisions.dynamo import FailedGuard, FrameResult
+from idbg.schema.graphs import Frame
+from idbg.schema.runs import Run
+
+_LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
+_NEAR = 1  # compiles that are left when it is said that the limit is near
+
+
+@dataclass(frozen=True)
+class CompileRow:
+    """One compile of a function, as it stands in its timeline: `number` counts from 0. `reason` is torch's, "" of the
+    first; `failed` has the guards for which the versions before did not fit, that of the newest first. `refused`: it
+    was not compiled, as the limit forbade it. `result` is None while it goes on, or where nobody listened.
+    """
+
+    frame: str
+    number: int
+    reason: str = ""
+    failed: tuple[FailedGuard, ...] = ()
+    result: FrameResult | None = None
+    refused: bool = False
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many versions of a function there are, and how many there may be by torch's setting of this `name`."""
+
+    name: str
+    used: int
+    most: int
+    hit: bool
+
+    @property
+    def words(self) -> str:
+        """ "7 of 8: after 1 more its other calls run in eager (recompile_limit)"."""
+        if self.hit:
+            return f"{self.used} of {self.most}: no more are compiled, other calls run in eager ({self.name})"
+        left = self.most - self.used
+        then = f"after {left} more" if left else "at the next"
+        return f"{self.used} of {self.most}: {then}, calls that fit none run in eager ({self.name})"
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All compiles of one function, or of what goes on of it after a break (`resumed`), oldest first. `limit` is there
+    where it is near or was hit.
+    """
+
+    code: str
+    function: str
+    file: str
+    line: int
+    compiles: tuple[CompileRow, ...]
+    limit: Limit | None = None
+    resumed: bool = False
+
+    @property
+    def recompiles(self) -> tuple[CompileRow, ...]:
+        """Those after the first."""
+        return self.compiles[1:]
+
+
+def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
+    """Of each function that was compiled again (or `all_functions`), those with most compiles first."""
+    reasons = {event.frame: event for event in run.recompiles}
+    by_code: dict[tuple[str, str, str, int], list[Frame]] = {}
+    refused = [name for name in run.decided.results if name not in run.frames]
+    for frame in run.frames.values():
+        by_code.setdefault((_code(frame.id), frame.function, frame.file, frame.line), []).append(frame)
+    found: list[Timeline] = []
+    for (code, _, file, line), frames in by_code.items():
+        compiles = [
+            CompileRow(
+                frame.id,
+                number,
+                reasons[frame.id].reason if frame.id in reasons else "",
+                reasons[frame.id].failed if frame.id in reasons else (),
+                run.decided.results.get(frame.id),
+            )
+            for number, frame in enumerate(frames)
+        ]
+        for name in refused:
+            if _code(name) == code:
+                result = run.decided.results[name]
+                compiles.append(CompileRow(name, len(compiles), result.why, result.failed, result, refused=True))
+        if len(compiles) > 1 or all_functions:
+            rest = resumed(frames[0].function) is not None
+            found.append(Timeline(code, spoken(frames[0]), file, line, tuple(compiles), _limit(compiles), rest))
+    return sorted(found, key=lambda timeline: -len(timeline.compiles))
+
+
+def limits(run: Run) -> list[Timeline]:
+    """The functions whose limit is near, or was hit: these first."""
+    near = [timeline for timeline in timelines(run, all_functions=True) if timeline.limit is not None]
+    return sorted(near, key=lambda timeline: timeline.limit is None or not timeline.limit.hit)
+
+
+def shown(source: str) -> str:
+    """A guard's source as the user writes it: "x" of "L['x']", "self.n" of "L['self'].n"."""
+    return _LOCAL.sub(r"\1", source)
+
+
+def place_of(run: Run, failed: FailedGuard) -> tuple[str, int]:
+    """The user's line that caused a guard, from what torch says of its failure or, of a tensor, of the guard."""
+    line = own(failed.stack)
+    if line is not None:
+        return line.file, line.line
+    guards = run.decided.guards.get(failed.against)
+    for guard in guards.guards if guards is not None else ():
+        if guard.source == failed.source and guard.file:
+            return guard.file, guard.line
+    return failed.file, failed.line
+
+
+def _code(frame: str) -> str:
+    """ "0" of "0/1", "0#2" of "0/1#2"."""
+    number, _, reset = frame.partition("#")
+    return number.rpartition("/")[0] + (f"#{reset}" if reset else "")
+
+
+def _limit(compiles: Iterable[CompileRow]) -> Limit | None:
+    told = [each for each in compiles if each.result is not None]
+    hit = next((each.result for each in told if each.refused), None)
+    counts = [each.result for each in told if each.result is not None and each.result.alike is not None]
+    if not counts and hit is None:
+        return None
+    last = counts[-1] if counts else None
+    for name, used, most in _counts(last, hit):
+        if most and ((hit is not None and name in hit.why) or (1 < used >= most - _NEAR)):
+            return Limit(name, used, most, hit=hit is not None)
+    return None
+
+
+def _counts(last: FrameResult | None, hit: FrameResult | None) -> list[tuple[str, int, int]]:
+    of = hit or last
+    assert of is not None
+    alike, entries = (last.alike or 0, last.entries or 0) if last is not None else (0, 0)
+    return [
+        ("recompile_limit", alike, of.limit or 0),
+        ("accumulated_recompile_limit", entries, of.limit_all or 0),
+    ]

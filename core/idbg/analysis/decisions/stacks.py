@@ -1,0 +1,48 @@
+"""Whose is each line of a user's stack, and which of the others can be folded away?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from idbg.schema.decisions.dynamo import Stack, StackLine
+
+Whose = Literal["user", "torch", "idbg", "library"]
+
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+_OURS = ("/idbg/worker/", "/idbg/engine/", "/idbg_tui/", "/bin/idbg")
+
+
+@dataclass(frozen=True)
+class Folded:
+    """So many lines of a stack that are not the user's, one after the other."""
+
+    whose: Whose
+    count: int
+
+
+def whose(file: str) -> Whose:
+    """To whom a source file belongs, by its path."""
+    for folder in _PACKAGES:
+        inside = file.rpartition(folder)[2] if folder in file else ""
+        if inside:
+            package = inside.partition("/")[0]
+            return "torch" if package in ("torch", "functorch", "torchgen") else "library"
+    if any(part in file for part in _OURS):
+        return "idbg"
+    return "library" if file.startswith("<frozen ") or "/lib/python3" in file or file.endswith("runpy.py") else "user"
+
+
+def folded(stack: Stack) -> Iterator[StackLine | Folded]:
+    """The user's lines as they are, and what lies between them in one each."""
+    for owner, lines in groupby(stack, key=lambda line: whose(line.file)):
+        listed = list(lines)
+        if owner == "user":
+            yield from listed
+        else:
+            yield Folded(owner, len(listed))
+
+
+def own(stack: Stack) -> StackLine | None:
+    """The innermost line of the user's."""
+    return next((line for line in reversed(stack) if whose(line.file) == "user"), None)

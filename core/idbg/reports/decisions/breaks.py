@@ -1,0 +1,133 @@
+"""Where do graphs break, why, what does it cost, and what can be done about it? The worst first."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from msgspec import to_builtins
+
+from idbg.analysis.decisions.break_words import WAYS, suggestions
+from idbg.analysis.decisions.breaks import BreakPlace, Sides, places
+from idbg.analysis.decisions.stacks import Folded, folded
+from idbg.format.amounts import and_unsized, counted, elapsed
+from idbg.format.file_names import near_place
+from idbg.reports.decisions.recompiles import of_suggestion
+from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.dynamo import StackLine
+from idbg.schema.runs import Run
+
+PLACES = 50  # in text
+HINTS = 2  # of torch's, in text
+NAMES = {"torch": "torch's", "idbg": "idbg's", "library": "of libraries"}
+
+
+def text(run: Run) -> Iterable[str]:
+    """Each line that breaks graphs: how often, why, what it costs, and what to do."""
+    found = places(run)
+    yield headline(found)
+    for place in found[:PLACES]:
+        yield ""
+        yield from lines(place)
+    if len(found) > PLACES:
+        yield f"… and {counted(len(found) - PLACES, 'line')} more (--json has all of them)"
+
+
+def headline(found: list[BreakPlace]) -> str:
+    """How many breaks at how many lines."""
+    if not found:
+        return "no graph breaks"
+    times = sum(place.count for place in found)
+    return f"{counted(times, 'graph break')} at {counted(len(found), 'line')}, what costs most first"
+
+
+def lines(place: BreakPlace) -> Iterator[str]:
+    """All that is said of a place, the most important first."""
+    first = place.first
+    often = f" ×{place.count}" if place.count > 1 else ""
+    yield f"{near_place(place.file, place.line) or 'an unknown line'}{often}   {place.words}"
+    yield from (f"  {line}" for line in goes_on(place))
+    yield from (f"  {line}" for line in cost(place))
+    for suggestion in suggestions(first):
+        yield from of_suggestion(suggestion)
+    for hint in first.hints[:HINTS]:
+        yield f"  hint: {hint.partition(chr(10))[0]}"
+    if first.page:
+        yield f"  torch's page of it: {first.page}"
+    yield from (f"    {line}" for line in stack(place))
+
+
+def goes_on(place: BreakPlace) -> Iterator[str]:
+    """How the function goes on, each way in a line, with how often where there are several."""
+    ways = Counter(way for way in place.ways if way)
+    for way, count in ways.most_common():
+        yield WAYS[way] + (f" (in {count} of {place.count})" if len(ways) > 1 else "")
+
+
+def cost(place: BreakPlace) -> Iterator[str]:
+    """What it costs: compiles that are there for it, memory that is crossed, kernels on both sides."""
+    made = sum(len(side.after) + len(side.called) for side in place.sides)
+    if place.seconds is not None and made:
+        yield f"{elapsed(place.seconds)} of compiling, for the {counted(made, 'frame')} that it makes"
+    elif place.seconds is not None:
+        yield f"{elapsed(place.seconds)} of tracing in vain"
+    if (side := place.worst) is not None:
+        yield from _split(side)
+
+
+def _split(side: Sides) -> Iterator[str]:
+    called = f", called between {', '.join(side.called)}" if side.called else ""
+    after = f", after it {', '.join(side.after)}" if side.after else ""
+    yield f"before it frame {side.before}{called}{after}"
+    crossing = f"{counted(side.tensors, 'tensor')} ({and_unsized(side.size, side.unsized)})" if side.tensors else ""
+    kernels = f"{counted(side.kernels_before, 'kernel')} before and {side.kernels_after} after it"
+    if crossing:
+        yield f"{crossing} through memory in each call" + (f", {kernels}" if side.kernels_before else "")
+
+
+def stack(place: BreakPlace) -> Iterator[str]:
+    """The user's way there, outermost first; torch's lines and ours are folded."""
+    for line in folded(place.first.stack):
+        if isinstance(line, Folded):
+            yield f"({counted(line.count, 'line')} {NAMES[line.whose]})"
+        else:
+            yield _of_user(line)
+
+
+def _of_user(line: StackLine) -> str:
+    return f"{near_place(line.file, line.line)} in {line.function}   {line.code}".rstrip()
+
+
+def as_json(run: Run) -> object:
+    """Each line that breaks graphs, with all that is known of it."""
+    return [
+        {
+            "file": place.file,
+            "line": place.line,
+            "count": place.count,
+            "words": place.words,
+            "ways": place.ways,
+            "reason": place.first.reason,
+            "kind": place.first.kind,
+            "explanation": place.first.explanation,
+            "hints": place.first.hints,
+            "page": place.first.page,
+            "seconds": place.seconds,
+            "frames": place.frames,
+            "sides": [vars(side) for side in place.sides],
+            "suggestions": [
+                {"words": each.words, "code": each.code, "settings": each.settings} for each in suggestions(place.first)
+            ],
+            "stack": to_builtins(place.first.stack),
+        }
+        for place in places(run)
+    ]
+
+
+def about(run: Run) -> Iterable[Decision]:
+    """Each break, at the user's line and at the line that torch names."""
+    for place in places(run):
+        often = f" ({place.count} times)" if place.count > 1 else ""
+        for file, line in dict.fromkeys(((place.file, place.line), (place.first.file, place.first.line))):
+            words = f"the graph breaks here{often}: {place.words}"
+            yield Decision(
+                kind="break", words=words, why=place.first.reason, frame=place.first.frame, file=file, line=line
+            )

@@ -1,0 +1,141 @@
+"""Which functions were compiled again, for which guard each time, and what can be done about it?"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import to_builtins
+
+from idbg.analysis.decisions.recompile_advice import suggestions
+from idbg.analysis.decisions.recompiles import CompileRow, Timeline, limits, place_of, shown, timelines
+from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.format.amounts import counted, elapsed
+from idbg.format.file_names import near_place
+from idbg.format.glyphs import SEVERITY_SIGNS
+from idbg.schema.decisions.decision import Decision
+from idbg.schema.decisions.dynamo import FailedGuard
+from idbg.schema.runs import Run
+
+ADVICE = 3  # of one function, in text
+
+
+def text(run: Run) -> Iterable[str]:
+    """What is about to stop being compiled, then a timeline of each function that was compiled again."""
+    yield headline(run)
+    yield from (f"{SEVERITY_SIGNS['fallback']} {warning}" for warning in warnings(run))
+    for timeline in timelines(run):
+        yield ""
+        compiles = counted(len(made(timeline)), "compile")
+        yield f"{timeline.function} ({near_place(timeline.file, timeline.line)}): {compiles}"
+        for row in timeline.compiles:
+            yield f"  {row.number}  {words(row)}{_place(run, row)}"
+        for suggestion in advice(run, timeline)[:ADVICE]:
+            yield from of_suggestion(suggestion)
+
+
+def of_suggestion(suggestion: Suggestion) -> Iterator[str]:
+    """What to do, and below it in code."""
+    yield f"  → {suggestion.words}"
+    if suggestion.code:
+        yield f"      {suggestion.code}"
+
+
+def made(timeline: Timeline) -> list[CompileRow]:
+    """Its compiles, without what the limit forbade."""
+    return [row for row in timeline.compiles if not row.refused]
+
+
+def headline(run: Run) -> str:
+    """How many recompiles there were, of how many functions."""
+    found = timelines(run)
+    again = sum(len(made(timeline)) - 1 for timeline in found)
+    if not again and not any(row.refused for timeline in found for row in timeline.compiles):
+        return "nothing was compiled again"
+    functions = sum(len(made(timeline)) > 1 for timeline in found)
+    return f"{counted(again, 'recompile')} of {counted(functions, 'function')}"
+
+
+def warnings(run: Run) -> list[str]:
+    """A line for each function whose limit is near or was hit."""
+    return [
+        f"{each.function} ({near_place(each.file, each.line)}): {each.limit.words}"
+        for each in limits(run)
+        if each.limit
+    ]
+
+
+def words(row: CompileRow) -> str:
+    """Why this compile was made, and how long it took: "L['x'] size 0 was 3, and not 2: 0.2 s"."""
+    failed = row.failed[0] if row.failed else None
+    why = of_guard(failed) if failed is not None else row.reason.partition("\n")[0] or "first compile"
+    if row.refused:
+        return f"not compiled ({row.result.why if row.result else ''}): {why}"
+    seconds = row.result.seconds if row.result is not None else None
+    return why if seconds is None else f"{why}   {elapsed(seconds)}"
+
+
+def of_guard(failed: FailedGuard) -> str:
+    """What a guard expected, and what was there: "size 0 of x is 3, 2 was expected"."""
+    of = f"{failed.what} of " if failed.what else ""
+    name = shown(failed.source)
+    if not failed.source or not (failed.actual or failed.expected):
+        return failed.text.partition("  # ")[0]
+    if not failed.actual:
+        return f"{of}{name} is no more: {failed.expected}"
+    return f"{of}{name} is {failed.actual}, and was {failed.expected}"
+
+
+def _place(run: Run, row: CompileRow) -> str:
+    file, line = place_of(run, row.failed[0]) if row.failed else ("", 0)
+    return f"   {near_place(file, line)}" if file else ""
+
+
+def advice(run: Run, timeline: Timeline) -> list[Suggestion]:
+    """What can be done about the recompiles of a function: first what would have kept most of them away."""
+    times: dict[str, int] = {}
+    found: dict[str, Suggestion] = {}
+    failed = [row.failed[0] for row in timeline.compiles if row.failed]
+    for guard in failed:
+        for suggestion in suggestions(guard, dynamic=run.target.dynamic, inside=timeline.resumed):
+            times[suggestion.words] = times.get(suggestion.words, 0) + 1
+            found.setdefault(suggestion.words, suggestion)
+    return sorted(found.values(), key=lambda suggestion: -times[suggestion.words])
+
+
+def as_json(run: Run) -> object:
+    """Each function that was compiled again, compile by compile, guard by guard; and what is near its limit."""
+    return {
+        "functions": [
+            {
+                "function": timeline.function,
+                "file": timeline.file,
+                "line": timeline.line,
+                "limit": vars(timeline.limit) if timeline.limit else None,
+                "compiles": [
+                    {
+                        "frame": row.frame,
+                        "reason": row.reason,
+                        "refused": row.refused,
+                        "seconds": row.result.seconds if row.result else None,
+                        "entries": row.result.entries if row.result else None,
+                        "failed": to_builtins(row.failed),
+                    }
+                    for row in timeline.compiles
+                ],
+                "suggestions": [vars(each) for each in advice(run, timeline)],
+            }
+            for timeline in timelines(run)
+        ],
+        "near_their_limit": warnings(run),
+    }
+
+
+def about(run: Run) -> Iterable[Decision]:
+    """Each recompile: at the line that caused the guard, and at its function's."""
+    for timeline in timelines(run):
+        for row in timeline.compiles[1:]:
+            told = f"{timeline.function} is compiled again: {words(row)}"
+            places: Iterator[tuple[str, int]] = iter([(timeline.file, timeline.line)])
+            if row.failed:
+                places = iter(dict.fromkeys((place_of(run, row.failed[0]), (timeline.file, timeline.line))))
+            for file, line in places:
+                if file:
+                    yield Decision(kind="recompile", words=told, why=row.reason, frame=row.frame, file=file, line=line)
