@@ -164,15 +164,16 @@ EVERY: list[events.SessionEvent] = [
     events.CudaGraphDecided(
         run=1,
         frame="0/0",
-        part="forward",
-        graph=CudaGraph(outcome="skipped", reason="mutated inputs", file="m.py", line=3, times=2),
+        graph=CudaGraph(
+            outcome="skipped", part="forward", reason="mutated inputs", file="m.py", line=3, nodes=("a",), times=2
+        ),
     ),
     events.Autotuning(
         run=1,
         frame="0/0",
-        part="forward",
         tuned=Autotuned(
             op="mm",
+            part="forward",
             choices=(Choice("extern_mm", 1e-5, "aten"), Choice("triton_mm_0", error="out of registers")),
             chosen="extern_mm",
             kernel="triton_mm_0",
@@ -180,6 +181,7 @@ EVERY: list[events.SessionEvent] = [
             inputs="f32[8,8]",
             seconds=0.5,
             cached=True,
+            dropped=1,
         ),
     ),
     events.SwitchesListed(

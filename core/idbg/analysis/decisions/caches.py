@@ -5,7 +5,7 @@ values are only for saying how it differs.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from idbg.schema.decisions.caches import CacheAnswer, Differs, KeyPart
@@ -53,6 +53,7 @@ _ARGUMENT_WORDS = {  # of compile_fx
     "cpp_wrapper": "inductor config: cpp_wrapper",
     "aot_mode": "whether it is compiled ahead of time",
 }
+_FROM = {"fx_kwargs[cudagraphs]": "inductor_config[triton.cudagraphs]"}  # what is the same fact as another part
 _FOLLOWS = {  # what differs as well where this does, and need not be said
     "shape": ("stride", "storage_bytes", "memory_format", "storage_offset"),
     "stride": ("memory_format", "storage_bytes"),
@@ -70,7 +71,7 @@ class Key:
     key: str
     place: str
     when: str
-    parts: Mapping[str, KeyPart]
+    parts: dict[str, KeyPart]
 
 
 def parts_of(lines: Iterable[str]) -> tuple[KeyPart, ...]:
@@ -120,7 +121,9 @@ def differences(key: Key, other: Key) -> tuple[Differs, ...]:
     """Which parts of `key` are not as in `other`, in words: what a user changed first, the graph's code last, which
     follows from most of it.
     """
-    names = sorted(_unlike(key, other), key=lambda name: (name == "gm", name.startswith("fx_kwargs")))
+    unlike = set(_unlike(key, other))
+    names = [name for name in key.parts | other.parts if name in unlike and _FROM.get(name) not in unlike]
+    names.sort(key=lambda name: (name == "gm", name.startswith("fx_kwargs")))
     arguments = key.parts["gm"].value.split(", ") if "gm" in key.parts else []
     found = [differs for name in names for differs in _differs(name, key, other, arguments)]
     if len(found) > MOST_DIFFERS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from idbg.engine.capture.run import RunCapture
-from idbg.engine.decisions import caches, frames, fusion, guards, passes, recompiles, times
+from idbg.engine.decisions import autotune, caches, cuda_graphs, frames, fusion, guards, passes, recompiles, times
 from idbg.engine.decisions.hearing import Listening
 
 LISTENERS: tuple[Listening, ...] = (
@@ -17,6 +17,8 @@ LISTENERS: tuple[Listening, ...] = (
     passes.heard,
     fusion.heard,
     caches.heard,
+    cuda_graphs.heard,
+    autotune.heard,
     guards.heard,
 )
 

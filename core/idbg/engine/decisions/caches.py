@@ -128,13 +128,13 @@ class _Caches:
             if found.chosen:
                 tuned = Autotuned(
                     op="configuration",
+                    part=frame.part_in_hand,
                     kernel=found.name,
                     choices=(Choice(found.chosen),),
                     chosen=found.chosen,
                     cached=True,
                 )
-                told = events.Autotuning(run=self.capture.run, frame=frame.frame, part=frame.part_in_hand, tuned=tuned)
-                self.capture.emit(told)
+                self.capture.emit(events.Autotuning(run=self.capture.run, frame=frame.frame, tuned=tuned))
 
     def end(self) -> None:
         """Tell what no graph's answer came after, and keep the keys."""

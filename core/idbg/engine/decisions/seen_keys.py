@@ -9,7 +9,6 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -73,7 +72,7 @@ class SeenKeys:
             if each.settings in self._kept.sets
         ]
 
-    def _parts(self, each: Remembered) -> Mapping[str, KeyPart]:
+    def _parts(self, each: Remembered) -> dict[str, KeyPart]:
         return {part.name: part for part in (*each.parts, *self._kept.sets[each.settings])}
 
     def add(self, key: Key, run: int, frame: str) -> None:

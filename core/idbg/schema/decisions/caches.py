@@ -47,14 +47,19 @@ class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class CudaGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether calls of a compiled graph became a CUDA graph. `reason` and the user's line where it was not; `times`:
+    """Whether calls of a compiled graph became a CUDA graph. "ready": it will be recorded at its second call, as torch
+    warms up first; "split": `nodes` (of the post-grad graph) stay outside of it, the rest is recorded.
+
+    `reason`: torch's own, why it was skipped, split or recorded again, with the user's line that caused it; `times`:
     how often it was recorded, or said.
     """
 
-    outcome: Literal["captured", "skipped", "rerecorded"]
+    outcome: Literal["ready", "captured", "rerecorded", "split", "skipped"]
+    part: Part = ""
     reason: str = ""
     file: str = ""
     line: int = 0
+    nodes: tuple[str, ...] = ()
     times: int = 1
 
 
@@ -69,14 +74,17 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Autotuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was measured to choose a kernel for an op ("mm"), or a configuration of a kernel; the fastest first.
-    `cached`: it was not measured now, but found. `nodes` are of the post-grad graph.
+    `cached`: it was not measured now, but found. `nodes` are of the post-grad graph. `chosen`: the fastest; a template
+    is still held against what fusing it saves. `seconds`: that measuring took; `dropped`: choices beyond those kept.
     """
 
     op: str
     choices: tuple[Choice, ...]
+    part: Part = ""
     chosen: str = ""
     kernel: str = ""
     nodes: tuple[str, ...] = ()
     inputs: str = ""
     seconds: float | None = None
     cached: bool = False
+    dropped: int = 0

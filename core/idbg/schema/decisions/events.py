@@ -90,7 +90,6 @@ class CudaGraphDecided(Event, frozen=True, kw_only=True, tag="cuda_graph_decided
     run: int
     frame: str
     graph: CudaGraph
-    part: Part = ""
 
 
 class Autotuning(Event, frozen=True, kw_only=True, tag="autotuning"):
@@ -99,7 +98,6 @@ class Autotuning(Event, frozen=True, kw_only=True, tag="autotuning"):
     run: int
     frame: str
     tuned: Autotuned
-    part: Part = ""
 
 
 class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
