@@ -133,6 +133,7 @@ Use = Literal[
     "scheduling",
     "codegen",
     "caches",
+    "idbg",
     "other",
     "unnamed",
 ]
@@ -151,6 +152,8 @@ _USES: Mapping[str, Use] = {
     **dict.fromkeys(("scheduling", "fusion"), "scheduling"),
     **dict.fromkeys(("codegen", "kernel code", "wrapper code"), "codegen"),
     **dict.fromkeys(("hash of torch", "hash of triton", "from the aot cache", "load", "triton bundle"), "caches"),
+    **dict.fromkeys(("cache key", "cache look-up", "cache save"), "caches"),
+    "idbg": "idbg",
     **dict.fromkeys((*_COMPILES, *_HOLD_OTHERS), "unnamed"),
 }
 

@@ -11,7 +11,7 @@ from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
 from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
-from idbg.engine.capture.run import Compiling, RunCapture, capturing, current
+from idbg.engine.capture.run import LOOKING, Compiling, RunCapture, capturing, current, phase
 from idbg.engine.compat import exceptions, fx, lowering, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.repro import violation_repro
@@ -88,17 +88,19 @@ class Job:
         """`lower`, an ATen compiler, with the graph captured and checked first."""
 
         def compiler(gm: GraphModule, inputs: Sequence[object], **kwargs: object) -> Compiled:
-            graph = self.frame.part(gm, part)
-            self.capture.hold(graph.id, gm, [] if part == "backward" else self.real_inputs)
-            if self.checks:
-                self._check(graph)
+            with phase(self.capture, LOOKING):
+                graph = self.frame.part(gm, part)
+                self.capture.hold(graph.id, gm, [] if part == "backward" else self.real_inputs)
+                if self.checks:
+                    self._check(graph)
             try:
                 lowered = lower(gm, inputs, **kwargs) if self.lowers else lowering.boxed(gm.forward)
             except Exception as error:  # a backward may be compiled long after its frame
                 self.capture.compiles[self.frame.frame].fail(error)
                 raise
             finally:
-                self.frame.part_done(part)
+                with phase(self.capture, LOOKING):
+                    self.frame.part_done(part)
             if part != "backward":
                 return lowered
             self.frame.backward_ran = False
@@ -173,7 +175,8 @@ class TargetBackend:
         compiling = capture.compiles[frame.frame] = Compiling(self.options)
         try:
             with tracing.observed():
-                job.check_dynamo()
+                with phase(capture, LOOKING):
+                    job.check_dynamo()
                 compiled = self.backend.compile(job)
         except Exception as error:  # a backend raises what it likes; all of it goes on to torch
             if exceptions.is_restart(error):
@@ -183,7 +186,8 @@ class TargetBackend:
             capture.outcomes.errors[tracing.current_frame()] = error  # the program may catch it, and say nothing
             raise
         finally:
-            frame.finish()
+            with phase(capture, LOOKING):
+                frame.finish()
         if job.refused:
             refusal = ConstraintViolation(job.violations, accelerator=self.accelerator.name, repro=self._repro(job))
             capture.outcomes.errors[tracing.current_frame()] = refusal

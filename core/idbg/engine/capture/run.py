@@ -34,6 +34,8 @@ PHASES = frozenset(
     }
 )
 """What a header and a progress line name, of all that is timed."""
+LOOKING = "idbg"
+"""What we do ourselves in a compile: graphs become records, and are held against the rules."""
 
 
 @dataclass

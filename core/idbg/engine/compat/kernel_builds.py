@@ -13,13 +13,14 @@ from types import FrameType
 from typing import Any, Protocol
 
 HEADER, CPU_CHECK = "precompiled header", "cpu check"
+KEY, LOOK_UP, SAVE = "cache key", "cache look-up", "cache save"  # of the FX graph cache
 
 
 class Builds(Protocol):
     """Who is told."""
 
     def began(self, name: str, what: str) -> None:
-        """HEADER or CPU_CHECK begins on this thread, and what it is of."""
+        """One of the names above begins on this thread, and what it is of."""
 
     def ended(self, name: str) -> None:
         """The last of that name on this thread is over."""
@@ -59,6 +60,7 @@ def builds_heard(listener: Builds) -> Iterator[None]:
     from torch._inductor.async_compile import AsyncCompile
     from torch._inductor.cpu_vec_isa import VecISA
 
+    cache = codecache.FxGraphCache
     put: list[tuple[Any, str, object]] = [
         (AsyncCompile, "cpp", _assigned(AsyncCompile.cpp)),
         (AsyncCompile, "cpp_pybinding", _assigned(AsyncCompile.cpp_pybinding)),
@@ -66,6 +68,9 @@ def builds_heard(listener: Builds) -> Iterator[None]:
         (AsyncCompile, "submit", _submitting(AsyncCompile.__dict__["submit"].__func__)),
         (codecache, "_precompile_header", _told(codecache._precompile_header, HEADER, listener)),
         (VecISA, "check_build", _told(VecISA.check_build, CPU_CHECK, listener)),
+        (cache, "prepare_key", staticmethod(_told(cache.prepare_key, KEY, listener, of_it=False))),
+        (cache, "_lookup_graph", staticmethod(_told(cache._lookup_graph, LOOK_UP, listener, of_it=False))),
+        (cache, "_save_graph", staticmethod(_told(cache._save_graph, SAVE, listener, of_it=False))),
     ]
     with ExitStack() as stack:
         for owner, name, value in put:
@@ -141,14 +146,16 @@ def _took(future: Any) -> float | None:
     return microseconds / 1e6 if isinstance(microseconds, int | float) else None
 
 
-def _told(original: Callable[..., object], name: str, listener: Builds) -> Callable[..., object]:
+def _told(original: Callable[..., object], name: str, listener: Builds, *, of_it: bool = True) -> Callable[..., object]:
+    """`of_it`: what it is given first says what it is of."""
+
     @functools.wraps(original)
-    def build(of: object, *args: object, **kwargs: object) -> object:
-        listener.began(name, str(of))
+    def timed(*args: object, **kwargs: object) -> object:
+        listener.began(name, str(args[0]) if of_it and args else "")
         try:
             with _named(""):
-                return original(of, *args, **kwargs)
+                return original(*args, **kwargs)
         finally:
             listener.ended(name)
 
-    return build
+    return timed

@@ -24,6 +24,7 @@ WORDS: dict[Use, str] = {
     "scheduling": "scheduling and fusion",
     "codegen": "writing the code of kernels",
     "caches": "caches: their keys, and loading what they hold",
+    "idbg": "idbg, looking at graphs",
     "other": "other parts",
     "unnamed": "what torch gives no name to",
 }
