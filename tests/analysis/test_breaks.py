@@ -49,9 +49,8 @@ def test_a_frame_that_was_given_up_hands_nothing_on():
 
 
 def test_a_line_that_breaks_in_two_ways_is_one_place():
-    frame = replace(PRINT, frame="4/0", way="frame")
-    told = [events.GraphBroke(run=1, graph_break=each) for each in (PRINT, frame)]
-    (place,) = places(run_of(*told, again("5/0", 1)))
+    first = events.GraphBroke(run=1, graph_break=PRINT)
+    (place,) = places(run_of(first, again("4/0", way="frame"), again("5/0", way="frame")))
     assert place.ways == ("call", "frame", "frame")
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
+from idbg.analysis.decisions.breaks import places
 from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
@@ -86,13 +87,9 @@ def test_frames_know_whose_code_called_them_and_count_what_torch_counts(ran: Run
 
 def test_every_break_is_counted_as_torch_counts_them(ran: Runner):
     run = ran(BREAKS, backend="eager")
-    counts = [1] * len(run.breaks)
-    for again in run.decided.breaks_again:
-        counts[again.first] += 1
-    calls = sum(count for broke, count in zip(run.breaks, counts, strict=True) if broke.way == "call")
-    assert calls == sum(counters["graph_break"].values()) == 4
-    assert [broke.way for broke in run.breaks] == ["call", "branch"]
-    assert counts == [4, 2]
+    met = [way for place in places(run) for way in place.ways]
+    assert met.count("call") == sum(counters["graph_break"].values()) == 4
+    assert (met.count("branch"), len(met), len(run.breaks)) == (2, 6, 2)
 
 
 def test_entries_are_those_of_torchs_cache(ran: Runner, monkeypatch: pytest.MonkeyPatch):
@@ -148,3 +145,47 @@ def test_frames_after_a_reset_have_names_of_their_own_in_breaks_and_recompiles_t
     assert "0/1#2" in {event.frame for event in run.recompiles}
     assert "0/0#2" in {again.frame for again in run.decided.breaks_again}
     assert set(run.decided.results) == set(run.frames)
+
+
+FAILS = """\
+import torch
+
+def inner(x):
+    return torch.mm(x, x)
+
+@torch.compile
+def f(x):
+    y = x + 1
+    return inner(y)
+
+f(torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_an_error_inside_dynamo_shows_the_users_stack(ran: Runner, fullgraph: bool):
+    text = FAILS
+    if fullgraph:
+        text = text.replace("torch.compile", "torch.compile(fullgraph=True)").replace("torch.mm(x, x)", "print(x)")
+    run = ran(text, backend="eager")
+    assert run.failure is not None
+    (result,) = run.decided.results.values()
+    assert result.end == "failed"
+    assert [(Path(line.file).name, line.line, line.function) for line in result.stack] == [
+        ("subject.py", 9, "f"),
+        ("subject.py", 4, "inner"),
+    ]
+
+
+def test_errors_that_are_suppressed_leave_the_frame_in_eager(ran: Runner):
+    text = FAILS.replace("f(torch.ones(3))", "try:\n    f(torch.ones(3))\nexcept RuntimeError:\n    pass")
+    text = text.replace("import torch\n", "import torch\ntorch._dynamo.config.suppress_errors = True\n", 1)
+    with torch._dynamo.config.patch(suppress_errors=False):
+        run = ran(text, backend="eager")
+    assert run.decided.results["0/0"].end == "eager"
+    assert run.decided.skips == [] or "f" not in {skip.function for skip in run.decided.skips}
+
+
+def test_code_with_no_frames_has_none(ran: Runner):
+    run = ran("import torch\ntorch.ones(3).sum()\n", backend="eager")
+    assert (run.frames, run.decided.results, run.decided.skips) == ({}, {}, [])

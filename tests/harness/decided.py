@@ -53,10 +53,11 @@ EVERY: list[events.SessionEvent] = [
             limit=8,
             limit_all=256,
             failed=(FAILED,),
+            stack=STACK,
         ),
     ),
     events.SkipsDropped(run=1, count=3),
-    events.BrokeAgain(run=1, again=BreakAgain(0, "0/1")),
+    events.BrokeAgain(run=1, again=BreakAgain(0, "0/1", "call")),
     events.FrameSkipped(run=1, skip=Skip("g", "m.py", 7, "no tensors in it")),
     events.GuardsCaptured(
         run=1,

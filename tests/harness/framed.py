@@ -1,7 +1,7 @@
 """Runs of frames as records, without torch: what Dynamo told of them."""
 
 from idbg.schema import events
-from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameResult, GraphBreak, StackLine
+from idbg.schema.decisions.dynamo import BreakAgain, BreakWay, FailedGuard, FrameResult, GraphBreak, StackLine
 from idbg.schema.graphs import Frame, Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
@@ -44,8 +44,8 @@ def done(name: str, seconds: float = 1.0, **more: object) -> events.FrameDone:
     return events.FrameDone(run=1, result=result)
 
 
-def again(name: str, first: int = 0) -> events.BrokeAgain:
-    return events.BrokeAgain(run=1, again=BreakAgain(first, name))
+def again(name: str, first: int = 0, way: BreakWay = "call") -> events.BrokeAgain:
+    return events.BrokeAgain(run=1, again=BreakAgain(first, name, way))
 
 
 def recompiled(name: str, *failed: FailedGuard) -> events.Recompiled:

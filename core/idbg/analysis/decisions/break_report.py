@@ -11,7 +11,7 @@ from idbg.schema.decisions.dynamo import BreakWay, GraphBreak, Stack, StackLine
 _PLACE = re.compile(r"user code at (.+?):(\d+)")
 _PAGE = re.compile(r"please visit: (\S+)")
 _PART = re.compile(r"^ +(Explanation|Hint|Developer debug context): ?", re.MULTILINE)
-_STACK_LINE = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
+_STACK_LINE = re.compile(r'^ {2,3}File "(.+)", line (\d+), in (.+)$')
 _WAYS: tuple[tuple[str, BreakWay], ...] = (
     ("Encountered graph break when attempting to trace", "call"),
     ("Encountered graph break that we cannot resume from", "rest"),
@@ -78,6 +78,15 @@ def limit_hit(text: str) -> str:
     """Which limit of torch's forbids another compile, and what it is ("recompile_limit is 8"); "" if none does."""
     limit = _LIMIT.search(text)
     return f"{limit[1]} is {limit[2]}" if limit else ""
+
+
+def stack_of_error(text: str) -> Stack:
+    """The user's stack in an error of Dynamo's, as Python prints it; () where it has none."""
+    return (
+        read_stack(text.rpartition("from user code:")[2].strip("\n").partition("\n\n")[0])
+        if "from user code:" in text
+        else ()
+    )
 
 
 def read_stack(text: str) -> Stack:

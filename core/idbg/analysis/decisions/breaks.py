@@ -83,7 +83,7 @@ def places(run: Run) -> list[BreakPlace]:
         met.setdefault(key, []).append((each.frame, each.way))
     for again in run.decided.breaks_again:
         if again.first < len(keys):
-            met[keys[again.first]].append((again.frame, run.breaks[again.first].way))
+            met[keys[again.first]].append((again.frame, again.way))
     splitting = _Splitting(run)
     found = [_place(first, met[key], splitting) for key, first in firsts.items()]
     return sorted(found, key=lambda place: (-(place.seconds or 0.0), -place.count))

@@ -87,13 +87,14 @@ class RunCapture(TraceListener):
         self._ids: dict[str, str] = {}
         self._started: dict[str, Frame] = {}
         self._ended: set[str] = set()  # frames whose compile came to its end
-        self._breaks: dict[tuple[str, int, str, str], int] = {}
+        self._breaks: dict[tuple[str, int, str], int] = {}
         self._began: dict[tuple[str, str], list[float]] = {}
 
         # whom what follows is asked and told, while somebody listens to Dynamo's decisions
         self.parent: Callable[[], str] = lambda: ""
         self.measured: Callable[[str, Measured], None] = lambda name, measured: None
         self.failed_guards: dict[str, list[FailedGuard]] = {}  # by torch's compile id
+        self.errors: dict[str, str] = {}  # by torch's compile id: what torch printed of the frame's
 
     def named(self, frame: str) -> str:
         """The frame's name in the session, by torch's compile id."""
@@ -174,6 +175,9 @@ class RunCapture(TraceListener):
         if (graph_break := self.outcomes.ended(frame, problem)) is not None:
             self._tell_break(graph_break)
 
+    def frame_erred(self, frame: str, text: str) -> None:
+        self.errors[frame] = text
+
     def frame_measured(self, frame: str, measured: Measured) -> None:
         """A compile came to its end: another with the same id is of another frame."""
         self._ended.add(self.named(frame))
@@ -195,10 +199,10 @@ class RunCapture(TraceListener):
 
     def _tell_break(self, told: GraphBreak) -> None:
         """The whole of it once; of each further frame that breaks so only which it is."""
-        key = (told.file, told.line, told.reason, told.way)
+        key = (told.file, told.line, told.reason)
         name = self.named(told.frame)
         if key in self._breaks:
-            self.emit(events.BrokeAgain(run=self.run, again=BreakAgain(self._breaks[key], name)))
+            self.emit(events.BrokeAgain(run=self.run, again=BreakAgain(self._breaks[key], name, told.way)))
             return
         self._breaks[key] = len(self._breaks)
         self.emit(events.GraphBroke(run=self.run, graph_break=replace(told, frame=name)))

@@ -84,6 +84,9 @@ class TraceListener:
     def frame_ended(self, frame: str, problem: Problem | None) -> None:
         """The frame was compiled, or given up for this problem."""
 
+    def frame_erred(self, frame: str, text: str) -> None:
+        """The frame is given up: the error as Python prints it, with the user's stack at its end."""
+
     def frame_measured(self, frame: str, measured: Measured) -> None:
         """The same, of a frame of Dynamo's: what it took."""
 
@@ -130,6 +133,8 @@ class _Tap(logging.Handler):
                 self.listener.nodes_mapped(frame, cast("Mapping[str, Mapping[str, list[str]]]", _read(text)))
             case "dynamo_graph_break_reason":
                 self.listener.graph_broke(read_break(text, frame))
+            case "dynamo_error":
+                self.listener.frame_erred(frame, text)
             case "recompile_reasons":
                 self.listener.recompiled(frame, _reasons(text))
             case _:

@@ -8,7 +8,7 @@ from types import CodeType
 from msgspec.structs import replace
 
 import idbg
-from idbg.analysis.decisions.break_report import limit_hit, read_explained
+from idbg.analysis.decisions.break_report import limit_hit, read_explained, stack_of_error
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.capture.trace import Measured
 from idbg.engine.compat import dynamo_frames, tracing
@@ -52,6 +52,7 @@ class _Frames:
         end = self._end(frame, measured)
         problem = measured.problem
         more = 1 if end == "compiled" else 0
+        compile_id = frame.partition("#")[0]
         limit, limit_all = dynamo_frames.limits()
         result = FrameResult(
             frame=frame,
@@ -67,7 +68,8 @@ class _Frames:
             alike=None if measured.alike is None else measured.alike + more,
             limit=limit,
             limit_all=limit_all,
-            failed=tuple(self.capture.failed_guards.pop(frame.partition("#")[0], ())),
+            failed=tuple(self.capture.failed_guards.pop(compile_id, ())),
+            stack=stack_of_error(self.capture.errors.pop(compile_id, "")),
         )
         self._left = result if end == "skipped" else None
         self._given_up = problem.reason if problem is not None else ""

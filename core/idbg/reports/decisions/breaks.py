@@ -7,23 +7,24 @@ from msgspec import to_builtins
 
 from idbg.analysis.decisions.break_words import WAYS, suggestions
 from idbg.analysis.decisions.breaks import BreakPlace, Sides, places
-from idbg.analysis.decisions.stacks import Folded, folded
-from idbg.format.amounts import and_unsized, counted, elapsed
+from idbg.format.amounts import and_unsized, counted, duration
 from idbg.format.file_names import near_place
 from idbg.reports.decisions.recompiles import of_suggestion
+from idbg.reports.decisions.stacks import stack_lines
 from idbg.schema.decisions.decision import Decision
-from idbg.schema.decisions.dynamo import StackLine
 from idbg.schema.runs import Run
 
 PLACES = 50  # in text
 HINTS = 2  # of torch's, in text
-NAMES = {"torch": "torch's", "idbg": "idbg's", "library": "of libraries"}
 
 
 def text(run: Run) -> Iterable[str]:
     """Each line that breaks graphs: how often, why, what it costs, and what to do."""
     found = places(run)
     yield headline(found)
+    failed = sum(result.end == "failed" for result in run.decided.results.values())
+    if failed:
+        yield f"{counted(failed, 'frame')} failed: --type frames tells why (fullgraph=True makes an error of a break)"
     for place in found[:PLACES]:
         yield ""
         yield from lines(place)
@@ -52,7 +53,7 @@ def lines(place: BreakPlace) -> Iterator[str]:
         yield f"  hint: {hint.partition(chr(10))[0]}"
     if first.page:
         yield f"  torch's page of it: {first.page}"
-    yield from (f"    {line}" for line in stack(place))
+    yield from (f"    {line}" for line in stack_lines(first.stack))
 
 
 def goes_on(place: BreakPlace) -> Iterator[str]:
@@ -66,9 +67,9 @@ def cost(place: BreakPlace) -> Iterator[str]:
     """What it costs: compiles that are there for it, memory that is crossed, kernels on both sides."""
     made = sum(len(side.after) + len(side.called) for side in place.sides)
     if place.seconds is not None and made:
-        yield f"{elapsed(place.seconds)} of compiling, for the {counted(made, 'frame')} that it makes"
+        yield f"{duration(1000 * place.seconds)} of compiling, for the {counted(made, 'frame')} that it makes"
     elif place.seconds is not None:
-        yield f"{elapsed(place.seconds)} of tracing in vain"
+        yield f"{duration(1000 * place.seconds)} of tracing in vain"
     if (side := place.worst) is not None:
         yield from _split(side)
 
@@ -81,19 +82,6 @@ def _split(side: Sides) -> Iterator[str]:
     kernels = f"{counted(side.kernels_before, 'kernel')} before and {side.kernels_after} after it"
     if crossing:
         yield f"{crossing} through memory in each call" + (f", {kernels}" if side.kernels_before else "")
-
-
-def stack(place: BreakPlace) -> Iterator[str]:
-    """The user's way there, outermost first; torch's lines and ours are folded."""
-    for line in folded(place.first.stack):
-        if isinstance(line, Folded):
-            yield f"({counted(line.count, 'line')} {NAMES[line.whose]})"
-        else:
-            yield _of_user(line)
-
-
-def _of_user(line: StackLine) -> str:
-    return f"{near_place(line.file, line.line)} in {line.function}   {line.code}".rstrip()
 
 
 def as_json(run: Run) -> object:

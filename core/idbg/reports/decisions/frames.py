@@ -6,8 +6,9 @@ from msgspec import to_builtins
 
 from idbg.analysis.decisions.frames import FrameRow, rows
 from idbg.analysis.decisions.stacks import whose
-from idbg.format.amounts import NOT_MEASURED, counted, elapsed
+from idbg.format.amounts import NOT_MEASURED, counted, duration
 from idbg.format.file_names import near_place
+from idbg.reports.decisions.stacks import stack_lines
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.decisions.dynamo import Skip
 from idbg.schema.runs import Run
@@ -29,6 +30,7 @@ def text(run: Run) -> Iterable[str]:
     found = rows(run)
     for row in found[:ROWS]:
         yield "  " * (row.depth + 1) + ", ".join(told(row))
+        yield from ("  " * (row.depth + 3) + line for line in _stack(run, row))
     if len(found) > ROWS:
         yield f"  … and {counted(len(found) - ROWS, 'line')} more (--json has all of them)"
     yield from _skips(run)
@@ -76,7 +78,13 @@ def told(row: FrameRow) -> Iterator[str]:
         yield f"traced {row.attempts} times"
     if row.asked:
         yield f"{row.hits} of {row.asked} found in caches"
-    yield elapsed(row.seconds) if row.seconds is not None else NOT_MEASURED
+    yield duration(1000 * row.seconds) if row.seconds is not None else NOT_MEASURED
+
+
+def _stack(run: Run, row: FrameRow) -> Iterator[str]:
+    """The user's way to where a frame was given up for an error: of a break it is told with the break."""
+    result = run.decided.results.get(row.ids[0])
+    return stack_lines(result.stack) if result is not None and result.end == "failed" else iter(())
 
 
 def _skips(run: Run) -> Iterator[str]:
@@ -118,6 +126,7 @@ def as_json(run: Run) -> object:
                 "line": row.line,
                 "end": row.end or None,
                 "why": row.why,
+                "stack": to_builtins(run.decided.results[row.ids[0]].stack) if row.end else [],
                 "seconds": row.seconds,
                 "attempts": row.attempts,
                 "restarts": row.restarts,

@@ -7,7 +7,7 @@ from msgspec import to_builtins
 from idbg.analysis.decisions.recompile_advice import suggestions
 from idbg.analysis.decisions.recompiles import CompileRow, Timeline, limits, place_of, shown, timelines
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.format.amounts import counted, elapsed
+from idbg.format.amounts import counted, duration
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.decisions.decision import Decision
@@ -69,7 +69,7 @@ def words(row: CompileRow) -> str:
     if row.refused:
         return f"not compiled ({row.result.why if row.result else ''}): {why}"
     seconds = row.result.seconds if row.result is not None else None
-    return why if seconds is None else f"{why}   {elapsed(seconds)}"
+    return why if seconds is None else f"{why}   {duration(1000 * seconds)}"
 
 
 def of_guard(failed: FailedGuard) -> str:

@@ -37,7 +37,7 @@ class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `reason` is one sentence; `kind` torch's title of such breaks ("Data-dependent branching"), `explanation`, `hints`
     and `context` its own words; `page` the address of torch's page of it (GBxxxx), "" where it has none. `stack` is
-    the user's, with torch's frames. Each break is told once for a line, reason and way: others are a `BreakAgain`.
+    the user's, with torch's frames. Each break is told once for a line and reason: others are a `BreakAgain`.
     """
 
     reason: str
@@ -54,10 +54,11 @@ class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BreakAgain(msgspec.Struct, frozen=True):
-    """Another frame broke as one did before: `first` is the number of that break in its run, from 0."""
+    """Another frame broke where and why one did before: `first` is the number of that break in its run, from 0."""
 
     first: int
     frame: str
+    way: BreakWay = ""
 
 
 FailedKind = Literal["value", "size", "tensor", "type", "identity", "length", "key", "state", "alias", "other"]
@@ -93,7 +94,8 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     in its graph. `lost`: the seconds of `seconds` that went into attempts that were given up. `entries`: how many
     compiled versions of this code there were then, with this one; `alike`: those of them that torch counts against
     `limit` (its recompile_limit); `limit_all` is the most entries that one code may have.
-    `failed`: the guards for which it would have been compiled again, where the limit forbade it.
+    `failed`: the guards for which it would have been compiled again, where the limit forbade it. `stack` is the user's,
+    where it was given up for an error.
     """
 
     frame: str
@@ -110,6 +112,7 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     limit: int | None = None
     limit_all: int | None = None
     failed: tuple[FailedGuard, ...] = ()
+    stack: Stack = ()
 
 
 class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
