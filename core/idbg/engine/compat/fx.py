@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node
 if TYPE_CHECKING:
     from torch.fx.traceback import NodeSource
 
-from idbg.schema.graphs import Dim, Sym, TensorMeta, hint_of
+from idbg.schema.graphs import DTYPES, Dim, Sym, TensorMeta, hint_of
 
 _NO_BOUND = 1 << 62  # sympy's infinities and sys.maxsize come out above this: no bound
 
@@ -145,6 +145,12 @@ def storage_of(value: torch.Tensor) -> tuple[int, int | None]:
     except NotImplementedError:
         return id(value), tensor_meta(value).nbytes
     return storage._cdata, hint_of(dim_of(storage.nbytes()))
+
+
+def short_type(value: torch.Tensor) -> str:
+    """ "f32[8,s0]": all of a tensor that a line has room for."""
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{DTYPES.get(dtype, (dtype, 0))[0]}[{','.join(map(str, value.shape))}]"
 
 
 def dim_of(size: int | torch.SymInt) -> Dim:

@@ -7,8 +7,9 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from operator import is_
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -150,14 +151,29 @@ class Look:
         """The nodes, in order."""
         return self._flat[1::_FACTS]
 
-    def facts(self) -> dict[str, "Facts"]:
-        """Each node's by its name."""
-        flat = self._flat
-        return {flat[at + 1]: Facts(*flat[at : at + _FACTS]) for at in range(0, len(flat), _FACTS)}
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: _FACTS * at for at, name in enumerate(self.names())}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def __getitem__(self, name: str) -> "Facts":
+        at = self._places[name]
+        return Facts(*self._flat[at : at + _FACTS])
+
+    def written(self, before: "Look") -> list[str]:
+        """The nodes that were there before, and that were given another target or other arguments since."""
+        old, new, places = before._flat, self._flat, before._places
+        found: list[str] = []
+        for at in range(0, len(new), _FACTS):
+            was = places.get(new[at + 1])
+            if was is not None and not all(map(is_, new[at + 2 : at + _FACTS], old[was + 2 : was + _FACTS])):
+                found.append(new[at + 1])
+        return found
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
+class Facts(NamedTuple):
     """What a node was when it was looked at; `node` itself may be another by now."""
 
     node: Node
@@ -165,10 +181,6 @@ class Facts:
     target: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-
-    def is_same(self, other: "Facts") -> bool:
-        """Whether nothing of it was written in between."""
-        return self.target is other.target and self.args is other.args and self.kwargs is other.kwargs
 
     def inputs(self) -> list[Node | None]:
         """Its arguments in order, those in lists too; None for what is no node."""

@@ -1,12 +1,12 @@
 """What did each pass do to a graph? Inductor's own passes, the program's, and what changes between them."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 
 from idbg.analysis.decisions.passes import Pair, aligned
 from idbg.engine.capture.run import RunCapture
@@ -17,7 +17,7 @@ from idbg.schema import events
 from idbg.schema.decisions.passes import BETWEEN, DiffRow, PassRun, Phase, PhaseRun
 from idbg.schema.graphs import Part
 
-MOST_ROWS = 400  # of one pass: more is not read by anybody, and a graph may have 100,000 nodes
+MOST_ROWS = 1_000  # of one pass: more is not read by anybody, and a graph may have 100,000 nodes
 MOST_TEXT = 400  # characters of a node's line
 _AROUND = 2  # nodes that are shown around what differs
 
@@ -137,36 +137,30 @@ def _changed(told: PassRun, before: Look, after: Look) -> PassRun | None:
     """The pass with all that it changed; None where that is nothing."""
     if before.is_same(after):
         return None
-    old, new = before.facts(), after.facts()
-    pairs = aligned(before.names(), after.names())
-    changed = {name for name, facts in new.items() if name in old and _is_changed(old[name], facts)}
-    came = tuple(name for name in new if name not in old)
-    went = tuple(name for name in old if name not in new)
-    moved = tuple(right for left, right in pairs if not left and right in old)
-    if not (came or went or moved or changed):
+    old, new = before.names(), after.names()
+    pairs = aligned(old, new)
+    written = [name for name in after.written(before) if _line(before[name]) != _line(after[name])]
+    came = tuple(name for name in new if name not in before)
+    went = tuple(name for name in old if name not in after)
+    moved = tuple(right for left, right in pairs if not left and right in before)
+    if not (came or went or moved or written):
         return None
-    rows, dropped = _rows(pairs, changed, old, new)
-    stands_for = _stands_for(old, new, told.name)
+    rows, dropped = _rows(pairs, set(written), before, after)
+    stands_for = _stands_for(written, came, before, after, told.name)
     return replace(
         told,
         nodes=(len(before), len(after)),
         came=came,
         went=went,
         moved=moved,
-        changed=tuple(name for name in new if name in changed),
+        changed=tuple(written),
         of=tuple((name, tuple(dict.fromkeys(stands_for[name]))) for name in came if name in stands_for),
         rows=rows,
         dropped=dropped,
     )
 
 
-def _is_changed(old: Facts, new: Facts) -> bool:
-    return not old.is_same(new) and _line(old) != _line(new)
-
-
-def _rows(
-    pairs: Sequence[Pair], changed: set[str], old: dict[str, Facts], new: dict[str, Facts]
-) -> tuple[tuple[DiffRow, ...], int]:
+def _rows(pairs: Sequence[Pair], changed: set[str], old: Look, new: Look) -> tuple[tuple[DiffRow, ...], int]:
     """What differs, with what stands around it; and how many rows beyond that were too many."""
     differ = [at for at, (left, right) in enumerate(pairs) if left != right or left in changed]
     shown = sorted({near for at in differ for near in range(max(at - _AROUND, 0), min(at + _AROUND + 1, len(pairs)))})
@@ -174,7 +168,8 @@ def _rows(
     last = -1
     for at in shown[:MOST_ROWS]:
         left, right = pairs[at]
-        before, after = _line(old[left]) if left else "", _line(new[right]) if right else ""
+        after = _line(new[right]) if right else ""
+        before = after if left == right and left not in changed else _line(old[left]) if left else ""
         rows.append(DiffRow(left or right, before, after, at - last - 1))
         last = at
     return tuple(rows), max(len(shown) - MOST_ROWS, 0)
@@ -183,39 +178,30 @@ def _rows(
 def _line(facts: Facts) -> str:
     """A node as the screen shows it: "add: f32[8,8] = aten.add.Tensor(x, y)"."""
     value = value_of(facts.node)
-    type_of = f": {fx.tensor_meta(value)}" if value is not None else ""
+    type_of = f": {fx.short_type(value)}" if value is not None else ""
     if facts.node.op == "placeholder":
         return f"{facts.name}{type_of} = placeholder"
     if facts.node.op == "output":
         return _cut(f"return {facts.args[0]!r}")
     given = ", ".join([*map(repr, facts.args), *(f"{name} = {value!r}" for name, value in facts.kwargs.items())])
-    target = facts.target if isinstance(facts.target, str) else fx.target_name(facts.target)
-    return _cut(f"{facts.name}{type_of} = {target}({given})")
+    return _cut(f"{facts.name}{type_of} = {fx.target_name(facts.target)}({given})")
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
 
 
-def _stands_for(old: dict[str, Facts], new: dict[str, Facts], name: str) -> dict[str, list[str]]:
+def _stands_for(written: Iterable[str], came: Iterable[str], old: Look, new: Look, name: str) -> dict[str, list[str]]:
     """Which nodes each that came stands in the place of: as those read it that stayed, or as torch noted it."""
     found: dict[str, list[str]] = {}
-    for reader, facts in new.items():
-        was = old.get(reader)
-        if was is None:
-            replaces = fx.replaced_by(facts.node, name)
-            found.setdefault(reader, []).extend(each for each in replaces if each in old and each not in new)
-        elif not was.is_same(facts):
-            before, after = was.inputs(), facts.inputs()
-            if len(before) != len(after):
-                continue
+    for each in came:
+        replaced = [gone for gone in fx.replaced_by(new[each].node, name) if gone in old and gone not in new]
+        if replaced:
+            found[each] = replaced
+    for reader in written:
+        before, after = old[reader].inputs(), new[reader].inputs()
+        if len(before) == len(after):
             for gone, here in zip(before, after, strict=True):
-                if _came(gone, here, old, new):
-                    assert gone is not None and here is not None
+                if gone is not None and here is not None and gone.name not in new and here.name not in old:
                     found.setdefault(here.name, []).append(gone.name)
-    return {each: names for each, names in found.items() if names}
-
-
-def _came(gone: Node | None, here: Node | None, old: dict[str, Facts], new: dict[str, Facts]) -> bool:
-    """Whether one node went, and the other, that came, is read in its place."""
-    return gone is not None and here is not None and gone.name not in new and here.name not in old
+    return found
