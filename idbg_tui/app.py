@@ -223,6 +223,9 @@ class IdbgApp(App[None]):
     def on_copy_asked(self, message: messages.CopyAsked) -> None:
         self.controllers.files.copy(message)
 
+    def on_trace_asked(self, message: messages.TraceAsked) -> None:
+        self.controllers.files.write_trace(message)
+
     def on_editor_asked(self, message: messages.EditorAsked) -> None:
         self.controllers.files.edit(message)
 

@@ -140,6 +140,14 @@ class BenchAsked(Message):
         self.row = row
 
 
+class TraceAsked(Message):
+    """The user wants where the time of this run went as a file for Perfetto."""
+
+    def __init__(self, run: int) -> None:
+        super().__init__()
+        self.run = run
+
+
 class EditorAsked(Message):
     """Open a file in $EDITOR at a line (1-based). With `text` there is no file yet: the text is edited in a temporary
     one named `path`, and what comes back becomes the rules."""

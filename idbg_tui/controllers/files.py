@@ -1,8 +1,10 @@
 """How do text and files leave the screen: to the clipboard, and to the user's editor?"""
 
+from pathlib import Path
+
 from idbg.format.failures import place_of
 from idbg_tui.controllers.context import Actions, Context
-from idbg_tui.messages import CopyAsked, EditorAsked
+from idbg_tui.messages import CopyAsked, EditorAsked, TraceAsked
 
 
 class Files:
@@ -45,6 +47,21 @@ class Files:
             app.call_from_thread(self._context.flash, said)
 
         app.run_worker(copy, thread=True, exclusive=True, group="copy")
+
+    def write_trace(self, asked: TraceAsked) -> None:
+        """Write a run's time as Perfetto reads it: to the session's folder; of a saved session, which stays as it is,
+        to the present one.
+        """
+        from idbg.reports.decisions import chrome_trace
+
+        run, session = self._state.history.runs.get(asked.run), self._context.session
+        if run is None or not run.decided.spans:
+            self._context.flash("no time was told of this run: there is nothing to write")
+            return
+        folder = session.folder if session.live else Path.cwd()
+        name = f"trace-run-{run.number}.json" if session.live else f"{session.folder.name}-trace-{run.number}.json"
+        if self._context.attempt(lambda: chrome_trace.write(run, folder / name)):
+            self._context.flash(f"written: {folder / name}; ui.perfetto.dev opens it")
 
     def edit(self, asked: EditorAsked) -> None:
         """Leave the screen to the editor until it ends; a text that has no file becomes the rules."""

@@ -50,6 +50,16 @@ def explained_run(state: State) -> Run | None:
     return run if len(run.frames) >= len(shown.frames) else shown
 
 
+def earlier_runs(state: State, run: Run) -> tuple[Run, ...]:
+    """The runs of the same program for the same backend that came before, and ended by themselves."""
+    return tuple(
+        past
+        for past in state.history.runs.values()
+        if past.number < run.number and past.verdict in ("clean", "violations")
+        if (past.program, past.target.backend) == (run.program, run.target.backend)
+    )
+
+
 def has_other_rules(state: State, run: Run) -> bool:
     """Whether the rules were edited since the run: its own verdict is then of the rules before."""
     if not run.target.rules or state.accelerator is None:

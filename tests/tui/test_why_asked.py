@@ -110,7 +110,8 @@ async def test_W_in_the_users_source_is_about_the_line_and_W_closes_it_again(
         assert not isinstance(app.screen, Listing)
 
 
-async def test_what_nothing_was_told_of_says_so(tmp_path: Path) -> None:
+async def test_what_nothing_was_told_of_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "decisions", lambda run: [])
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await asked(pilot, "W")

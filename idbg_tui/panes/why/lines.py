@@ -1,13 +1,15 @@
 """How are the rows of a view listed: drawn, told apart, copied, and marked where they are about the selected line?"""
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from textual import events
 
 from idbg.format.glyphs import MARKS
+from idbg.schema.graphs import NodeId
 from idbg_tui.panes.why.rows import Row, place_of
 from idbg_tui.widgets.item_list import ItemList
-from idbg_tui.widgets.lines import StyledRow
+from idbg_tui.widgets.lines import Lines, StyledRow
 from idbg_tui.widgets.search import SearchLine
 
 
@@ -15,6 +17,14 @@ class WhyLines(ItemList[Row]):
     """The rows of one view; the first cell is the mark of those about what is selected."""
 
     ALL = "all of this view"
+    LOOKS: ClassVar[dict[str, str]] = Lines.LOOKS | {
+        "block": "on $primary 30%",
+        "block:ansi": "",
+        "other block": "on $secondary 30%",
+        "other block:ansi": "",
+        "block focus": "bold on $primary 80%",
+        "block focus:ansi": "reverse",
+    }
 
     def __init__(self, laid: Callable[[], object]) -> None:
         """`laid` is called when the width is another: rows are made for it."""
@@ -22,6 +32,7 @@ class WhyLines(ItemList[Row]):
         self._laid = laid
         self._width = 0
         self._selected: tuple[str, int] = ("", 0)  # file and line
+        self._node: NodeId | None = None
 
     def show_rows(self, rows: Sequence[Row], empty: str) -> None:
         """Show other rows; the cursor stays on what it was on, and off heads."""
@@ -44,14 +55,14 @@ class WhyLines(ItemList[Row]):
     def action_forget(self) -> None:
         self.post_message(SearchLine.Sought("", done=True))
 
-    def mark_selected(self, file: str, line: int) -> None:
-        """Mark the rows about this line of the user's."""
-        if (file, line) != self._selected:
-            self._selected = file, line
+    def mark_selected(self, node: NodeId | None, file: str, line: int) -> None:
+        """Mark the rows about this node, or this line of the user's."""
+        if (node, file, line) != (self._node, *self._selected):
+            self._node, self._selected = node, (file, line)
             self.repaint_changes()
 
     def draw(self, item: Row, width: int) -> StyledRow:
-        marked = bool(item.file) and (item.file, item.line) == self._selected
+        marked = (bool(item.file) and (item.file, item.line) == self._selected) or self._node in item.nodes
         return [(MARKS["bar"] if marked else " ", "accent"), *item.draw(width - 1)]
 
     def key(self, item: Row) -> object:

@@ -1,5 +1,6 @@
 """Why did the compiler do what it did? One view of its decisions at a time, over the run in hand."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -20,9 +21,10 @@ from idbg_tui.messages import (
     NodeChosen,
     ReproAsked,
     SourceAsked,
+    TraceAsked,
 )
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.panes.why import views
+from idbg_tui.panes.why import flame, views
 from idbg_tui.panes.why.lines import WhyLines
 from idbg_tui.panes.why.rows import Look, Row, place_of
 from idbg_tui.panes.why.view_line import ViewLine
@@ -32,16 +34,23 @@ from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
 
+_HINTS = (
+    *(("[ ]", "view"), ("enter", "go there"), ("space", "unfold"), ("/", "filter"), (", .", "graph before, after")),
+    *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
+)
+_OWN_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
+    "time": (("o", "tree, flame"), ("t", "write a trace"), ("H", "the short ones too")),
+}
+"""What keys do in one view alone."""
+_TICK = 0.4  # seconds between two looks at a compile that goes on
+
 
 class WhyPane(FindingPane):
     """Frames, breaks, recompiles, guards and what else was decided; each kind is a view."""
 
     ID = "why"
     LABEL = "Why"
-    HINTS = (
-        *(("[ ]", "view"), ("enter", "go there"), ("space", "unfold"), ("/", "filter"), (", .", "graph before, after")),
-        *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
-    )
+    HINTS: tuple[tuple[str, str], ...] = _HINTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "view(-1)", show=False),
         Binding("right_square_bracket", "view(1)", show=False),
@@ -53,6 +62,7 @@ class WhyPane(FindingPane):
         Binding("full_stop", "graph(1)", show=False),
         Binding("o", "order", show=False),
         Binding("H", "hide", show=False),
+        Binding("t", "trace", show=False),
         Binding("e", "edit", show=False),
         Binding("x", "repro", show=False),
         Binding("X", "repro(True)", show=False),
@@ -67,6 +77,7 @@ class WhyPane(FindingPane):
         self._seen: tuple[object, ...] = ()
         self._looks: dict[ViewName, Look] = {}
         self._keys: dict[ViewName, object] = {}  # of the row that the cursor was on
+        self._ticking = False
 
     def compose(self) -> ComposeResult:
         yield self._names
@@ -79,18 +90,33 @@ class WhyPane(FindingPane):
         versions, run = state.versions, queries.explained_run(state)
         node = state.node
         if self.is_mounted and node is not None:
-            self.lines.mark_selected(node.file, node.line)
+            self.lines.mark_selected(state.selected, node.file, node.line)
         seen = (run and run.number, versions.decisions, versions.run, versions.graphs)
         if seen == self._seen or not self.is_mounted:
             return
         self._state, self._seen = state, seen
+        if self.view == "time" and state.running and self.lines.items:
+            return  # its timer lays it: spans are told many times a second
         breaks = len(run.breaks) if run else 0
         self.mark = f"{breaks:,}" if breaks else ""
         self._lay()
 
+    def on_mount(self) -> None:
+        self.set_interval(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        """While a compile goes on its times grow."""
+        state = self._state
+        if self.view == "time" and self.display and state is not None and (state.running or self._ticking):
+            self._ticking = state.running
+            self._lay()
+
     @property
     def _run(self) -> Run | None:
-        return queries.explained_run(self._state) if self._state is not None else None
+        state = self._state
+        if state is not None and self.view == "time" and state.running:
+            return state.run
+        return queries.explained_run(state) if state is not None else None
 
     @property
     def look(self) -> Look:
@@ -107,8 +133,9 @@ class WhyPane(FindingPane):
         self.lines.show_rows(rows, self._why_empty(state, views.view(self.view)))
 
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
-        look = replace(look, width=self.lines.line_width - 1, files=queries.source_files(state))
-        return views.listed(self.view, run, look)
+        width, live = self.lines.line_width - 1, state.running and run is state.run
+        look = replace(look, width=width, files=queries.source_files(state), now=time.time() if live else None)
+        return views.listed(self.view, run, replace(look, earlier=queries.earlier_runs(state, run)))
 
     def _name_views(self, run: Run | None) -> None:
         counts = {name: views.view(name).count(run) for name in VIEWS} if run is not None else {}
@@ -131,6 +158,8 @@ class WhyPane(FindingPane):
         if self.lines.chosen is not None:
             self._keys[self.view] = self.lines.chosen.key
         self.view = view
+        own = _OWN_HINTS.get(view, ())
+        self.HINTS = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
         self.lines.show_rows((), "")
         self._lay()
         key = self._keys.get(view)
@@ -194,14 +223,18 @@ class WhyPane(FindingPane):
         row = self.lines.chosen
         if row is None:
             return
-        if row.fold is not None and row.is_open:
+        if row.blocks:
+            self._again(replace(self.look, focus=flame.stepped(row.blocks, self.look.focus, -1)))
+        elif row.fold is not None and row.is_open:
             self._turn(row.fold)
         elif row.inside:
             self._go_to_fold(row.inside[-1])
 
     def action_unfold(self) -> None:
         row = self.lines.chosen
-        if row is not None and row.fold is not None and not row.is_open:
+        if row is not None and row.blocks:
+            self._again(replace(self.look, focus=flame.stepped(row.blocks, self.look.focus, 1)))
+        elif row is not None and row.fold is not None and not row.is_open:
             self._turn(row.fold)
 
     def action_fold_all(self) -> None:
@@ -225,7 +258,10 @@ class WhyPane(FindingPane):
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
         row = self.lines.chosen
-        if row is not None:
+        if row is not None and row.blocks:
+            middle = flame.middle_of(self.lines.items, self.look.focus)
+            self._again(replace(self.look, focus=flame.nearest(row.blocks, middle)))
+        elif row is not None:
             self._follow(row)
 
     def _follow(self, row: Row) -> None:
@@ -269,6 +305,9 @@ class WhyPane(FindingPane):
             self.post_message(SourceAsked())
         elif row.fold is not None:
             self.action_fold()
+        elif row.blocks:
+            focus = next((block.id for block in row.blocks if block.id == self.look.focus), row.blocks[0].id)
+            self._again(replace(self.look, focus=focus, zoom=0 if focus in (self.look.zoom, 0) else focus))
         else:
             self.post_message(Flash("this row leads nowhere: space on a row with a sign before it unfolds it"))
 
@@ -290,6 +329,11 @@ class WhyPane(FindingPane):
             return None
         calls = [node for node in graph.nodes if node.op.startswith("call")] or graph.nodes
         return graph.node_id(calls[-1 if side < 0 else 0].name)
+
+    def action_trace(self) -> None:
+        """Write the run's time as a file that Perfetto opens."""
+        if self._run is not None:
+            self.post_message(TraceAsked(self._run.number))
 
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""

@@ -3,15 +3,16 @@
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Literal, NamedTuple, overload
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.repros import Sought
+from idbg.schema.runs import Run
 from idbg_tui.widgets.lines import StyledRow, clip
 
-Enter = Literal["", "fold", "edit", "node", "kernel"]
-"""What enter does on a row: (un)folds it, opens its line, or goes to its node or its kernel."""
+Enter = Literal["", "fold", "edit", "node", "kernel", "zoom"]
+"""What enter does on a row: (un)folds it, opens its line, goes to its node or its kernel, or zooms in a picture."""
 
 INDENT = 2
 """Cells by which a row stands to the right of the one that it is folded under."""
@@ -21,7 +22,9 @@ INDENT = 2
 class Look:
     """How the user looks at a view: cells of a row, files that names are told apart among, folds that are `turned`
     from how they stand at first, what is looked for, whether what matters least is left out, an `order` of the
-    view's own, and whether all is unfolded (`whole`), however the folds stand.
+    view's own, and whether all is unfolded (`whole`), however the folds stand. While the run goes on it is `now`;
+    `earlier` are runs of the same program that ended well. Of a picture the block in `focus`, and that in which it
+    is zoomed: ids of spans, 0 for none.
     """
 
     width: int = 100
@@ -31,10 +34,22 @@ class Look:
     hiding: bool = False
     order: int = 0
     whole: bool = False
+    now: float | None = None
+    earlier: tuple[Run, ...] = ()
+    focus: int = 0
+    zoom: int = 0
 
     def is_open(self, fold: Hashable, *, at_first: bool = False) -> bool:
         """Whether what is under `fold` is listed: as `at_first`, unless the user turned it."""
         return self.whole or at_first != (fold in self.turned)
+
+
+class Block(NamedTuple):
+    """One block of a picture: what it is of, its first cell and how many it takes."""
+
+    id: int
+    start: int
+    length: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ class Row:
     `nodes` (the first that the shown run has), a `kernel`, or the user's `file` and `line`; `frame` is told for `W`.
     `fold` is the key of what is under it, `inside` those that it is under. `before` and `after` are the graphs on
     either side of it. `sought` is what x writes a script of, `again` what to run
-    with, and `copied` what y copies where that is not the row.
+    with, and `copied` what y copies where that is not the row. `blocks` are there of a picture's row.
     """
 
     key: Hashable
@@ -65,6 +80,7 @@ class Row:
     again: object = None
     copied: str = ""
     head: bool = False
+    blocks: tuple[Block, ...] = ()
 
 
 class Rows(Sequence[Row]):

@@ -141,7 +141,7 @@ def partition_lines(cut: Partition) -> list[str]:
 
 
 def _of_pass(run: Run, frame: str, phase: PhaseRun, each: PassRun) -> Iterator[Decision]:
-    graphs = _graphs(run, frame, phase)
+    graphs = graphs_of(run, frame, phase)
     of = dict(each.of)
     place = (each.file, each.line) if each.own else ("", 0)
     for verb, field in _VERBS:
@@ -155,7 +155,7 @@ def _of_pass(run: Run, frame: str, phase: PhaseRun, each: PassRun) -> Iterator[D
         yield Decision(kind="pass", words=words, why=why, frame=frame, file=place[0], line=place[1], nodes=nodes)
 
 
-def _graphs(run: Run, frame: str, phase: PhaseRun) -> list[GraphId]:
+def graphs_of(run: Run, frame: str, phase: PhaseRun) -> list[GraphId]:
     """The graphs of the run that hold the nodes that a phase works on."""
     match phase.phase:
         case "pre_grad":

@@ -1,0 +1,146 @@
+"""Does Why show where a compile's time goes: a tree that can be folded, a picture, other runs, a trace to keep?"""
+
+import json
+import time as clock
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from idbg.analysis.decisions import times
+from idbg.schema import events
+from idbg.schema.decisions.times import Span
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run, fold
+from idbg_tui.panes.why import time
+from idbg_tui.panes.why.pane import WhyPane
+from idbg_tui.panes.why.rows import Look, Row
+from idbg_tui.panes.why.views import text_of
+from tests.harness.recorded import app_of, log
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts
+
+RECORDED = "breaking"
+LOOK = Look(width=118)
+
+
+def recorded() -> Run:
+    return fold(log(RECORDED)).runs[1]
+
+
+def said(found: Sequence[Row]) -> list[str]:
+    return [text_of(row).rstrip() for row in found]
+
+
+def half(number: int) -> list[SessionEvent]:
+    """A run of which the backend goes on."""
+    spans = (
+        Span(id=1, name="frame compile", began=100.0, frame="0/0"),
+        Span(id=2, name="dynamo", began=100.0, seconds=1.0, parent=1, frame="0/0"),
+        Span(id=3, name="lowering", began=101.0, parent=1, frame="0/0"),
+    )
+    return [
+        events.RunStarted(at=100.0, run=number, program=Program("m.py"), target=Target()),
+        events.SpansTold(run=number, spans=spans),
+    ]
+
+
+def test_every_span_is_in_the_tree_with_its_time_once_short_ones_are_asked_for() -> None:
+    run = recorded()
+    timings = times.tree(run)
+    shown = time.rows(run, Look(width=118, whole=True))
+    assert sum(row.key[0] == "span" for row in shown if isinstance(row.key, tuple)) == len(timings)
+    few = time.rows(run, LOOK)
+    left = next(text for text in said(few) if "left out" in text)
+    assert len(few) < len(shown) and "H lists them" in left
+
+
+def test_what_dominates_is_said_first_and_what_is_spent_adds_up() -> None:
+    text = said(time.rows(recorded(), LOOK))
+    assert text[0].strip().startswith("compiling took") and text[1].strip().startswith("most of it")
+    shares = [float(line.split()[-2]) for line in text[text.index(next(t for t in text if "spent on" in t)) + 1 :][:6]]
+    assert 90 < sum(shares) <= 100.1
+
+
+def test_while_it_goes_on_it_says_what_goes_on_for_how_long_and_what_is_usual() -> None:
+    ended = (
+        Span(id=3, name="lowering", began=101.0, seconds=9.0, parent=1, frame="0/0"),
+        Span(id=1, name="frame compile", began=100.0, seconds=10.0, frame="0/0"),
+    )
+    end: list[SessionEvent] = [
+        events.SpansTold(run=1, spans=ended),
+        events.RunEnded(run=1, verdict="clean", seconds=10.0),
+    ]
+    before = fold([*half(1), *end]).runs[1]
+    run = fold(half(2)).runs[2]
+    text = said(time.rows(run, Look(width=118, now=105.0, earlier=(before,))))
+    assert text[0].strip() == "compiling for 5.00 s so far, 10.0 s before: lowering 4.00 s, 9.00 s before"
+    lowering = next(line for line in text if "lowering" in line and "goes on" in line)
+    assert lowering.split()[-5:] == ["4.00", "s", "9.00", "s", "80.0"] or "9.00 s" in lowering
+    later = said(time.rows(run, Look(width=118, now=106.0)))
+    assert later[0].strip() == "compiling for 6.00 s so far: lowering 5.00 s"
+
+
+def test_against_the_run_before_it_says_what_took_longer() -> None:
+    run = recorded()
+    text = said(time.rows(run, Look(width=118, earlier=(run,), turned=frozenset({("against",)}))))
+    assert any("against run 1" in line and "compile time" in line for line in text)
+    assert text[-1].strip() == "nothing took much longer or less"
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+async def test_one_key_changes_tree_and_picture_in_which_blocks_are_gone_to_and_zoomed(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = app_of(RECORDED, tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("0")
+        pane = app.query_one(WhyPane)
+        pane.choose_view("time")
+        await pilot.press("o", "z")
+        await settle(pilot)
+        picture = [row for row in pane.lines.items if row.blocks]
+        assert picture and not any("what it was spent on" in row for row in texts(app, "why"))
+        width = pane.lines.line_width
+        assert all(block.start + block.length <= width for row in picture for block in row.blocks)
+        await pilot.press("G")
+        assert pane.look.focus in {block.id for block in picture[-1].blocks}
+        row = next(row for row in picture if len(row.blocks) > 1)
+        await pilot.press(*["k"] * (len(picture) - 1 - picture.index(row)), *["h"] * 99)
+        assert pane.look.focus == row.blocks[0].id
+        await pilot.press("l")
+        focus = pane.look.focus
+        assert focus == row.blocks[1].id
+        await pilot.press("enter")
+        assert pane.look.zoom == focus
+        zoomed = [row for row in pane.lines.items if row.blocks]
+        assert zoomed[0].blocks[0].id == focus and zoomed[0].blocks[0].length >= width - 3
+        await pilot.press(*["k"] * picture.index(row), "enter")
+        assert pane.look.zoom == 0
+        await pilot.press("o")
+        assert any("what it was spent on" in row for row in texts(app, "why"))
+
+
+async def test_t_writes_a_trace_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = app_of(RECORDED, tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("0", "t")
+        await settle(pilot)
+        (path,) = tmp_path.glob("*trace*.json")
+        assert path.name in bar(app, "footer")
+        assert len(json.loads(path.read_text())["traceEvents"]) > 20
+
+
+def test_ten_thousand_spans_are_laid_in_a_moment() -> None:
+    spans = [Span(id=1, name="frame compile", began=0.0, seconds=10.0)]
+    spans += [Span(id=n, name="pass", what=f"p{n}", began=n / 1000, seconds=0.001, parent=1) for n in range(2, 10_001)]
+    run = recorded()
+    run = Run(1, run.program, run.target, 0.0)
+    run.decided.spans = {span.id: replace(span) for span in spans}
+    start = clock.perf_counter()
+    rows = time.rows(run, Look(width=118, whole=True))
+    assert len(rows) > 10_000 and clock.perf_counter() - start < 1.0
