@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from idbg.engine.backends import aot_mock_backend as aot_mock_backend
     from idbg.engine.backends import backend as backend
     from idbg.engine.backends import mock_backend as mock_backend
+    from idbg.engine.guard_inspector import GuardInspector as GuardInspector
     from idbg.engine.kerneldiff.api import KernelDiff as KernelDiff
     from idbg.engine.kerneldiff.api import quick_check as quick_check
     from idbg.engine.kerneldiff.tensors.compare import compare_tensors as compare_tensors
+    from idbg.schema.decisions.guard_report import GuardReport as GuardReport
     from idbg.schema.errors import ConstraintViolation as ConstraintViolation
     from idbg.schema.errors import IdbgError as IdbgError
     from idbg.session.session import Session as Session
@@ -32,6 +34,8 @@ _HOMES = {
     "CompilationResult": "idbg.accelerators.adapter",
     "CompilationStatus": "idbg.accelerators.adapter",
     "ConstraintViolation": "idbg.schema.errors",
+    "GuardInspector": "idbg.engine.guard_inspector",
+    "GuardReport": "idbg.schema.decisions.guard_report",
     "IdbgError": "idbg.schema.errors",
     "KernelDiff": "idbg.engine.kerneldiff.api",
     "Session": "idbg.session.session",
@@ -52,6 +56,8 @@ __all__ = [  # noqa: RUF022
     "CompilationResult",
     "CompilationStatus",
     "ConstraintViolation",
+    "GuardInspector",
+    "GuardReport",
     "IdbgError",
     "KernelDiff",
     "Session",

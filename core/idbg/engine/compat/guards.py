@@ -28,6 +28,7 @@ MOST_GUARDS = 10_000
 _MOST_SECONDS = 0.05  # for timing single guards of one frame
 _CALLS, _ROUNDS = 10, 3
 _PLACE = re.compile(r"# (\S+):(\d+) in (\w+)")
+_OF_SIZE = re.compile(r"\.(size|stride|storage_offset)\(\)")
 _LOCAL = re.compile(r"[LG]\['\w+'\]")
 
 _WITHOUT_A_CHECK = {
@@ -105,7 +106,7 @@ def _read(
     guards: list[Guard] = []
     leaves: list[tuple[cpp.LeafGuard, str, Asked | None]] = []
     dropped = 0
-    for source, leaf in _checks(root):
+    for source, leaf in _checks(root, reader.dicts):
         guard, cause = reader.guard(source, leaf)
         if len(guards) < MOST_GUARDS:
             guards.append(guard)
@@ -123,9 +124,10 @@ def _read(
     return _Reading(frame, told, leaves, weakref.ref(builder))
 
 
-def _checks(root: cpp.RootGuardManager) -> Iterator[tuple[str, cpp.LeafGuard]]:
+def _checks(root: cpp.RootGuardManager, dicts: set[str]) -> Iterator[tuple[str, cpp.LeafGuard]]:
     """Each check of the tree with the source that it is made of, in the order in which torch prints them; one that
-    relates several values comes once.
+    relates several values comes once. `dicts` gets the sources of dicts of which torch looks at the type and the keys
+    as it walks through them.
     """
     related: list[cpp.LeafGuard] = []
     stack: list[cpp.GuardManager] = [root]
@@ -139,6 +141,7 @@ def _checks(root: cpp.RootGuardManager) -> Iterator[tuple[str, cpp.LeafGuard]]:
             yield manager.get_source(), leaf
         below = list(manager.get_child_managers())
         if isinstance(manager, cpp.DictGuardManager):
+            dicts.add(manager.get_source())
             pairs = sorted(manager.get_key_value_managers().items())
             below = [each for _, pair in pairs for each in pair if each is not None] + below
         stack += reversed(below)
@@ -155,6 +158,7 @@ class _Reader:
     by_source: dict[str, list[Asked]] = field(default_factory=dict)
     by_code: dict[str, Asked] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)  # sources
+    dicts: set[str] = field(default_factory=set)  # sources
     caused: set[int] = field(default_factory=set)  # ids of guards
     lines: dict[tuple[str, int | None, str], StackLine] = field(default_factory=dict)
     stacks: dict[Stack, None] = field(default_factory=dict)
@@ -178,8 +182,8 @@ class _Reader:
             self.caused.add(id(cause))
             stack = self._stack(cause)
         if kind == "LAMBDA_GUARD":
-            shaped = any(code in self.shapes for code in codes)
-            kind = "SHAPE_ENV" if shaped else cause.create_fn_name() if cause is not None else kind
+            shaped = any(code in self.shapes or _OF_SIZE.search(code) for code in codes)
+            kind = cause.create_fn_name() if cause is not None else "SHAPE_ENV" if shaped else kind
         if source == "L" and len(about := set(_LOCAL.findall(" ".join(codes)))) == 1:
             source = about.pop()
         stack = stack or self._stack_of_text(parts)
@@ -236,6 +240,8 @@ class _Reader:
             kind = guard.create_fn_name()
             if id(guard) not in kept:
                 counts[kind, "the program's guard_filter_fn leaves them out"] += 1
+            elif guard.name in self.dicts and id(guard) not in self.caused:
+                counts[kind, "torch checks a dict's type and keys as it walks through it"] += 1
             elif not self._is_checked(guard, kind):
                 counts[kind, _WITHOUT_A_CHECK.get(kind, "")] += 1
         return tuple(LeftOut(kind, count, why) for (kind, why), count in counts.most_common())

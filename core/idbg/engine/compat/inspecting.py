@@ -1,0 +1,278 @@
+"""How is a function compiled for a look at it, with nothing of torch's or of the user's left otherwise than it was?
+
+Dynamo keeps what it compiles on code objects, so a function is looked at through a copy of its own, and the functions
+that the process has compiled before are lent copies too. What is compiled onto other code, after a graph break in
+something that the function calls, is taken away again. Counters, logs of compiles and what Dynamo learnt of sizes are
+lent, and put back.
+"""
+
+import copy
+import gc
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, MethodType
+from typing import cast
+from weakref import ReferenceType
+
+import torch
+import torch._dynamo
+import torch._dynamo.config
+from torch._C._dynamo.eval_frame import _CacheEntry as CacheEntry
+from torch._dynamo import convert_frame, eval_frame, pgo, resume_execution, utils
+from torch._dynamo.guards import DeletedGuardManagerWrapper
+
+from idbg.engine.compat.lowering import Compiled, Compiler
+
+_KEPT = ("compilation_time_metrics", "cumulative_time_spent_ns", "_compilation_metrics", "warn_once_cache")
+"""What torch.utils gathers over all compiles, in containers."""
+
+
+@dataclass
+class Private:
+    """What Dynamo knows of a copy, from one look at it to the next."""
+
+    codes: list[CodeType] = field(default_factory=list)  # its own; equal code objects are not the same
+    copies: list[tuple[CodeType, CodeType]] = field(default_factory=list)  # of what was compiled before: (its, ours)
+    profile: tuple[object, object] = (None, None)  # sizes seen, by which Dynamo makes the next compile dynamic
+    next_frame: int = 0
+    compiles: Counter[object] = field(default_factory=Counter)
+
+    def owns(self, code: CodeType) -> bool:
+        """Whether it is a copy's own, or what goes on after a graph break of it."""
+        if any(code is own for own in self.codes):
+            return True
+        made = resume_execution.ContinueExecutionCache.generated_code_metadata.get(code)
+        if made is None or not any(made.code is own for own in self.codes):
+            return False
+        self.codes.append(code)
+        return True
+
+    def copy_of(self, code: CodeType) -> CodeType:
+        """The copy that stands in for code that was compiled before, the same one each time."""
+        for theirs, ours in self.copies:
+            if theirs is code:
+                return ours
+        made = code.replace()
+        self.copies.append((code, made))
+        self.codes.append(made)
+        return made
+
+    def end(self) -> None:
+        """Let go of what was compiled: Dynamo's caches of what follows a break hold each other, for ever."""
+        caches = resume_execution.ContinueExecutionCache
+        for code in self.codes:
+            for known in (caches.cache, caches.generated_code_metadata):
+                known.values.pop(id(code), None)
+                known.refs.pop(id(code), None)
+            torch._C._dynamo.eval_frame.reset_code(code)
+        self.codes.clear()
+        self.copies.clear()
+
+
+def copied(function: FunctionType, private: Private) -> FunctionType:
+    """The same function with a code object of its own, on which nothing is compiled yet."""
+    code = function.__code__.replace()
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    made.__dict__.update(function.__dict__)
+    private.codes.append(code)
+    return made
+
+
+def private_of(called: Compiled, private: Private) -> Compiled:
+    """What can be called in place of `called`, and is compiled apart from it."""
+    if isinstance(called, torch.nn.Module):
+        forward = getattr(called, "forward", None)
+        if not _hooked(called) and isinstance(forward, MethodType) and isinstance(forward.__func__, FunctionType):
+            return MethodType(copied(forward.__func__, private), called)
+    elif isinstance(called, FunctionType):
+        return copied(called, private)
+    elif isinstance(called, MethodType) and isinstance(called.__func__, FunctionType):
+        return MethodType(copied(called.__func__, private), called.__self__)
+
+    def call(*args: object, **kwargs: object) -> object:
+        return called(*args, **kwargs)
+
+    return copied(cast("FunctionType", call), private)
+
+
+def _hooked(module: torch.nn.Module) -> bool:
+    """Whether a call of it does more than its forward."""
+    own = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    everywhere = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks")
+    modules = torch.nn.modules.module
+    return any(getattr(module, name, None) for name in own) or any(getattr(modules, name) for name in everywhere)
+
+
+def compiled(called: Compiled, backend: Compiler, dynamic: bool | None) -> Compiled:
+    """As torch.compile does it, whoever stands in for that now."""
+    with _lent_backends():
+        return cast("Compiled", torch._dynamo.optimize(backend, dynamic=dynamic)(called))
+
+
+@contextmanager
+def left_as_it_was(private: Private) -> Iterator[None]:
+    """While it lasts, what this thread compiles is compiled as for `private`; then all is as it was before."""
+    visited = _Visited(private)
+    with ExitStack() as stack:
+        stack.callback(visited.forget)
+        stack.enter_context(_lent_counters(private))
+        stack.enter_context(_lent_profile(private))
+        stack.enter_context(_gathered_kept())
+        stack.enter_context(_compiled_functions_lent(private))
+        stack.enter_context(_lent_backends())
+        stack.enter_context(visited.watched())
+        stack.enter_context(torch.compiler.set_stance("default"))
+        yield
+
+
+@contextmanager
+def _lent_counters(private: Private) -> Iterator[None]:
+    """Frames are numbered on, and the user's next one has the number that it would have had."""
+    frame, compiles = convert_frame.FRAME_COUNTER, convert_frame.FRAME_COMPILE_COUNTER
+    seen = utils.curr_frame
+    convert_frame.FRAME_COUNTER = max(frame, private.next_frame)
+    convert_frame.FRAME_COMPILE_COUNTER = Counter(compiles) | private.compiles  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        private.next_frame = convert_frame.FRAME_COUNTER
+        private.compiles = Counter(convert_frame.FRAME_COMPILE_COUNTER)
+        convert_frame.FRAME_COUNTER, convert_frame.FRAME_COMPILE_COUNTER = frame, compiles
+        utils.curr_frame = seen
+
+
+@contextmanager
+def _lent_profile(private: Private) -> Iterator[None]:
+    """Dynamo tells code by file and line, and would take what the copy saw for what the user's function saw."""
+    kept = pgo._CODE_STATE, pgo._INIT_CODE_STATE
+    pgo._CODE_STATE, pgo._INIT_CODE_STATE = private.profile  # type: ignore[assignment]
+    settings = {"automatic_dynamic_local_pgo": False, "automatic_dynamic_remote_pgo": False}
+    try:
+        with torch._dynamo.config.patch(settings):  # or it would be written to where later processes read it
+            yield
+    finally:
+        private.profile = pgo._CODE_STATE, pgo._INIT_CODE_STATE
+        pgo._CODE_STATE, pgo._INIT_CODE_STATE = kept
+
+
+@contextmanager
+def _gathered_kept() -> Iterator[None]:
+    """The containers themselves stay: others hold them."""
+    counters = {name: dict(counts) for name, counts in utils.counters.items()}
+    reasons = list(utils.graph_break_reasons)
+    failures = {code: list(said) for code, said in utils.guard_failures.items()}
+    kept = {name: copy.copy(getattr(utils, name)) for name in _KEPT if hasattr(utils, name)}
+    times = {name: len(values) for name, values in utils.compilation_time_metrics.items()}
+    try:
+        yield
+    finally:
+        for name in list(utils.counters):
+            utils.counters[name].clear()
+            utils.counters[name].update(counters.get(name, {}))
+            if name not in counters:
+                del utils.counters[name]
+        utils.graph_break_reasons[:] = reasons
+        utils.guard_failures.clear()
+        utils.guard_failures.update(failures)
+        for name, before in kept.items():
+            now = getattr(utils, name)
+            now.clear()
+            now.extend(before) if hasattr(now, "extend") else now.update(before)
+        for name, count in times.items():
+            del utils.compilation_time_metrics[name][count:]
+
+
+@contextmanager
+def _compiled_functions_lent(private: Private) -> Iterator[None]:
+    """Functions on which something is compiled have copies of their code, so that nothing comes to it.
+
+    Those that are made anew at each call, or that gc.freeze hides, are not found: an entry that never matches stays on
+    their code.
+    """
+    codes = [code for code in map(_alive, convert_frame.input_codes.seen) if code is not None and _entries(code)]
+    ours = [code for code in codes if private.owns(code)]
+    theirs = [code for code in codes if not any(code is own for own in ours)]
+    lent: list[tuple[FunctionType, CodeType]] = []
+    try:
+        for holder in gc.get_referrers(*theirs) if theirs else ():
+            if isinstance(holder, FunctionType) and any(holder.__code__ is code for code in theirs):
+                lent.append((holder, holder.__code__))
+                holder.__code__ = private.copy_of(holder.__code__)
+        yield
+    finally:
+        for holder, code in lent:
+            holder.__code__ = code
+
+
+def _alive(reference: ReferenceType[CodeType]) -> CodeType | None:
+    return reference()
+
+
+@contextmanager
+def _lent_backends() -> Iterator[None]:
+    known = set(eval_frame.cached_backends)
+    try:
+        yield
+    finally:
+        for number in set(eval_frame.cached_backends) - known:
+            del eval_frame.cached_backends[number]
+
+
+@dataclass
+class _Visited:
+    """Which code objects did Dynamo come to, and what was on them before?"""
+
+    private: Private
+    fresh: dict[int, CodeType] = field(default_factory=dict)  # by id: equal code objects are not the same
+    known: dict[int, tuple[CodeType, set[int]]] = field(default_factory=dict)  # with the ids of their entries
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        wrapper, thread = convert_frame.CatchErrorsWrapper, threading.get_ident()
+        original = wrapper.__call__
+
+        def call(callback: object, frame: object, entry: object, state: dict[str, object]) -> object:
+            if threading.get_ident() == thread:
+                self.see(frame.f_code, bool(state))  # type: ignore[attr-defined]
+            return original(callback, frame, entry, state)  # type: ignore[arg-type]
+
+        wrapper.__call__ = call  # type: ignore[assignment, method-assign]
+        try:
+            yield
+        finally:
+            wrapper.__call__ = original  # type: ignore[method-assign]
+
+    def see(self, code: CodeType, compiled_before: bool) -> None:
+        """Dynamo comes to a code object; `compiled_before`: not for the first time."""
+        if id(code) in self.fresh or id(code) in self.known or self.private.owns(code):
+            return
+        if compiled_before:
+            self.known[id(code)] = code, {id(each.guard_manager) for each in _entries(code)}
+        else:
+            self.fresh[id(code)] = code
+
+    def forget(self) -> None:
+        """Take away what was compiled onto code that is not the copy's."""
+        for code in self.fresh.values():
+            torch._C._dynamo.eval_frame.reset_code(code)
+        for code, before in self.known.values():
+            for entry in [each for each in _entries(code) if id(each.guard_manager) not in before]:
+                _invalidate(entry)
+
+
+def _entries(code: CodeType) -> list[CacheEntry]:
+    return list(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
+
+
+def _invalidate(entry: CacheEntry) -> None:
+    """As torch does where an object that a guard names is gone."""
+    guards = entry.guard_manager
+    if guards.cache_entry is not None and guards.extra_state is not None:
+        guards.extra_state.invalidate(
+            guards.cache_entry, DeletedGuardManagerWrapper("it was compiled for a look at it")
+        )
