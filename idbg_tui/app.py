@@ -138,6 +138,7 @@ class IdbgApp(App[None]):
         self.controllers.measuring.read_past()
         self.body.show(self.state)
         self.controllers.listings.show()
+        self.controllers.trying.show()
         self.bars.show()
 
     def on_resize(self) -> None:
@@ -186,6 +187,9 @@ class IdbgApp(App[None]):
 
     def on_why_asked(self, message: messages.WhyAsked) -> None:
         self.controllers.deciding.ask(message)
+
+    def on_try_asked(self, message: messages.TryAsked) -> None:
+        self.controllers.trying.ask(message)
 
     def on_line_chosen(self, message: messages.LineChosen) -> None:
         self.controllers.navigation.choose_line(message)

@@ -2,6 +2,7 @@
 
 from textual.message import Message
 
+from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.graphs import NodeId, Part
@@ -58,6 +59,14 @@ class WhyAsked(Message):
         self.kernel = kernel
         self.file = file
         self.line = line
+
+
+class TryAsked(Message):
+    """The user wants to run again with what a decision suggests, and to be told what that changed."""
+
+    def __init__(self, suggestion: Suggestion) -> None:
+        super().__init__()
+        self.suggestion = suggestion
 
 
 class LineChosen(Message):

@@ -13,6 +13,7 @@ from idbg_tui.controllers.navigation import Navigation
 from idbg_tui.controllers.repros import Repros
 from idbg_tui.controllers.switching import Switching
 from idbg_tui.controllers.targeting import Targeting
+from idbg_tui.controllers.trying import Trying
 
 
 class Controllers:
@@ -30,6 +31,7 @@ class Controllers:
         self.deciding = Deciding(context, self.listings, keys)
         self.navigation = Navigation(context)
         self.repros = Repros(context, self.listings)
+        self.trying = Trying(context, self.listings)
         self.files = Files(context, editor)
         self.leaving = Leaving(context, self.compiling)
 

@@ -6,16 +6,17 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.schema.decisions.decision import Decision
-from idbg.schema.graphs import Frame
+from idbg.schema.decisions.dynamo import FrameResult
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import EditorAsked
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import ViewName, text_of
-from tests.harness.recorded import app_of, log
+from idbg_tui.state import decisions
+from tests.harness.recorded import app_of, log, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts
-from tests.harness.why_states import FILE, guarded, run_of
+from tests.harness.why_states import guarded, run_of
 
 FILE_NAME = "breaking.py"
 
@@ -46,66 +47,85 @@ def place(pane: WhyPane, words: str) -> int:
     return next(at for at, row in enumerate(pane.lines.items) if words in text_of(row))
 
 
-def test_each_function_has_its_compiles_and_what_goes_on_after_a_break_stands_under_it() -> None:
+def test_frames_that_are_alike_are_one_row_which_unfolds_to_each_and_why_it_was_compiled_again() -> None:
     told = said("frames", Look(whole=True))
-    middle = next(row for row in told if "middle  ×2: 2 compiled" in row)
+    middle = next(row for row in told if "middle  0/0  ×2, alike" in row)
     assert middle.startswith("▾ ✔") and middle.endswith(f"{FILE_NAME}:{line_of('def middle')}")
-    goes_on = next(row for row in told if "middle, on from line" in row)
-    assert goes_on.startswith("  ▾") and told.index(goes_on) > told.index(middle)
-    assert any("product  ×3: 3 compiled" in row for row in told)
-    assert any("compiled again: L['n']: expected 1, was 2" in row for row in told)
-    assert any("functions left alone" in row for row in told)
+    again = told[told.index(middle) + 2]
+    assert again.strip().startswith("0/1  n is 2, and was 1")
+    assert any("middle, after line 10  1/0" in row for row in told)
+    closed = said("frames")
+    assert any("product  3/0  ×3, alike" in row for row in closed) and not any("3/1" in row for row in closed)
 
 
-def test_a_function_that_was_compiled_once_is_one_row_until_it_is_unfolded() -> None:
-    forward = [row for row in rows("frames") if "forward" in text_of(row)]
-    assert len(forward) == 1 and forward[0].enter == "node" and forward[0].nodes
-    opened = said("frames", Look(turned=frozenset((forward[0].fold,))))
-    assert any("4/0  compiled, 2 ops" in row for row in opened)
+def test_what_was_left_alone_is_told_the_users_first_and_folded() -> None:
+    skips = [row for row in said("frames") if "functions left alone, all of torch and libraries" in row]
+    assert len(skips) == 1 and skips[0].startswith("▸")
+    assert any("Dynamo never compiles code of this file" in row for row in said("frames", Look(whole=True)))
+
+
+def test_a_frame_leads_to_its_graph_and_shows_its_numbers() -> None:
+    row = next(row for row in rows("frames") if "forward" in text_of(row))
+    run = run_of(log("breaking"))
+    cells = text_of(row).split()
+    assert row.enter == "node" and row.nodes[0].graph.frame == "4/0"
+    assert str(len(run.decided.guards["4/0"].guards)) in cells
 
 
 def test_breaks_are_told_once_a_line_with_their_count_and_lead_to_the_line_and_the_graphs() -> None:
     heads, first, second = rows("breaks")
     assert heads.head and "times" in text_of(heads)
-    assert 'Failed to trace builtin operator  print("in the middle")' in text_of(first)
-    assert first.line == line_of("print(") and first.enter == "edit" and text_of(first).split()[-4] == "2"
-    assert "Data-dependent branching" in text_of(second) and second.line == line_of("if y.sum()")
+    assert 'print() cannot be in a graph  print("in the middle")' in text_of(first)
+    assert first.line == line_of("print(") and first.enter == "edit" and " 2  " in text_of(first)
+    assert "Python branches on the value of a tensor" in text_of(second) and second.line == line_of("if y.sum()")
     assert first.before is not None and first.after is not None
     assert (first.before.frame, first.after.frame) == ("0/0", "1/0")
+    assert first.sought is not None and first.sought.kind == "break"
 
 
-def test_an_opened_break_has_torchs_words_hints_page_and_the_users_stack() -> None:
+def test_an_opened_break_has_what_to_do_torchs_words_hints_page_and_the_users_stack() -> None:
     told = said("breaks", Look(whole=True))
-    assert any(row.strip().startswith("hint: Avoid calling builtin `print`") for row in told)
-    assert any("gb0059.html" in row for row in told) and any("after: graph 1/0" in row for row in told)
+    assert any("→ have it done after the graph" in row for row in told)
+    assert any(row.strip().startswith("torch's hint: Avoid calling builtin `print`") for row in told)
+    assert any("GB0059" in row for row in told) and any(". goes to the graph after" in row for row in told)
     assert any(f"{FILE_NAME}:{line_of('print(')}" in row and "in middle" in row for row in told)
     closed = said("breaks", Look(turned=frozenset((rows("breaks")[1].fold,))))
-    assert any("▸" in row and "lines of Python, torch and idbg" in row for row in closed)
+    assert any("▸" in row and "lines of idbg" in row for row in closed)
     assert not any("jobs.py" in row for row in closed)
 
 
-def test_a_recompile_says_what_was_expected_and_what_came_at_the_users_line() -> None:
+def test_a_recompile_says_what_was_expected_what_came_and_what_can_be_tried() -> None:
     told = rows("recompiles")
-    product = next(row for row in told if "product  compiled 3 times" in text_of(row))
-    assert "3 of 8" in text_of(product)
-    again = {row.frame: row for row in told if row.inside}
-    assert "L['x'] size 0: expected 4, was 5" in text_of(again["3/1"])
-    assert "L['x'] dtype: expected Float, was Double" in text_of(again["3/2"])
-    assert "L['n']: expected 1, was 2" in text_of(again["0/1"]) and again["0/1"].line == line_of("x.sin() * n")
+    assert any("product  3 compiles" in text_of(row) for row in told)
+    again = {row.frame: row for row in told if row.inside and row.frame}
+    assert "size 0 of x is 5, and was 4" in text_of(again["3/1"]) and again["3/1"].again is not None
+    assert "dtype of x is Double, and was Float" in text_of(again["3/2"])
+    assert "n is 2, and was 1" in text_of(again["0/1"]) and again["0/1"].line == line_of("x.sin() * n")
     assert "the first" in text_of(again["3/0"]) and again["3/0"].fold is None
+    tries = [row for row in told if "t tries it" in text_of(row)]
+    assert tries and all(row.again is not None for row in tries)
+    assert any("expected 4, was 5" in row for row in said("recompiles", Look(whole=True)))
 
 
 def test_what_was_compiled_often_enough_to_stop_soon_is_a_warning() -> None:
     run = run_of(log("breaking"))
-    result = run.decided.results["3/2"]
-    run.decided.results["3/2"] = type(result)(frame="3/2", end="compiled", alike=7, limit=8)
+    run.decided.results["3/2"] = FrameResult(frame="3/2", end="compiled", alike=7, limit=8)
     row = next(row for row in views.listed("recompiles", run, Look()) if "product" in text_of(row))
     assert "⚠ 7 of 8" in text_of(row) and any(style == "fallback" for _, style in row.draw(120))
 
 
+def test_W_has_the_real_breaks_and_recompiles_of_a_line() -> None:
+    state = state_of("breaking")
+    file = f"tests/recordings/{FILE_NAME}"
+    found = [one for _, group in decisions.of_line(state, file, line_of("print(")) for one in group]
+    assert any(one.kind == "break" and "print() cannot be in a graph" in one.words for one in found)
+    found = [one for _, group in decisions.of_line(state, file, line_of("x.sin() * n")) for one in group]
+    assert {"recompile", "guard"} <= {one.kind for one in found}
+
+
 def test_a_filter_leaves_what_has_the_text_and_what_it_stands_under() -> None:
     told = said("breaks", Look(query="torch.cond"))
-    assert any("Data-dependent" in row for row in told) and not any("builtin operator" in row for row in told)
+    assert any("Python branches" in row for row in told) and not any("print()" in row for row in told)
     assert said("breaks", Look(query="no such thing")) == []
 
 
@@ -147,8 +167,9 @@ async def test_a_row_moves_the_other_panes_and_rows_about_the_selected_line_are_
         app.state.choose(wanted)
         app.show()
         await settle(pilot)
-        marked = [row for row in texts(app, "why") if row.startswith("▌")]
-        assert len(marked) == 1 and "expected 1, was 2" in marked[0]
+        drawn = [pane.lines.text(at) for at in range(len(pane.lines.items))]
+        marked = [row for row in drawn if row.startswith("▌")]
+        assert len(marked) == 1 and "n is 2, and was 1" in marked[0]
 
 
 async def test_space_unfolds_h_goes_to_what_it_is_under_and_a_new_event_moves_nothing(tmp_path: Path) -> None:
@@ -196,9 +217,7 @@ async def test_the_tab_says_how_many_lines_break(tmp_path: Path) -> None:
 def test_a_thousand_frames_are_folded_and_listed() -> None:
     run = run_of(guarded(1_000, frames=1_000))
     found = views.listed("frames", run, Look())
-    assert len(found) == 1_001
-    run.frames["0/1"] = Frame("0/1", "layer_0", FILE, 1)
-    assert "×2" in text_of(views.listed("frames", run, Look())[1])
+    assert len(found) == 13 and "×84, alike" in text_of(found[1])  # of 12 functions
 
 
 def test_an_app_over_a_session_without_decisions_is_an_app(tmp_path: Path) -> None:

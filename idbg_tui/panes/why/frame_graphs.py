@@ -1,4 +1,4 @@
-"""Which graph, and which node of it, shows what a frame became, and what is a frame called?"""
+"""Which graph, and which node of it, shows what a frame became?"""
 
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
@@ -14,19 +14,10 @@ class FrameGraphs:
         for graph in run.graphs:
             self._of.setdefault(graph.frame, []).append(graph)
 
-    def count(self, frame: str) -> int:
-        """How many graphs Dynamo made of it."""
-        return sum(graph.stage == "dynamo" for graph in self._of.get(frame, ()))
-
     def graph(self, frame: str) -> GraphId | None:
         """The most telling one."""
         known = [graph for graph in self._of.get(frame, ()) if graph in self._run.graphs]
         return stages.telling(known) if known else None
-
-    def calls(self, graph: GraphId) -> int:
-        """How many of its nodes compute."""
-        known = self._run.graphs.get(graph)
-        return sum(node.op.startswith("call") for node in known.nodes) if known is not None else 0
 
     def nodes(self, frame: str) -> tuple[NodeId, ...]:
         """The first call of the most telling one."""
@@ -34,12 +25,3 @@ class FrameGraphs:
         known = self._run.graphs.get(graph) if graph is not None else None
         first = next((node for node in known.nodes if node.op.startswith("call")), None) if known is not None else None
         return (known.node_id(first.name),) if known is not None and first is not None else ()
-
-
-def function_name(function: str) -> str:
-    """What follows a break is a function of torch's making: it is told as where the user's goes on."""
-    start = "torch_dynamo_resume_in_"
-    if not function.startswith(start):
-        return function
-    own, _, line = function.removeprefix(start).rpartition("_at_")
-    return f"{own}, on from line {line}" if own else function

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures, by_source, matches, share
 from idbg.format import file_names
 from idbg.format.amounts import NOTHING, column_share, counted, evaluation, percentage
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.runs import Run
-from idbg_tui.panes.why.frame_graphs import function_name
 from idbg_tui.panes.why.rows import INDENT, Look, Row, Rows, sign, widest
 from idbg_tui.panes.why.table import Column, Table
 
@@ -71,7 +71,7 @@ def _add_frame(found: Rows, each: FrameGuards, shown: _Shown) -> None:
     fold = ("frame", each.frame)
     is_open = bool(look.query) or look.is_open(fold, at_first=len(each.guards) <= _MANY)
     frame = shown.run.frames.get(each.frame)
-    name = f"{function_name(frame.function)} " if frame is not None else ""
+    name = f"{spoken(frame)} " if frame is not None else ""
     number = counted(len(each.guards), "guard")
     some = f"{len(guards):,} of {number}" if len(guards) < len(each.guards) else number
     some += f" and {each.dropped:,} that are not kept" if each.dropped else ""

@@ -22,6 +22,7 @@ from idbg_tui.messages import (
     ReproAsked,
     SourceAsked,
     TraceAsked,
+    TryAsked,
 )
 from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.why import flame, views
@@ -39,6 +40,9 @@ _HINTS = (
     *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
 )
 _OWN_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
+    "breaks": (("t", "try it"),),
+    "recompiles": (("t", "try it"),),
+    "guards": (("H", "only those that failed"), ("o", "by source, by cost")),
     "time": (("o", "tree, flame"), ("t", "write a trace"), ("H", "the short ones too")),
 }
 """What keys do in one view alone."""
@@ -62,8 +66,8 @@ class WhyPane(FindingPane):
         Binding("full_stop", "graph(1)", show=False),
         Binding("o", "order", show=False),
         Binding("H", "hide", show=False),
-        Binding("t", "trace", show=False),
         Binding("e", "edit", show=False),
+        Binding("t", "try", show=False),
         Binding("x", "repro", show=False),
         Binding("X", "repro(True)", show=False),
     ]
@@ -330,10 +334,15 @@ class WhyPane(FindingPane):
         calls = [node for node in graph.nodes if node.op.startswith("call")] or graph.nodes
         return graph.node_id(calls[-1 if side < 0 else 0].name)
 
-    def action_trace(self) -> None:
-        """Write the run's time as a file that Perfetto opens."""
-        if self._run is not None:
+    def action_try(self) -> None:
+        """Run again with what the row suggests; of the run's time, write a file that Perfetto opens."""
+        row = self.lines.chosen
+        if self.view == "time" and self._run is not None:
             self.post_message(TraceAsked(self._run.number))
+        elif row is not None and row.again is not None:
+            self.post_message(TryAsked(row.again))
+        else:
+            self.post_message(Flash("nothing to try here: t is for what says so in breaks and recompiles"))
 
     def action_edit(self) -> None:
         """Open the row's line in the user's editor; of a row without one, what the key does."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, overload
 
+from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.repros import Sought
@@ -77,7 +78,7 @@ class Row:
     before: GraphId | None = None
     after: GraphId | None = None
     sought: Sought | None = None
-    again: object = None
+    again: Suggestion | None = None
     copied: str = ""
     head: bool = False
     blocks: tuple[Block, ...] = ()

@@ -24,7 +24,7 @@ class Folded:
 def whose(file: str) -> Whose:
     """To whom a source file belongs, by its path."""
     for folder in _PACKAGES:
-        inside = file.rpartition(folder)[2] if folder in file else ""
+        inside = f"/{file}".rpartition(folder)[2] if folder in f"/{file}" else ""
         if inside:
             package = inside.partition("/")[0]
             return "torch" if package in ("torch", "functorch", "torchgen") else "library"

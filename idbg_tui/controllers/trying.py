@@ -1,0 +1,99 @@
+"""What does it change to do what is suggested? The program runs again so, and the two runs are compared."""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from idbg.analysis.decisions.compared import Compared, compared
+from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.format.amounts import counted, elapsed
+from idbg.schema.runs import Run
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.listings import Listings
+from idbg_tui.messages import TryAsked
+from idbg_tui.widgets.listing import Entry, Reading, sentences
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What is tried, in the run `after`, against the run `before`."""
+
+    suggestion: Suggestion
+    before: int
+    after: int
+
+
+class Trying:
+    """Runs once with a suggestion, and when that has ended lists what it changed; what is run after is as before."""
+
+    def __init__(self, context: Context, listings: Listings) -> None:
+        self._context, self._session, self._state = context, context.session, context.state
+        self._listings = listings
+        self._trial: _Trial | None = None
+
+    def actions(self) -> Actions:
+        """No key of every pane's is this one's."""
+        return {}
+
+    def ask(self, asked: TryAsked) -> None:
+        """Run again with the suggestion."""
+        run, suggestion = self._state.run, asked.suggestion
+        if run is None or not self._state.live:
+            self._context.flash("a saved session runs nothing: open the program itself to try it")
+            return
+        if self._state.running:
+            self._context.flash("a run goes on: try it when that has ended")
+            return
+        target = replace(suggestion.tried(run.target), rules=self._session.target.rules)
+        if target == replace(run.target, rules=target.rules):
+            self._context.flash("that is in force already: the run that is shown was made with it")
+            return
+
+        def begin() -> None:
+            mine = self._session.target
+            self._trial = _Trial(suggestion, run.number, self._session.run(target))
+            self._session.aim(mine)
+
+        if self._context.attempt(begin):
+            self._context.flash(f"running again: {suggestion.words}", of_run=True)
+            self._context.show()
+
+    def show(self) -> None:
+        """Tell what was tried once its run has ended; one that was cancelled tells nothing."""
+        trial, runs = self._trial, self._state.history.runs
+        after = runs.get(trial.after) if trial is not None else None
+        if trial is None or after is None or after.ended is None:
+            return
+        self._trial = None
+        before = runs.get(trial.before)
+        if before is None or after.verdict == "waiting":
+            return
+        found = compared(before, after)
+        self._context.flash(summary(before, after))
+
+        def make(width: int) -> list[Entry]:
+            return list(_entries(trial.suggestion, before, after, found, width))
+
+        self._listings.open(Reading(f"Tried: {trial.suggestion.words}", "", make))
+
+
+def summary(before: Run, after: Run) -> str:
+    """How counts and time changed: "4 to 2 compiles, 1 to 0 breaks, 3.1 to 2.0 s"."""
+    counts = [
+        f"{len(before.frames)} to {counted(len(after.frames), 'compile')}",
+        f"{len(before.breaks)} to {counted(len(after.breaks), 'break')}",
+        f"{len(before.recompiles)} to {counted(len(after.recompiles), 'recompile')}",
+    ]
+    return f"{', '.join(counts)}, {elapsed(before.seconds)} to {elapsed(after.seconds)}"
+
+
+def _entries(suggestion: Suggestion, before: Run, after: Run, found: Compared, width: int) -> list[Entry]:
+    from idbg.reports.decisions.compared import text
+
+    told = [*sentences(summary(before, after), width, "strong")]
+    if suggestion.code:
+        told += sentences(f"in the program: {suggestion.code}", width)
+    told += sentences("", width)
+    for line in text(before, after, found):
+        told += sentences(line, width)
+    return told
