@@ -15,6 +15,7 @@ OURS = (
     KnownBackend("mock", "rules on the Dynamo and ATen graphs, run eagerly: no kernels, quick"),
     KnownBackend("inductor", "plain torch.compile, only captured"),
     KnownBackend("eager", "Dynamo only: graph breaks, no ATen graphs"),
+    KnownBackend("aoti", "AOTInductor, for inference: rules, and a library with weights and a C++ wrapper of its own"),
 )
 _MOST_FILES = 50
 """Files of the folder that are looked at: a folder of thousands is no place for an accelerator."""

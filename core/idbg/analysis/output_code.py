@@ -3,7 +3,8 @@
 Generated kernels are module-level assignments, `NAME = async_compile.LANG(..., '''source''', ...)`, or what else a
 backend of others defines them by: `NAME = async_compile.sdsc('NAME', [OpSpec(...)])`. Extern ops appear as calls only.
 Each call stands below a comment with Inductor's debug handles: `# [Provenance debug handles] NAME:3`. With the option
-`cpp_wrapper` all of this is C++ in one string: kernels are its functions, and comments begin with `//`.
+`cpp_wrapper` all of this is C++ in one string: kernels are its functions, and comments begin with `//`. AOTInductor
+writes C++ alone: the wrapper, and below it the kernels.
 """
 
 import ast
@@ -49,7 +50,7 @@ def read_output_code(
             line=definition.line,
             calls=tuple(calls.get(definition.name, ())),
         )
-        for definition in (*_definitions(text, calls), *_cpp_definitions(text, calls))
+        for definition in (*([] if is_cpp(text) else _definitions(text, calls)), *_cpp_definitions(text, calls))
     }
     extern = [
         Kernel(frame=frame, part=part, name=name, language="extern", calls=tuple(launches))
@@ -58,6 +59,11 @@ def read_output_code(
     ]
     kernels = sorted([*defined.values(), *extern], key=lambda kernel: kernel.calls[0].line if kernel.calls else 1 << 30)
     return OutputCode(frame, part, text, tuple(kernels))
+
+
+def is_cpp(text: str) -> bool:
+    """Whether it is C++ and no Python: AOTInductor's."""
+    return text.lstrip().startswith(("#include", "//", "/*", "#if", "#pragma"))
 
 
 class _Definition(NamedTuple):

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
     target = parser.add_argument_group("target")
-    target.add_argument("--backend", help="eager, mock, aot, inductor, or another package's or torch's by name (aot)")
+    target.add_argument(
+        "--backend", help="eager, mock, aot, inductor, aoti, or another package's or torch's by name (aot)"
+    )
     target.add_argument(
         "--accelerator",
         metavar="A",

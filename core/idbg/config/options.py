@@ -14,7 +14,8 @@ from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue
 
 INDUCTOR = "inductor"
-_OURS = ("aot", "inductor", "mock", "eager")  # the last two compile nothing: Inductor's are checked and not used
+# mock and eager compile nothing: Inductor's are checked and not used
+_OURS = ("aot", "inductor", "aoti", "mock", "eager")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 _EXAMPLES = {

@@ -30,7 +30,7 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
         return ("-m " if self.module else "") + self.path + (f":{self.name}" if self.name else "")
 
 
-OUR_BACKENDS = ("aot", "mock", "inductor", "eager")
+OUR_BACKENDS = ("aot", "mock", "inductor", "eager", "aoti")
 """Names that no other package's backend can take."""
 
 

@@ -21,6 +21,7 @@ from idbg.config.settings import default_accelerator, strict_from
 from idbg.constraints import Constraint
 from idbg.engine.backends.adapted import Adapted
 from idbg.engine.backends.aot import Aot
+from idbg.engine.backends.aoti import Aoti
 from idbg.engine.backends.base import Backend, Job, TargetBackend
 from idbg.engine.backends.eager import Eager
 from idbg.engine.backends.inductor import Inductor
@@ -45,7 +46,7 @@ __all__ = [
     "takes_options",
 ]
 
-OURS: Mapping[str, type[Backend]] = {kind.name: kind for kind in (Eager, Mock, Aot, Inductor)}
+OURS: Mapping[str, type[Backend]] = {kind.name: kind for kind in (Eager, Mock, Aot, Inductor, Aoti)}
 
 
 def find(name: str, registers: Callable[[str], bool] | None = None) -> Backend:

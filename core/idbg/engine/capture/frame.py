@@ -75,6 +75,11 @@ class FrameCapture:
         """Keep Inductor's output code of the part in hand."""
         self._piece("code").code = text
 
+    def code_continued(self, text: str) -> None:
+        """Keep what belongs to the code that was written last, below it."""
+        if self.pieces:
+            self.pieces[-1].code += f"\n{text}"
+
     def nodes_mapped(self, mapping: Mapped) -> None:
         """Keep which post-grad nodes each kernel of the part in hand computes."""
         self._piece("mapping").mapping = mapping
@@ -196,9 +201,10 @@ def _with_arguments(graph: Graph, dynamo: Graph, forward: Graph | None) -> Graph
         known = {below: dynamo.by_name[above] for above, below in links.arguments(dynamo, graph)}
 
     def with_role(node: Node) -> Node:
-        if node.op != "placeholder" or node.role == "tangent":
-            return node
         source = known.get(node.name)
+        is_held = node.op == "get_attr" and source is not None
+        if (node.op != "placeholder" and not is_held) or node.role == "tangent":
+            return node
         if source is None or (source.op != "placeholder" and source.role not in ("weight", "buffer")):
             return msgspec.structs.replace(node, role="saved" if graph.id.stage == "backward" else node.role)
         return msgspec.structs.replace(node, role=source.role, module=source.module, module_class=source.module_class)

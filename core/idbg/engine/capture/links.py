@@ -102,9 +102,16 @@ class Trail:
 
 
 def arguments(above: Graph, below: Graph) -> Pairs:
-    """AOTAutograd keeps the order of the arguments."""
+    """AOTAutograd keeps the order of the arguments. Those that the graph below holds itself, as AOTInductor's does its
+    weights, keep their names; the sizes above are then no arguments below.
+    """
+    taken = {node.name for node in above.nodes if node.op == "placeholder"}
+    held = {node.target: node.name for node in below.nodes if node.op == "get_attr" and node.target in taken}
     names = [
         [node.name for node in graph.nodes if node.op == "placeholder" and node.role != "tangent"]
         for graph in (above, below)
     ]
-    return tuple(zip(names[0], names[1], strict=True)) if len(names[0]) == len(names[1]) else ()
+    if held:
+        names[0] = [name for name in names[0] if name not in held and above.by_name[name].tensors]
+    given = tuple(zip(names[0], names[1], strict=True)) if len(names[0]) == len(names[1]) else ()
+    return (*held.items(), *given)

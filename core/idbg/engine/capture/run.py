@@ -189,6 +189,10 @@ class RunCapture(TraceListener):
     def code_written(self, frame: str, text: str) -> None:
         self.frame(frame).code_written(text)
 
+    def code_continued(self, frame: str, text: str) -> None:
+        """AOTInductor's kernels belong to the wrapper that was written last."""
+        self.frame(frame).code_continued(text)
+
     def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
         self.frame(frame).nodes_mapped(mapping)
 

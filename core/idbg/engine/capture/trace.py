@@ -69,6 +69,9 @@ class TraceListener:
     def code_written(self, frame: str, text: str) -> None:
         """Inductor's output code for one graph."""
 
+    def code_continued(self, frame: str, text: str) -> None:
+        """AOTInductor wrote its kernels, for the wrapper that it wrote last."""
+
     def nodes_mapped(self, frame: str, mapping: Mapping[str, Mapping[str, list[str]]]) -> None:
         """Which nodes each kernel computes: mapping -> kernel -> names."""
 
@@ -115,6 +118,8 @@ class _Tap(logging.Handler):
                 self.listener.graph_printed(frame, kind, text)
             case "inductor_output_code":
                 self.listener.code_written(frame, text)
+            case "graph_dump":
+                self._dumped(frame, _name(metadata[kind]), text)
             case "compilation_metrics" | "bwd_compilation_metrics":
                 problem = _problem(metadata[kind])
                 self.listener.frame_ended(frame, problem)
@@ -124,6 +129,13 @@ class _Tap(logging.Handler):
                 self._artifact(frame, _name(metadata[kind]), text)
             case _:
                 pass
+
+    def _dumped(self, frame: str, name: str, text: str) -> None:
+        """AOTInductor's code comes in two files, the wrapper first."""
+        if name == "inductor_aot_wrapper_code":
+            self.listener.code_written(frame, text)
+        elif name == "inductor_aot_kernel_code" and text:
+            self.listener.code_continued(frame, text)
 
     def _artifact(self, frame: str, name: str, text: str) -> None:
         match name:

@@ -1,0 +1,120 @@
+"""AOTInductor is a target like others: its graphs, constants, kernels and C++ wrapper are captured, and it runs."""
+
+from collections.abc import Callable
+
+import pytest
+
+from idbg.schema.graphs import GraphId
+from idbg.schema.runs import Run
+
+Runner = Callable[..., Run]
+pytestmark = pytest.mark.slow  # g++ builds a library for each graph
+
+MODEL = """\
+import torch
+
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(8, 16)
+        self.register_buffer("k", torch.randn(16))
+
+    def forward(self, x):
+        y = torch.nn.functional.gelu(self.a(x) + self.k)
+        return {"y": y, "none": None, "total": x.sum()}
+
+model, x = M(), torch.randn(4, 8)
+with torch.no_grad():
+    torch.testing.assert_close(torch.compile(model)(x), model(x))
+"""
+SIZES = """\
+import torch
+weight = torch.nn.Linear(8, 4)
+f = torch.compile(weight, dynamic=True)
+with torch.no_grad():
+    for size in (3, 5):
+        x = torch.randn(size, 8)
+        torch.testing.assert_close(f(x), weight(x))
+"""
+BROKEN = """\
+import torch
+
+@torch.compile
+def f(x):
+    y = x * 2
+    print("between")
+    return y.sin()
+
+x = torch.ones(3)
+torch.testing.assert_close(f(x), (x * 2).sin())
+"""
+
+
+def test_graphs_constants_kernels_and_the_wrapper_are_there_and_it_gives_what_eager_does(ran: Runner):
+    run = ran(MODEL, backend="aoti", strict=False)
+    assert run.failure is None, run.failure
+    graph = run.graphs[GraphId("0/0", "inference")]
+    constants = {node.target: (node.role, node.module) for node in graph.nodes if node.op == "get_attr"}
+    assert sorted(role for role, _ in constants.values()) == ["buffer", "weight", "weight"]
+    assert {module for role, module in constants.values() if role == "weight"} == {"a"}
+    ((key, code),) = run.codes.items()
+    assert key == ("0/0", "inference")
+    assert "AOTInductorModel" in code.text
+    (fused, *_) = [kernel for kernel in code.kernels if kernel.language == "cpp"]
+    assert fused.name in fused.source
+    assert code.text.splitlines()[fused.line - 1].startswith('extern "C"')
+    assert fused.calls and all(call.nodes for call in fused.calls)
+    assert fused.name in code.text.splitlines()[fused.calls[0].line - 1]
+    assert any(links.above.stage == "dynamo" and links.pairs for links in run.links)
+
+
+def test_sizes_may_vary(ran: Runner):
+    run = ran(SIZES, backend="aoti", strict=False)
+    assert run.failure is None, run.failure
+    assert list(run.frames) == ["0/0"]
+
+
+def test_a_script_with_a_break_has_a_library_for_each_graph(ran: Runner):
+    run = ran(BROKEN, backend="aoti", strict=False)
+    assert run.failure is None, run.failure
+    assert len(run.codes) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import torch\nf = torch.nn.Linear(2, 2)\ntorch.compile(f)(torch.ones(1, 2)).sum().backward()\n", "gradients"),
+        (
+            "import torch\ntorch.compile(lambda x: (x.sin(), x.shape[0]), dynamic=True)(torch.ones(3))\n",
+            "returns a number",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_one_sentence(ran: Runner, text: str, why: str):
+    run = ran(text, backend="aoti", strict=False)
+    assert run.failure is not None
+    assert run.failure.kind == "input", run.failure
+    assert why in run.failure.message
+
+
+def test_weights_that_change_in_the_library_alone_are_told(ran: Runner):
+    text = """\
+import torch
+def program():
+    return torch.nn.BatchNorm1d(4), (torch.randn(3, 4),)
+"""
+    run = ran(text, backend="aoti", strict=False)
+    assert run.failure is None, run.failure
+    assert any("running_mean" in note and "not in the program" in note for note in run.notes)  # type: ignore[attr-defined]
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_it_gives_what_eager_does(ran: Runner):
+    run = ran(
+        MODEL.replace("M(), torch.randn(4, 8)", 'M().cuda(), torch.randn(4, 8, device="cuda")'),
+        backend="aoti",
+        strict=False,
+    )
+    assert run.failure is None, run.failure
+    (code,) = run.codes.values()
+    assert any("triton" in kernel.name and kernel.calls for kernel in code.kernels)
