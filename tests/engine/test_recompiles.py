@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg.analysis.decisions.recompiles import timelines
+from idbg.reports.decisions.recompiles import advice
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
+CHANGED = ("dynamic", "dynamic_sources", "settings")
 HEAD = "import torch\nones = torch.ones\n"
 CASES = {
     "closure": (
@@ -99,3 +102,24 @@ def test_a_call_beyond_the_limit_keeps_the_guards_that_failed_and_the_count(ran:
     ]
     (limit,) = run.breaks
     assert (limit.way, limit.kind) == ("limit", "Dynamo recompile limit exceeded")
+
+
+TRIES = {
+    "size": "f = torch.compile(lambda x: x + 1)\nfor n in (3, 4, 5):\n    f(ones(n))\n",
+    "int": "f = torch.compile(lambda x, n: x * n)\nfor n in (3, 4, 5):\n    f(ones(3), n)\n",
+    "module": (
+        "class M(torch.nn.Module):\n    def forward(self, x):\n        self.n += 1\n        return x * self.n\n"
+        "m = M()\nm.n = 2\nm = torch.compile(m)\nfor _ in range(4):\n    m(ones(2))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TRIES)
+def test_what_is_suggested_helps_when_it_is_tried(ran: Runner, case: str):
+    before = ran(HEAD + TRIES[case], backend="eager")
+    (timeline,) = timelines(before)
+    tried = next(each for each in advice(before, timeline) if each.can_be_tried).tried(before.target)
+    torch._dynamo.reset()
+    after = ran(HEAD + TRIES[case], **{name: getattr(tried, name) for name in ("backend", *CHANGED)})
+    assert after.failure is None
+    assert len(after.recompiles) < len(before.recompiles)

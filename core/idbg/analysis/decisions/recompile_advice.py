@@ -54,7 +54,7 @@ def _of_size(failed: FailedGuard, dynamic: bool | None, inside: bool) -> Iterato
         yield Suggestion(f"code{where} does otherwise for such sizes: pad {name} to one side, or take the test out")
     if dynamic is not True and _is_users(failed.source):
         yield Suggestion(
-            f"say that size {dim or 0} of {name} varies: one version fits all",
+            f"say that size {dim or 0} of {name} varies: one version fits all, from the first call on",
             _dynamic(failed.source) if inside else f"torch._dynamo.mark_dynamic({name}, {dim or 0})",
             dynamic=None if dynamic is None else True,
             dynamic_sources=(failed.source,),
@@ -86,7 +86,7 @@ def _of_value(failed: FailedGuard, dynamic: bool | None) -> Iterator[Suggestion]
         )
     elif _is_users(failed.source) and dynamic is not True:
         yield Suggestion(
-            f"say that {name} varies: one version fits all",
+            f"say that {name} varies: one version fits all, from the first call on",
             _dynamic(failed.source),
             dynamic=None if dynamic is None else True,
             dynamic_sources=(failed.source,),

@@ -10,6 +10,7 @@ from idbg.schema.decisions.dynamo import Stack, StackLine
 Whose = Literal["user", "torch", "idbg", "library"]
 
 _PACKAGES = ("/site-packages/", "/dist-packages/")
+_TORCH = ("torch", "functorch", "torchgen")
 _OURS = ("/idbg/worker/", "/idbg/engine/", "/idbg_tui/", "/bin/idbg")
 
 
@@ -27,7 +28,9 @@ def whose(file: str) -> Whose:
         inside = f"/{file}".rpartition(folder)[2] if folder in f"/{file}" else ""
         if inside:
             package = inside.partition("/")[0]
-            return "torch" if package in ("torch", "functorch", "torchgen") else "library"
+            return "torch" if package in _TORCH else "library"
+    if file.partition("/")[0] in _TORCH:  # a path that was cut where the package begins
+        return "torch"
     if any(part in file for part in _OURS):
         return "idbg"
     return "library" if file.startswith("<frozen ") or "/lib/python3" in file or file.endswith("runpy.py") else "user"

@@ -1,6 +1,8 @@
 """Which functions were compiled again, for which guard each time, and what can be done about it?"""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from msgspec import to_builtins
 
@@ -14,6 +16,7 @@ from idbg.schema.decisions.decision import Decision
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.runs import Run
 
+FUNCTIONS = 50  # in text
 ADVICE = 3  # of one function, in text
 
 
@@ -21,7 +24,8 @@ def text(run: Run) -> Iterable[str]:
     """What is about to stop being compiled, then a timeline of each function that was compiled again."""
     yield headline(run)
     yield from (f"{SEVERITY_SIGNS['fallback']} {warning}" for warning in warnings(run))
-    for timeline in timelines(run):
+    found = timelines(run)
+    for timeline in found[:FUNCTIONS]:
         yield ""
         compiles = counted(len(made(timeline)), "compile")
         yield f"{timeline.function} ({near_place(timeline.file, timeline.line)}): {compiles}"
@@ -29,6 +33,8 @@ def text(run: Run) -> Iterable[str]:
             yield f"  {row.number}  {words(row)}{_place(run, row)}"
         for suggestion in advice(run, timeline)[:ADVICE]:
             yield from of_suggestion(suggestion)
+    if len(found) > FUNCTIONS:
+        yield f"… and {counted(len(found) - FUNCTIONS, 'function')} more (--json has all of them)"
 
 
 def of_suggestion(suggestion: Suggestion) -> Iterator[str]:
@@ -63,13 +69,16 @@ def warnings(run: Run) -> list[str]:
 
 
 def words(row: CompileRow) -> str:
-    """Why this compile was made, and how long it took: "L['x'] size 0 was 3, and not 2: 0.2 s"."""
-    failed = row.failed[0] if row.failed else None
-    why = of_guard(failed) if failed is not None else row.reason.partition("\n")[0] or "first compile"
-    if row.refused:
-        return f"not compiled ({row.result.why if row.result else ''}): {why}"
+    """Why this compile was made, or was not, and how long it took: "size 0 of x is 3, and was 2   0.2 s"."""
     seconds = row.result.seconds if row.result is not None else None
-    return why if seconds is None else f"{why}   {duration(1000 * seconds)}"
+    return why(row) if seconds is None or row.refused else f"{why(row)}   {duration(1000 * seconds)}"
+
+
+def why(row: CompileRow) -> str:
+    """The guard for which it was made, or was not."""
+    failed = row.failed[0] if row.failed else None
+    told = of_guard(failed) if failed is not None else row.reason.partition("\n")[0] or "first compile"
+    return f"not compiled ({row.result.why if row.result else ''}): {told}" if row.refused else told
 
 
 def of_guard(failed: FailedGuard) -> str:
@@ -89,15 +98,21 @@ def _place(run: Run, row: CompileRow) -> str:
 
 
 def advice(run: Run, timeline: Timeline) -> list[Suggestion]:
-    """What can be done about the recompiles of a function: first what would have kept most of them away."""
-    times: dict[str, int] = {}
+    """What can be done about the recompiles of a function: the best for each guard that failed, what failed most often
+    first; then what else would do.
+    """
+    guards = [row.failed[0] for row in timeline.compiles if row.failed]
+    times = Counter((guard.source, guard.kind, guard.what) for guard in guards)
+    first = {(guard.source, guard.kind, guard.what): guard for guard in reversed(guards)}
+    lists = [
+        suggestions(first[key], dynamic=run.target.dynamic, inside=timeline.resumed) for key, _ in times.most_common()
+    ]
     found: dict[str, Suggestion] = {}
-    failed = [row.failed[0] for row in timeline.compiles if row.failed]
-    for guard in failed:
-        for suggestion in suggestions(guard, dynamic=run.target.dynamic, inside=timeline.resumed):
-            times[suggestion.words] = times.get(suggestion.words, 0) + 1
-            found.setdefault(suggestion.words, suggestion)
-    return sorted(found.values(), key=lambda suggestion: -times[suggestion.words])
+    for rank in zip_longest(*lists):
+        for suggestion in rank:
+            if suggestion is not None:
+                found.setdefault(suggestion.words, suggestion)
+    return list(found.values())
 
 
 def as_json(run: Run) -> object:
@@ -132,7 +147,7 @@ def about(run: Run) -> Iterable[Decision]:
     """Each recompile: at the line that caused the guard, and at its function's."""
     for timeline in timelines(run):
         for row in timeline.compiles[1:]:
-            told = f"{timeline.function} is compiled again: {words(row)}"
+            told = f"{timeline.function} is compiled again: {why(row)}"
             places: Iterator[tuple[str, int]] = iter([(timeline.file, timeline.line)])
             if row.failed:
                 places = iter(dict.fromkeys((place_of(run, row.failed[0]), (timeline.file, timeline.line))))

@@ -1,0 +1,142 @@
+"""How frames, breaks and recompiles are told: the worst first, in plain words, and the same as JSON."""
+
+import json
+import time
+
+import msgspec
+from msgspec.structs import replace
+
+from idbg.reports import decisions
+from idbg.reports.decisions import breaks, frames, recompiles
+from idbg.schema import events
+from idbg.schema.decisions.dynamo import FailedGuard, Skip
+from tests.harness.framed import BROKEN, FILE, PRINT, again, done, recompiled, run_of, started
+
+SIZE = FailedGuard(
+    text="tensor 'L['x']' size mismatch at index 0. expected 2, actual 3",
+    kind="size",
+    what="size 0",
+    against="0/0",
+    source="L['x']",
+    expected="2",
+    actual="3",
+    file=FILE,
+    line=4,
+)
+DTYPE = replace(SIZE, kind="tensor", what="dtype", expected="Float", actual="Double")
+REFUSED = done("0/2", end="eager", why="recompile_limit is 2", limit=2, limit_all=256, failed=(DTYPE,), ops=None)
+AGAIN = (
+    *(started("0/0", "f"), done("0/0", entries=1, alike=1, limit=2, limit_all=256)),
+    *(recompiled("0/1", SIZE), started("0/1", "f"), done("0/1", entries=2, alike=2, limit=2, limit_all=256)),
+)
+
+
+def test_frames_are_told_as_a_tree_with_how_they_ended():
+    told = list(frames.text(run_of(*BROKEN, started("4/0", "g"), done("4/0", end="eager", why="no", ops=None))))
+    assert told[0] == "5 frames, 4 compiled, 1 given up, and run in eager"
+    assert told[1].startswith("  0/0 f (")
+    assert told[1].endswith("2 ops, 1 break, traced 2 times, 2 s")
+    assert told[2].startswith("    1/0 inner (")
+    assert told[4].startswith("  3/0 f, after line 20 (")
+    assert "given up, and run in eager: no" in told[5]
+
+
+def test_a_frame_that_failed_shows_the_users_stack():
+    failed = done("0/0", end="failed", why="boom", stack=PRINT.stack, ops=None)
+    told = "\n".join(frames.text(run_of(started("0/0", "f"), failed)))
+    assert "failed: boom" in told
+    assert "in inner   print(" in told
+    assert "(1 line torch's)" in told
+
+
+def test_what_was_left_alone_is_told_of_the_users_own_and_counted_of_others():
+    own = Skip("g", FILE, 7, "no tensor-related objects found in frame")
+    torchs = Skip("h", "/x/site-packages/torch/nn/m.py", 7, "frame is in the Dynamo skipfiles list")
+    skips = [events.FrameSkipped(run=1, skip=skip) for skip in (own, torchs)]
+    run = run_of(*skips, events.SkipsDropped(run=1, count=5))
+    told = list(frames.text(run))
+    assert told[0] == "nothing was compiled: Dynamo left alone every function that it was asked for"
+    assert told[2] == "left alone: 1 function of yours, 6 of torch and libraries"
+    assert told[3].endswith("no tensors in it")
+    assert len(told) == 4
+    assert [(each.kind, each.line) for each in frames.about(run)] == [("skip", 7), ("skip", 7)]
+
+
+def test_nothing_is_said_to_be_nothing():
+    assert list(frames.text(run_of())) == ["nothing was compiled: Dynamo was asked for no frame"]
+    assert list(breaks.text(run_of())) == ["no graph breaks"]
+    assert list(recompiles.text(run_of())) == ["nothing was compiled again"]
+
+
+def test_a_break_tells_why_how_it_goes_on_what_it_costs_and_what_to_do():
+    told = "\n".join(breaks.text(run_of(*BROKEN)))
+    assert told.startswith("2 graph breaks at 1 line")
+    for words in (
+        "m.py:5 ×2   print() cannot be in a graph",
+        "Python makes this call, and the rest is another graph",
+        "8.5 s of compiling, for the 3 frames that it makes",
+        "before it frame 0/0, called between 1/0, after it 3/0",
+        "2 tensors (64 B) through memory in each call",
+        "reorderable_logging_functions.add(print)",
+        "gb0059.html",
+        "(1 line idbg's)",
+    ):
+        assert words in told, words
+
+
+def test_a_break_is_about_the_line_that_the_user_wrote():
+    (decision,) = breaks.about(run_of(*BROKEN))
+    assert (decision.kind, decision.file, decision.line, decision.frame) == ("break", FILE, 5, "0/0")
+    assert "2 times" in decision.words
+
+
+def test_a_break_that_an_error_was_made_of_is_not_said_to_be_none():
+    told = list(breaks.text(run_of(started("0/0", "f"), done("0/0", end="failed"))))
+    assert told[0] == "no graph breaks"
+    assert "1 frame failed" in told[1]
+
+
+def test_recompiles_are_a_timeline_with_warnings_first_and_what_to_do_last():
+    run = run_of(*AGAIN, REFUSED)
+    told = list(recompiles.text(run))
+    assert told[0] == "1 recompile of 1 function"
+    assert "2 of 2: no more are compiled" in told[1]
+    assert told[4].split()[:3] == ["0", "first", "compile"]
+    assert "size 0 of x is 3, and was 2" in told[5]
+    assert "not compiled (recompile_limit is 2): dtype of x is Double, and was Float" in told[6]
+    advised = [line.strip() for line in told[7:]]
+    assert "torch._dynamo.mark_dynamic(x, 0)" in advised
+    assert "x = x.to(torch.float32)" in advised  # each guard's best, before a second of the first
+
+
+def test_a_recompile_is_about_its_function_and_the_line_of_its_guard():
+    assert {(each.kind, each.frame, each.line) for each in recompiles.about(run_of(*AGAIN))} == {
+        ("recompile", "0/1", 1),
+        ("recompile", "0/1", 4),
+    }
+
+
+def test_all_of_it_is_json_and_each_is_a_type_of_analyze():
+    run = run_of(*BROKEN, recompiled("0/1", SIZE), started("0/1", "f"))
+    for name in ("frames", "breaks", "recompiles"):
+        assert name in decisions.TYPES
+        assert json.loads(msgspec.json.encode(decisions.telling(name).as_json(run)))
+
+
+def test_a_thousand_frames_that_break_are_told_in_a_moment():
+    told: list[events.SessionEvent] = [events.GraphBroke(run=1, graph_break=PRINT)]
+    for at in range(1000):
+        told += [
+            started(f"{at}/0", f"f{at}"),
+            recompiled(f"{at}/1", SIZE),
+            started(f"{at}/1", f"f{at}"),
+            again(f"{at}/0"),
+        ]
+        told += [done(f"{at}/0"), done(f"{at}/1", entries=2, alike=2, limit=8, limit_all=256)]
+    run = run_of(*told)
+    began = time.perf_counter()
+    for name in ("frames", "breaks", "recompiles"):
+        assert len(list(decisions.telling(name).text(run))) < 1_000
+        msgspec.json.encode(decisions.telling(name).as_json(run))
+        list(getattr(decisions.telling(name), "about")(run))  # noqa: B009
+    assert time.perf_counter() - began < 5
