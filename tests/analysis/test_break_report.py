@@ -110,6 +110,10 @@ LINE = '  # return x * n  # m.py:3 in f\nUser stack trace:\n  File "/a/m.py", li
             "0/0: ___check_obj_id(L['f'].__code__, 14), type=<class 'code'>",
             *("identity", "L['f'].__code__", "", "the same code", "", "L['f'].__code__"),
         ),
+        (
+            "0/0: ___check_obj_id(L['f'].__code__, 14), type=<code object f at 0x7f, file \"/a/m.py\", line 3>  # f(x)",
+            *("identity", "L['f'].__code__", "", "the same code", "", "L['f'].__code__"),
+        ),
         ("0/0: GLOBAL_STATE changed: grad_mode ", "state", "grad_mode", "", "", "", "grad_mode"),
         (
             "0/0: 2 <= L['x'].size()[0] <= 5  # x.shape[0] > 5  # m.py:3 in f",

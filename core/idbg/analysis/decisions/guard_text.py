@@ -13,7 +13,7 @@ _ENTRY = re.compile(r"^(\S+/\d+): ")
 _STACK = "\nUser stack trace:\n"
 _TENSOR = re.compile(r"^tensor '(.+)' (.+?) mismatch(?: at index (\d+))?\. expected (.+?)(?:, actual (.+))?$")
 _TYPE = re.compile(r"^expected type of '(.+)' to be <class '(.+)'>, but found <class '(.+)'>$")
-_IDENTITY = re.compile(r"^___check_(type|obj)_id\((.+), \d+\)(?:, type=<class '(.+)'>)?$")
+_IDENTITY = re.compile(r"^___check_(type|obj)_id\((.+), \d+\)(?:, type=(.+))?$")
 _STATE = "GLOBAL_STATE changed: "
 GRAD_MODE = "grad_mode"
 """What is asked where it was another."""
@@ -78,7 +78,7 @@ def _reading(code: str) -> _Reading:
     if found := _IDENTITY.match(code):
         if found[1] == "type":
             return _Reading("type", found[2], _class(found[3] or ""), ask=f"type({found[2]})")
-        return _Reading("identity", found[2], f"the same {found[3] or 'object'}", ask=found[2])
+        return _Reading("identity", found[2], f"the same {_class(found[3] or 'object')}", ask=found[2])
     if code.startswith(_STATE):
         changed = code.removeprefix(_STATE).strip()
         return _Reading("state", changed, ask=GRAD_MODE if changed == GRAD_MODE else "")
@@ -126,4 +126,7 @@ def _names(tree: ast.expr) -> bool:
 
 
 def _class(name: str) -> str:
-    return name.rpartition(".")[2]
+    """ "Parameter" of "torch.nn.Parameter" and of "<class 'torch.nn.Parameter'>"; "code" of a code's repr."""
+    if name.startswith("<code object"):
+        return "code"
+    return name.removeprefix("<class '").removesuffix("'>").rpartition(".")[2]
