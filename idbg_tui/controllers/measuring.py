@@ -45,15 +45,7 @@ class Measuring:
 
         def measure() -> None:
             asked = plan.backends(self._state.measurements.backends(target))
-            like = BenchCase(
-                program=program,
-                backend=BenchBackend(EAGER),
-                device=target.device,
-                rules=target.rules,
-                options=target.options,
-                options_for=target.options_for,
-                dynamic=target.dynamic,
-            )
+            like = BenchCase.of(program, target, BenchBackend(EAGER))
             cases = plan.cases([program], asked, like)
             self._state.expect_rows(len(cases))  # until it begins: a compile may go on
             try:
@@ -70,15 +62,7 @@ class Measuring:
         if self._is_busy():
             return
         target = self._session.target
-        case = BenchCase(
-            program=self._session.program,
-            backend=BenchBackend(target.backend),
-            device=target.device,
-            options=target.options,
-            options_for=target.options_for,
-            dynamic=target.dynamic,
-            runs=KERNEL_RUNS,
-        )
+        case = BenchCase.of(self._session.program, target, runs=KERNEL_RUNS)
         if self._context.attempt(lambda: self._session.time_kernels(case)):
             self._state.expect_rows(1)  # until it begins: a compile may go on
             self._show_pane()

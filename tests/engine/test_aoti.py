@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run
@@ -109,6 +110,7 @@ def program():
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 def test_on_a_gpu_it_gives_what_eager_does(ran: Runner):
     run = ran(
         MODEL.replace("M(), torch.randn(4, 8)", 'M().cuda(), torch.randn(4, 8, device="cuda")'),

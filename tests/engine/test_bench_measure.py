@@ -1,17 +1,19 @@
 """Latency, memory and sizes are those of the program that was asked for."""
 
 import time
+from pathlib import Path
 
 import pytest
 import torch
+from msgspec.structs import replace
 from torch import Tensor, nn
 
 from idbg.engine.bench import busy, measure, memory, sizes
 from idbg.engine.bench.latency import latency, resolution, settle
 from idbg.engine.program.load import Workload
-from idbg.schema.bench import BenchBackend, BenchCase
+from idbg.schema.bench import BenchBackend, BenchCase, Failed, Measured
 from idbg.schema.errors import BadInput
-from idbg.schema.programs import Program
+from idbg.schema.programs import Program, Target
 
 
 def test_a_call_takes_as_long_as_it_takes() -> None:
@@ -106,3 +108,17 @@ def test_the_modes_options_then_those_asked_for_reach_inductor(monkeypatch: pyte
     assert isinstance(options, dict)
     assert options["max_autotune"] is True and options["coordinate_descent_tuning"] is False
     assert options["epilogue_fusion"] is False
+
+
+def test_a_row_is_measured_under_the_targets_conditions(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(
+        "import torch\ndef program():\n    return torch.nn.Linear(2, 2), (torch.ones(1, 2),)\n"
+    )
+    program = Program(str(tmp_path / "m.py"), cwd=str(tmp_path))
+    target = Target("eager", stance="force_eager", settings={"dynamo.recompile_limit": 3}, mode="default", dynamic=True)
+    case = BenchCase.of(program, target)
+    assert (case.backend, case.stance, case.dynamic) == (BenchBackend("eager"), "force_eager", True)
+    assert isinstance(measure.answer(case, "cold"), Measured)
+    refused = measure.answer(BenchCase.of(program, replace(target, settings={"dynamo.nope": 3})), "cold")
+    assert isinstance(refused, Failed)
+    assert "no setting 'dynamo.nope'" in refused.failure.message

@@ -9,7 +9,7 @@ import msgspec
 
 from idbg.schema.diff import Outcome
 from idbg.schema.kernel_times import CallKind, KernelTimes
-from idbg.schema.programs import Failure, OptionValue, Program
+from idbg.schema.programs import Failure, OptionValue, Program, Target
 
 RUNS = 100
 SECONDS = 600.0
@@ -52,6 +52,26 @@ class BenchCase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: dict[str, OptionValue] = {}
     options_for: str = "inductor"
     dynamic: bool | None = None
+    stance: str = ""
+    settings: dict[str, OptionValue] = {}
+    dynamic_sources: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, program: Program, target: Target, backend: BenchBackend | None = None, runs: int = RUNS) -> "BenchCase":
+        """The program as it is compiled for the target, or on another backend under its conditions."""
+        return cls(
+            program=program,
+            backend=backend or BenchBackend(target.backend, "" if target.mode == "default" else target.mode),
+            device=target.device,
+            runs=runs,
+            rules=target.rules,
+            options=target.options,
+            options_for=target.options_for,
+            dynamic=target.dynamic,
+            stance=target.stance,
+            settings=target.settings,
+            dynamic_sources=target.dynamic_sources,
+        )
 
 
 class Latency(msgspec.Struct, frozen=True):

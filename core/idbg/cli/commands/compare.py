@@ -14,12 +14,14 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.config.switched import switched
 from idbg.reports.decisions import compared as report
+from idbg.schema.bench import BenchCase, Latency
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
 HELP = "run a program with and without a switch, or take two sessions, and tell what changed"
+Both = tuple[Latency, Latency]
 EXITS = """\
 exit status: 0; 1 if the second run failed, or nothing was compiled in it; 2 for bad usage. `idbg switches` lists what
 can be given to --with.
@@ -44,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the second run has otherwise: max_autotune=true, mode=reduce-overhead, dynamic=true, "
         "dynamo.recompile_limit=2, backend=aot, ...; repeat for more",
     )
+    parser.add_argument(
+        "--latency",
+        action="store_true",
+        help="also how long a call takes: both are measured, in processes of their own",
+    )
     parser.add_argument("--source", action="store_true", help="also the code of kernels that changed, side by side")
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
 
@@ -53,15 +60,17 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if Path(args.program).is_dir():
         if args.switches:
             raise BadInput("--with runs a program: a session was run already", hint="name its file instead")
-        before, after = _of_sessions(args.program, args.other)
+        if args.latency:
+            raise BadInput("--latency runs a program: a session was run already", hint="name its file, and --with")
+        before, after, latency = *_of_sessions(args.program, args.other), None
     else:
         if args.other:
             raise BadInput(f"{args.program} is no session", hint="name two sessions' folders, or one file and --with")
-        before, after = _of_program(args, argv)
+        before, after, latency = _of_program(args, argv)
     for one in (before, after):
         if is_unusable(one) and one.failure is not None:
             raise BadInput(one.failure.message, hint=one.failure.hint)
-    _report(before, after, compared(before, after), args)
+    _report(before, after, compared(before, after, latency), args)
     return 0 if after.verdict in ("clean", "violations") else FAILED
 
 
@@ -83,8 +92,10 @@ def _runs(folder: str) -> list[Run]:
     return runs
 
 
-def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, Run]:
-    """As the target's flags have it, and with the switches: one after the other in one session."""
+def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, Run, Both | None]:
+    """As the target's flags have it, and with the switches: one after the other in one session; then how long a call
+    of each takes, where that is asked and could be measured.
+    """
     if not args.switches:
         raise BadInput(
             "what is the second run to have otherwise?", hint="for example --with max_autotune=true (idbg switches)"
@@ -95,11 +106,26 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, R
         first = session.run()
         session.wait()
         if is_unusable(session.history.runs[first]):
-            return session.history.runs[first], session.history.runs[first]
+            return session.history.runs[first], session.history.runs[first], None
         second = session.run(target)
         session.wait()
-        print(f"session: {session.folder}", file=sys.stderr)
-        return session.history.runs[first], session.history.runs[second]
+        before, after = session.history.runs[first], session.history.runs[second]
+        latency = _latency(session, before, after) if args.latency else None
+    print(f"session: {session.folder}", file=sys.stderr)
+    return before, after, latency
+
+
+def _latency(session: Session, before: Run, after: Run) -> Both | None:
+    """How long a call of both takes; says on stderr why it is not known."""
+    session.bench([BenchCase.of(session.program, run.target) for run in (before, after)])
+    session.wait()
+    one, other = session.history.rows[-2:]
+    for row in (one, other):
+        if row.latency_ms is None:
+            print(f"idbg: no latency of {row.backend}: {row.reason}", file=sys.stderr)
+    if one.latency_ms is None or other.latency_ms is None:
+        return None
+    return one.latency_ms, other.latency_ms
 
 
 def _with(target: Target, texts: list[str]) -> Target:

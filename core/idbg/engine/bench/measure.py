@@ -27,7 +27,7 @@ from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.program.load import Model, Programs, Workload
-from idbg.engine.program.target import check_device, options_of
+from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.program.torch_compile import torch_compile_as_it_is
 from idbg.format.amounts import counted
 from idbg.schema.bench import EAGER, BenchCase, Checked, Failed, Machine, Measured, Task, TaskResult, Timed
@@ -58,11 +58,20 @@ def answer(case: BenchCase, task: Task, tell: TellStep = untold) -> TaskResult:
             results.append(Failed(fallbacks.failure(name, told[0])) if told else answered)
         raise _Enough
 
-    target = Target(case.backend.name, device=case.device, options=case.options, options_for=case.options_for)
+    target = Target(
+        case.backend.name,
+        device=case.device,
+        options=case.options,
+        options_for=case.options_for,
+        stance=case.stance,
+        settings=case.settings,
+        dynamic_sources=case.dynamic_sources,
+    )
     tell(LOAD)
     try:
         check_device(target)
         options, _ = options_of(target, backends.find(target.backend))
+        target, _ = conditions_of(target)
         case = replace(case, options=options)
         if case.threads:
             torch.set_num_threads(case.threads)
