@@ -13,8 +13,8 @@ from torch._dynamo.utils import counters
 from idbg.config import places
 from idbg.engine.decisions import seen_keys
 from idbg.reports.decisions import cache as report
-from idbg.schema.decisions.caches import CacheAnswer, CacheName
 from idbg.schema.runs import Run
+from tests.harness.fresh_caches import answers, outcomes, own_caches
 
 PLAIN = """\
 import torch
@@ -30,13 +30,7 @@ def program():
 @pytest.fixture(autouse=True)
 def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was compiled before, and nothing was seen."""
-    import torch._inductor.codecache as codecache
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    codecache.PyCodeCache.cache_clear()
-    codecache.CppPythonBindingsCodeCache.cache_clear()
-    counters.clear()
+    own_caches(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -48,14 +42,6 @@ def again(ran: Callable[..., Run]) -> Callable[..., Run]:
         return ran(text, backend="inductor", **target)
 
     return run
-
-
-def answers(run: Run, cache: CacheName = "fx_graph") -> list[CacheAnswer]:
-    return [answer for each in run.decided.caches.values() for answer in each if answer.cache == cache]
-
-
-def outcomes(run: Run, cache: CacheName = "fx_graph") -> list[str]:
-    return [answer.outcome for answer in answers(run, cache)]
 
 
 def parts(run: Run) -> list[str]:

@@ -24,9 +24,12 @@ _MEANT = (
     (r"^unbacked binding ops$", "its size is known only from values (nonzero, item)"),
     (r"^(?:Conditional|Switch) ops$|^control flow operator: (.*)", "what it runs depends on a value"),
     (r"^CUDAGraph-unsafe custom ops$", "the op says of itself that it cannot be recorded"),
-    (r"StaticInputIdxMismatch", "a weight or buffer is in other memory than when it was recorded"),
-    (r"CudagraphManagedIdxMismatch", "what another CUDA graph gave it is in other memory than when it was recorded"),
-    (r"ExpectedDeadIndices", "a result of an earlier call is still held"),
+    (r"static input data pointer changed", "a weight or buffer is in other memory than when it was recorded"),
+    (
+        r"cudagraph managed tensor data pointer changed",
+        "what another CUDA graph gave it is in other memory than when it was recorded",
+    ),
+    (r"expected dead indices", "a result of an earlier call is still held"),
     (r"exceeding max re-recording limit", "it was recorded too often: torch gave it up"),
 )
 _WAYS_OUT = (
@@ -38,8 +41,8 @@ _WAYS_OUT = (
     (r"symbolic shapes|dynamic shape", "make the size static (torch._dynamo.mark_static), or pad to a few sizes"),
     (r"unbacked|incompatible op", "keep it out of the function that is called with CUDA graphs"),
     (r"its sizes are others", "pad to a few sizes: each is recorded once, and keeps memory"),
-    (r"StaticInputIdxMismatch", "change weights in place (copy_) instead of replacing them"),
-    (r"ExpectedDeadIndices|CudagraphManaged", "call torch.compiler.cudagraph_mark_step_begin() before each step"),
+    (r"static input data pointer changed", "change weights in place (copy_) instead of replacing them"),
+    (r"expected dead indices|cudagraph managed", "call torch.compiler.cudagraph_mark_step_begin() before each step"),
 )
 
 
