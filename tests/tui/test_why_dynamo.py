@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.schema.decisions.decision import Decision
-from idbg.schema.decisions.dynamo import FrameResult
+from idbg.schema.decisions.dynamo import FrameResult, StackLine
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import EditorAsked
 from idbg_tui.panes.why import views
@@ -222,3 +222,18 @@ def test_a_thousand_frames_are_folded_and_listed() -> None:
 
 def test_an_app_over_a_session_without_decisions_is_an_app(tmp_path: Path) -> None:
     assert isinstance(app_of("resnet", tmp_path), IdbgApp)
+
+
+def test_a_frame_that_failed_shows_the_users_lines_at_once() -> None:
+    run = run_of(log("breaking"))
+    stack = (StackLine("/lib/site-packages/torch/_dynamo/x.py", 1), StackLine("model.py", 5, "inner", "mm(x, y)"))
+    failed = FrameResult(frame="4/0", end="failed", why="RuntimeError: shapes", stack=stack)
+    run.decided.results["4/0"] = failed
+    found = list(views.listed("frames", run, Look()))
+    told = [text_of(row) for row in found]
+    assert any("✘ forward" in row and "failed" in row for row in told) and any(
+        "RuntimeError: shapes" in r for r in told
+    )
+    line = next(row for row in found if "mm(x, y)" in text_of(row))
+    assert (line.file, line.line, line.enter) == ("model.py", 5, "edit")
+    assert any("1 line of torch" in row for row in told)

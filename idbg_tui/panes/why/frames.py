@@ -15,6 +15,7 @@ from idbg.reports.decisions.frames import END_WORDS, plain
 from idbg.schema.decisions.dynamo import Skip
 from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run
+from idbg_tui.panes.why import stacks
 from idbg_tui.panes.why.frame_graphs import FrameGraphs
 from idbg_tui.panes.why.recompiles import said_again
 from idbg_tui.panes.why.rows import INDENT, Enter, Look, Row, Rows, said, sign, widest
@@ -91,7 +92,7 @@ def _add_tree(found: Rows, listed: Sequence[FrameRow], known: _Known) -> None:
         above = tuple(fold for _, fold in inside)
         fold = ("frame", row.ids[0])
         has_below = place + 1 < len(listed) and listed[place + 1].depth > row.depth
-        is_open = known.look.is_open(fold, at_first=has_below)
+        is_open = known.look.is_open(fold, at_first=has_below or row.end == "failed")
         found.add_later(fold, partial(_frame_row, row, known, above, is_open))
         if not is_open:
             hidden = row.depth
@@ -104,6 +105,16 @@ def _add_tree(found: Rows, listed: Sequence[FrameRow], known: _Known) -> None:
             under, depth = (*above, fold), row.depth + 2
             for each in said(text, known.look, key=(name, fold), depth=depth, style=style, inside=under):
                 found.add(each)
+        _add_stack(found, row, known, (*above, fold))
+
+
+def _add_stack(found: Rows, row: FrameRow, known: _Known, inside: tuple[object, ...]) -> None:
+    """The user's lines that a frame which failed was tracing."""
+    result = known.run.decided.results.get(row.ids[0])
+    if result is None or result.end != "failed":
+        return
+    for each in stacks.rows(result.stack, known.look, ("stack", row.ids[0]), row.depth + 2, inside):
+        found.add(each)
 
 
 def _frame_row(row: FrameRow, known: _Known, inside: tuple[object, ...], is_open: bool) -> Row:
