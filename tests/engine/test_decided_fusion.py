@@ -35,6 +35,14 @@ def f(x, y):
 torch.compile(f)(torch.randn(64, 64), torch.randn(1000))
 """
 
+BRANCHES = """\
+import torch
+
+def f(x):
+    return torch.cond(x.sum() > 0, lambda x: x.sin().cos().sum(0), lambda x: x.exp().sum(0), (x,)) * 2
+
+torch.compile(f)(torch.randn(7, 5))
+"""
 SCATTERED = """\
 import torch
 
@@ -176,6 +184,28 @@ def test_refusals_beyond_the_bound_are_counted(ran: Runner, monkeypatch: pytest.
     assert found is not None
     assert found.log.dropped > 0
     assert "more not kept" in report.headline(found)
+
+
+def test_branches_have_schedulers_and_kernels_of_their_own(ran: Runner):
+    run = ran(BRANCHES, backend="inductor", options=COLD)
+    found = fusion_of(run, "0/0", "inference")
+    assert found is not None
+    sums = [number for name, numbers in found.of_node.items() if name.endswith(".sum_1") for number in numbers]
+    assert len(sums) == 2
+    kernels = [found.kernels[number] for number in sums]
+    assert None not in kernels
+    assert len({kernel.name for kernel in kernels if kernel}) == 2, "each branch's sum is in that branch's kernel"
+    assert not found.recomputed(), "nodes of different graphs that have one name are not one"
+
+
+def test_a_call_into_a_library_is_its_own_kernel_and_computes_its_own_node(compiled: Run):
+    found = fusion_of(compiled, "0/0", "inference")
+    assert found is not None
+    (number,) = found.of_node["mm"]
+    kernel = found.kernels[number]
+    assert found.nodes(number) == ["mm"]
+    assert kernel is not None
+    assert kernel.language == "extern"
 
 
 def test_what_a_kernel_does_is_read_from_its_source(ran: Runner):

@@ -139,7 +139,7 @@ EVERY: list[events.SessionEvent] = [
                     writes=("buf0",),
                     device="cpu",
                 ),
-                SchedulerOp(name="op1", kind="extern", nodes=("mm",), calls="extern_kernels.mm"),
+                SchedulerOp(name="op1", kind="extern", nodes=("mm",), calls="extern_kernels.mm", graph="true_graph_0"),
             ),
             groups=(("op0",), ("op1",)),
             refusals=(Refusal(0, 1, "sizes", 2),),

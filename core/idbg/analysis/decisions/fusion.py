@@ -67,8 +67,8 @@ class Fusion:
         return [self.ops[name] for name in self.log.groups[number] if name in self.ops]
 
     def nodes(self, number: int) -> list[str]:
-        """The post-grad nodes that a group computes."""
-        return list(dict.fromkeys(name for op in self.group(number) for name in op.nodes))
+        """The post-grad nodes that a group computes; one of a graph inside of it as "true_graph_0.sin"."""
+        return list(dict.fromkeys(name for op in self.group(number) for name in _named(op)))
 
     @cached_property
     def of_node(self) -> dict[str, list[int]]:
@@ -86,8 +86,11 @@ class Fusion:
         calls = [(kernel, set(call.nodes)) for kernel in code.kernels for call in kernel.calls] if code else []
         found: list[Kernel | None] = []
         for number in range(len(self.log.groups)):
+            ops = self.group(number)
             nodes = set(self.nodes(number))
-            best = max(calls, key=lambda each: (len(nodes & each[1]), -len(each[1])), default=None)
+            extern = any(op.kind == "extern" for op in ops)
+            fitting = [each for each in calls if (each[0].language == "extern") == extern]
+            best = max(fitting, key=lambda each: (len(nodes & each[1]), -len(each[1])), default=None)
             found.append(best[0] if best is not None and nodes & best[1] else None)
         return found
 
@@ -141,12 +144,12 @@ class Fusion:
         not count; nor does the second half of a reduction that was split.
         """
         graph = self.run.graph(self.frame, "post_grad", self.part)
-        gives = {buffer: op.nodes[-1] for op in self.log.ops if op.nodes for buffer in op.writes}
+        gives = {buffer: _named(op)[-1] for op in self.log.ops if op.nodes for buffer in op.writes}
         found: dict[str, list[int]] = {}
         for name, numbers in self.of_node.items():
             if len(numbers) < 2 or graph is None or not _costs(graph, name):
                 continue
-            ops = ((number, op) for number in numbers for op in self.group(number) if name in op.nodes)
+            ops = ((number, op) for number in numbers for op in self.group(number) if name in _named(op))
             again = dict.fromkeys(number for number, op in ops if _computes(op, name, gives))
             if len(again) > 1:
                 found[name] = list(again)
@@ -241,12 +244,16 @@ def _walked(came: dict[int, int], here: int, start: int) -> tuple[int, ...]:
     return tuple(way[::-1])
 
 
+def _named(op: SchedulerOp) -> tuple[str, ...]:
+    return tuple(f"{op.graph}.{name}" for name in op.nodes) if op.graph else op.nodes
+
+
 def _computes(op: SchedulerOp, name: str, gives: dict[str, str]) -> bool:
     """Whether an op computes this node of its nodes, and reads neither its value nor the first half of its own.
     `gives`: what each buffer holds.
     """
     read = {gives[buffer] for buffer in op.reads if buffer in gives}
-    return op.kind not in ("extern", "nop") and name not in read and op.nodes[-1] not in read
+    return op.kind not in ("extern", "nop") and name not in read and _named(op)[-1] not in read
 
 
 def _costs(graph: Graph, name: str) -> bool:

@@ -157,10 +157,11 @@ def ops_of(scheduler: Any) -> Iterator[SchedulerOp]:
     """Each op that is left, as a record."""
     from torch._inductor.virtualized import V
 
-    order = {node.name: at for at, node in enumerate(V.graph.graph.nodes)}
+    order = {node: at for at, node in enumerate(V.graph.graph.nodes)}
+    graph = graph_name()
     for node in scheduler.nodes:
         for each in node.get_nodes():
-            yield _op(each, order)
+            yield _op(each, order, graph)
 
 
 def graph_name() -> str:
@@ -174,23 +175,31 @@ def _op_names(node: Any) -> list[str]:
     return [str(each.get_name()) for each in node.get_nodes()]
 
 
-def _op(node: Any, order: dict[str, int]) -> SchedulerOp:
+def _op(node: Any, order: dict[Any, int], graph: str) -> SchedulerOp:
     made = node.node
     data = getattr(made, "data", None)
-    origins = {str(origin.name) for origin in getattr(made, "origins", None) or ()}
     kind = _kind(node)
     calls = getattr(made, "python_kernel_name", None) or type(made).__name__ if kind == "extern" else ""
     return SchedulerOp(
         name=str(node.get_name()),
         kind=kind,
-        nodes=tuple(sorted(origins, key=lambda name: (order.get(name, len(order)), name))),
+        nodes=tuple(str(origin.name) for origin in sorted(_origins(made, kind, order), key=lambda each: order[each])),
         loops=_texts(getattr(data, "ranges", None)),
         reduced=_texts(getattr(data, "reduction_ranges", None)),
         reads=tuple(sorted({str(read.name) for read in node.read_writes.reads})),
         writes=tuple(sorted(map(str, node.get_buffer_names()))),
         calls=str(calls),
         device=str(node.get_device() or ""),
+        graph=graph,
     )
+
+
+def _origins(made: Any, kind: OpKind, order: dict[Any, int]) -> list[Any]:
+    """The nodes of this graph that an op computes. Of a call into a library torch names all that leads to it too."""
+    origin = getattr(made, "origin_node", None)
+    if kind == "extern" and origin in order:
+        return [origin]
+    return [each for each in getattr(made, "origins", None) or () if each in order]
 
 
 def _kind(node: Any) -> OpKind:

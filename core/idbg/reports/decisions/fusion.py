@@ -172,6 +172,7 @@ def facts_words(facts: KernelFacts) -> str:
     """Its loops; how many loads, stores and reductions; and what it reads and writes."""
     read, written = counted(len(facts.reads), "buffer"), f"{len(facts.writes):,}"
     moved = f"reads {read} ({_traffic(facts.reads)}), writes {written} ({_traffic(facts.writes)})"
+    moved = moved if facts.reads or facts.writes else "what it reads and writes is not known"
     if facts.language == "extern":
         return f"a call into a library; {moved}"
     counts = ((facts.loads, "load"), (facts.stores, "store"), (facts.atomics, "atomic add"))
@@ -260,7 +261,9 @@ def _waits(found: Fusion, refusal: Refusal) -> str:
     """Where one is a reduction whose result the other reads."""
     for first, second in ((refusal.one, refusal.other), (refusal.other, refusal.one)):
         if second in found.readers[first] and any(op.kind == "reduction" for op in found.group(first)):
-            return f"{_few(found.nodes(second))} need a reduction's result, there only after its loop has ended"
+            nodes = found.nodes(second)
+            need = "need" if len(nodes) > 1 else "needs"
+            return f"{_few(nodes)} {need} a reduction's result, there only after its loop has ended"
     return ""
 
 

@@ -19,7 +19,8 @@ JUDGED = "judged no better as one kernel"
 class SchedulerOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One buffer's computation as the scheduler has it: which post-grad nodes it computes, in the graph's order; over
     which loops, and of those over which it reduces, as torch's expressions; which buffers it reads and writes.
-    `calls`: what an extern op calls.
+    `calls`: what an extern op calls. `graph`: which of the graphs inside of the frame's (a branch of torch.cond) these
+    nodes are of, "" for the frame's own.
     """
 
     name: str
@@ -31,6 +32,7 @@ class SchedulerOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     writes: tuple[str, ...] = ()
     calls: str = ""
     device: str = ""
+    graph: str = ""
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
