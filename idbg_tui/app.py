@@ -191,6 +191,9 @@ class IdbgApp(App[None]):
     def on_try_asked(self, message: messages.TryAsked) -> None:
         self.controllers.trying.ask(message)
 
+    def on_pair_asked(self, message: messages.PairAsked) -> None:
+        self.controllers.pairing.ask(message)
+
     def on_line_chosen(self, message: messages.LineChosen) -> None:
         self.controllers.navigation.choose_line(message)
 

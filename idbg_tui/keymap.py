@@ -58,6 +58,7 @@ KEYS: tuple[Key, ...] = (
     Key("memory", "M", "the peak of memory: what is alive then", "Graph"),
     Key("partitions", "P", "the partitions: what runs on the host, and what crosses", "Graph"),
     Key("why", "W", "why: every decision of the compiler about the node, kernel or line", "Graph"),
+    Key("why_not", "w", "why are these not one kernel? the selected node and one that you pick", "Graph"),
     Key("back", "backspace,ctrl+o", "back to where you jumped from", "Graph"),
     Key("forward", "ctrl+y", "forward again", "Graph"),
     Key("copy", "y", "copy what the cursor is on", "Files"),

@@ -69,6 +69,15 @@ class TryAsked(Message):
         self.suggestion = suggestion
 
 
+class PairAsked(Message):
+    """The user wants to know why two nodes or kernels are not one; without the `other` it is picked in a list."""
+
+    def __init__(self, one: NodeId | Kernel, other: NodeId | Kernel | None = None) -> None:
+        super().__init__()
+        self.one = one
+        self.other = other
+
+
 class LineChosen(Message):
     """The user moved to a line (1-based) of their own Python file; the first node made there is selected. `jump`: they
     want to see it, and not only go on."""

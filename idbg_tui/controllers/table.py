@@ -10,6 +10,7 @@ from idbg_tui.controllers.leaving import Leaving
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.controllers.measuring import Measuring
 from idbg_tui.controllers.navigation import Navigation
+from idbg_tui.controllers.pairing import Pairing
 from idbg_tui.controllers.repros import Repros
 from idbg_tui.controllers.switching import Switching
 from idbg_tui.controllers.targeting import Targeting
@@ -29,6 +30,7 @@ class Controllers:
         self.measuring = Measuring(context, self.listings, keys)
         self.costing = Costing(context, self.listings, keys)
         self.deciding = Deciding(context, self.listings, keys)
+        self.pairing = Pairing(context, self.listings)
         self.navigation = Navigation(context)
         self.repros = Repros(context, self.listings)
         self.trying = Trying(context, self.listings)
@@ -39,6 +41,6 @@ class Controllers:
         """What every key does that is theirs."""
         controllers: tuple[Controller, ...] = (
             *(self.compiling, self.targeting, self.comparing, self.measuring, self.costing),
-            *(self.deciding, self.navigation, self.repros, self.files, self.leaving),
+            *(self.deciding, self.pairing, self.navigation, self.repros, self.files, self.leaving),
         )
         return {name: do for controller in controllers for name, do in controller.actions().items()}

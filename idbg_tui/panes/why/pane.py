@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from idbg.schema.code import Kernel
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.repros import Sought
@@ -19,6 +20,7 @@ from idbg_tui.messages import (
     KernelChosen,
     LineChosen,
     NodeChosen,
+    PairAsked,
     ReproAsked,
     SourceAsked,
     TraceAsked,
@@ -43,6 +45,7 @@ _OWN_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
     "breaks": (("t", "try it"),),
     "recompiles": (("t", "try it"),),
     "guards": (("H", "only those that failed"), ("o", "by source, by cost")),
+    "fusion": (("m", "mark it; on another: why are they not one?"), ("w", "why not one with...")),
     "time": (("o", "tree, flame"), ("t", "write a trace"), ("H", "the short ones too")),
 }
 """What keys do in one view alone."""
@@ -66,6 +69,8 @@ class WhyPane(FindingPane):
         Binding("full_stop", "graph(1)", show=False),
         Binding("o", "order", show=False),
         Binding("H", "hide", show=False),
+        Binding("m", "mark", show=False),
+        Binding("w", "why_not", show=False),
         Binding("e", "edit", show=False),
         Binding("t", "try", show=False),
         Binding("x", "repro", show=False),
@@ -82,6 +87,7 @@ class WhyPane(FindingPane):
         self._looks: dict[ViewName, Look] = {}
         self._keys: dict[ViewName, object] = {}  # of the row that the cursor was on
         self._ticking = False
+        self._marked: NodeId | Kernel | None = None
 
     def compose(self) -> ComposeResult:
         yield self._names
@@ -333,6 +339,34 @@ class WhyPane(FindingPane):
             return None
         calls = [node for node in graph.nodes if node.op.startswith("call")] or graph.nodes
         return graph.node_id(calls[-1 if side < 0 else 0].name)
+
+    @property
+    def _subject(self) -> NodeId | Kernel | None:
+        """The node or kernel that the row is about."""
+        row, run = self.lines.chosen, self._run
+        if row is None or run is None:
+            return None
+        if row.kernel is None:
+            return self._node_of(row)
+        return next((one for one in run.kernels if (one.frame, one.part, one.name) == row.kernel), None)
+
+    def action_mark(self) -> None:
+        """Keep the row's node or kernel in mind; on another row, ask why the two are not one."""
+        subject = self._subject
+        if subject is None:
+            self.post_message(Flash("m marks a node or a kernel, to ask why it and another are not one"))
+        elif self._marked is None or self._marked == subject:
+            self._marked = None if self._marked == subject else subject
+            words = f"{subject.name} is marked: m on another says why they are not one" if self._marked else "no mark"
+            self.post_message(Flash(words))
+        else:
+            self.post_message(PairAsked(self._marked, subject))
+            self._marked = None
+
+    def action_why_not(self) -> None:
+        """Pick the one with which the row's node or kernel might be one."""
+        subject = self._subject
+        self.post_message(PairAsked(subject) if subject is not None else ActionAsked("why_not"))
 
     def action_try(self) -> None:
         """Run again with what the row suggests; of the run's time, write a file that Perfetto opens."""

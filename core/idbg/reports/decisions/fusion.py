@@ -48,8 +48,8 @@ def text(run: Run) -> Iterable[str]:
     """
     for found in fusions(run):
         yield headline(found)
-        numbers = _by_kernel(found)
-        for kernel in _kernels(run, found.frame, found.part):
+        numbers = by_kernel(found)
+        for kernel in kernels_in(run, found.frame, found.part):
             yield f"  {kernel.name}: {facts_words(kernel_facts(run, kernel))}"
             mine = numbers.get(kernel.name, [])
             if len(mine) > 1:
@@ -58,7 +58,7 @@ def text(run: Run) -> Iterable[str]:
         yield from (f"  {line}" for line in recomputed_lines(found))
     for frame, part in not_heard(run):
         yield f"{frame} {part}: {NOT_ASKED}"
-        for kernel in _kernels(run, frame, part):
+        for kernel in kernels_in(run, frame, part):
             yield f"  {kernel.name}: {facts_words(kernel_facts(run, kernel))}"
     if not run.codes:
         yield "there is no code of Inductor's: nothing was compiled, or by a backend that makes no kernels"
@@ -101,7 +101,7 @@ def about(run: Run) -> Iterator[Decision]:
             words = f"{name} is computed {len(numbers)} times"
             yield _decision(found, numbers, words, f"in {_places(found, numbers)}", (name,))
     for frame, part in not_heard(run):
-        kernels = tuple((frame, kernel.name) for kernel in _kernels(run, frame, part))
+        kernels = tuple((frame, kernel.name) for kernel in kernels_in(run, frame, part))
         graph = run.graph(frame, "post_grad", part)
         called = [node.name for node in graph.nodes if node.op.startswith("call")] if graph is not None else []
         touched = tuple(NodeId(GraphId(frame, "post_grad", part), name) for name in called)
@@ -113,7 +113,7 @@ def headline(found: Fusion) -> str:
     """ "0/0 inference: 8 ops became 5 groups in 3 kernels; 13 pairs looked at, 1 pair of groups refused"."""
     log = found.log
     pairs = len({(each.one, each.other) for each in log.refusals})
-    kernels = len(_kernels(found.run, found.frame, found.part))
+    kernels = len(kernels_in(found.run, found.frame, found.part))
     dropped = f", {counted(log.dropped, 'refusal')} more not kept" if log.dropped else ""
     groups = f"{counted(len(log.groups), 'group')} in {counted(kernels, 'kernel')}"
     asked = f"{counted(log.asked, 'pair')} looked at, {counted(pairs, 'pair')} of groups refused{dropped}"
@@ -300,7 +300,8 @@ def _decision(found: Fusion, numbers: list[int], words: str, why: str, nodes: tu
     )
 
 
-def _by_kernel(found: Fusion) -> dict[str, list[int]]:
+def by_kernel(found: Fusion) -> dict[str, list[int]]:
+    """Kernel -> the groups that it computes, by their numbers."""
     numbers: dict[str, list[int]] = {}
     for number, kernel in enumerate(found.kernels):
         if kernel is not None:
@@ -308,7 +309,8 @@ def _by_kernel(found: Fusion) -> dict[str, list[int]]:
     return numbers
 
 
-def _kernels(run: Run, frame: str, part: Part) -> tuple[Kernel, ...]:
+def kernels_in(run: Run, frame: str, part: Part) -> tuple[Kernel, ...]:
+    """The kernels of this graph's code."""
     code = run.codes.get((frame, part))
     return code.kernels if code is not None else ()
 

@@ -1,0 +1,105 @@
+"""Why are these two nodes or kernels not one kernel?"""
+
+from collections.abc import Iterator
+
+from idbg.analysis.decisions.fusion import Subject, why_not
+from idbg.reports.decisions.fusion import answer_lines
+from idbg.schema.code import Kernel
+from idbg.schema.graphs import NodeId
+from idbg.schema.runs import Run
+from idbg_tui.controllers.context import Actions, Context
+from idbg_tui.controllers.listings import Listings
+from idbg_tui.messages import PairAsked
+from idbg_tui.state.sentences import why_no_graph
+from idbg_tui.widgets.listing import Entry, Listing, sentences
+
+_MOST = 5000  # nodes that can be picked
+
+
+class Pairing:
+    """Asks for the second of two, where there is only one, and says why they are not one."""
+
+    def __init__(self, context: Context, listings: Listings) -> None:
+        self._context, self._state, self._listings = context, context.state, listings
+
+    def actions(self) -> Actions:
+        """What the keys do."""
+        return {"why_not": self.of_selected}
+
+    def of_selected(self) -> None:
+        """The selected node and one that is picked."""
+        if self._state.selected is None:
+            self._context.flash(why_no_graph(self._state) or "no node is selected")
+        else:
+            self.ask(PairAsked(self._state.selected))
+
+    def ask(self, asked: PairAsked) -> None:
+        """Say why two are not one."""
+        run = self._state.shown
+        if run is None:
+            self._context.flash(why_no_graph(self._state) or "nothing was compiled yet")
+        elif asked.other is not None:
+            self._answer(run, asked.one, asked.other)
+        else:
+            self._pick(run, asked.one)
+
+    def _pick(self, run: Run, one: Subject) -> None:
+        """List the kernels and nodes with which it might be one."""
+        from idbg_tui.widgets.picker import Picker
+
+        others = dict(_others(run, one))
+        if not others:
+            self._context.flash("there is no other kernel or node in this frame: nothing has code of Inductor's")
+            return
+
+        def take(name: str | None) -> None:
+            if name is not None:
+                self._answer(run, one, others[name])
+
+        listed = [(name, _words(run, other)) for name, other in others.items()]
+        title = f"Why is {one.name} not one with..."
+        self._context.app.push_screen(Picker(title, listed, next(iter(others))), take)
+
+    def _answer(self, run: Run, one: Subject, other: Subject) -> None:
+        lines = answer_lines(run, why_not(run, one, other))
+
+        def make(width: int) -> list[Entry]:
+            return list(_entries(lines, one, other, width))
+
+        self._listings.open(Listing("Why are these not one?", "", make))
+
+
+def _others(run: Run, one: Subject) -> Iterator[tuple[str, Subject]]:
+    """By name: the kernels of the same frame, and the nodes that its code was made of."""
+    frame = one.frame if isinstance(one, Kernel) else one.graph.frame
+    for kernel in run.kernels:
+        if kernel.frame == frame and kernel != one:
+            yield kernel.name, kernel
+    own = one.graph if isinstance(one, NodeId) else None
+    graphs = [id for id in run.graphs if id.frame == frame and (id == own or id.stage == "post_grad")]
+    graphs.sort(key=lambda id: id != own)
+    told: set[str] = {one.name}
+    for id in graphs:
+        for node in run.graphs[id].nodes[:_MOST]:
+            if node.op.startswith("call") and node.name not in told:
+                told.add(node.name)
+                yield node.name, NodeId(id, node.name)
+
+
+def _words(run: Run, other: Subject) -> str:
+    if isinstance(other, Kernel):
+        return f"kernel, {other.language}"
+    return run.graphs[other.graph].by_name[other.name].target
+
+
+def _entries(lines: list[str], one: Subject, other: Subject, width: int) -> Iterator[Entry]:
+    """The two, the answer, and what it rests on."""
+    for subject in (one, other):
+        kind = "kernel" if isinstance(subject, Kernel) else "node"
+        target = subject if isinstance(subject, NodeId) else None
+        yield Entry(lambda _, s=subject, k=kind: [(f" {k:<7}", "dim"), (s.name, "strong")], target)  # type: ignore[misc]
+    yield Entry.fixed([("", "")], picture=True)
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        for entry in sentences(line.strip(), width - indent, "" if number else "strong"):
+            yield Entry.fixed([(" " * indent + text, style) for text, style in entry.draw(width)])
