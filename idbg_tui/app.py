@@ -144,6 +144,9 @@ class IdbgApp(App[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self.bars.show)
 
+    def on_hints_changed(self) -> None:
+        self.bars.show()
+
     def on_toml_editor_mode_changed(self) -> None:
         self.bars.show()
 

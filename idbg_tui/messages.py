@@ -78,6 +78,10 @@ class PairAsked(Message):
         self.other = other
 
 
+class HintsChanged(Message):
+    """The keys that a pane names in the footer are others now."""
+
+
 class LineChosen(Message):
     """The user moved to a line (1-based) of their own Python file; the first node made there is selected. `jump`: they
     want to see it, and not only go on."""

@@ -4,7 +4,7 @@ Each is the event log of a real session: an example, compiled by the `aot` backe
 of programs beside this file: `planted` (a kernel is wrong) and `wrong_pass` (a pass is) were compared stage by stage
 and kernel by kernel too, and `benched` is `planted`, checked by mock and measured on four backends: one is wrong, one
 is not installed. Of `minified` scripts were searched for, which `minified.json` holds. `breaking` breaks, and compiles
-again. Paths are cut to what is the same on every machine.
+again; `switched` was compiled twice, with other switches. Paths are cut to what is the same on every machine.
 `mlp_train_cuda` was recorded on an H200 with torch 2.11 and triton 3.6.
 """
 
@@ -16,6 +16,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from idbg.bench.plan import cases
 from idbg.config.arguments import parse_program
 from idbg.schema.bench import BenchBackend, BenchCase
@@ -26,7 +28,7 @@ from idbg.session.session import Session
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified", "breaking")
+NAMES = ("mlp_train", "resnet", "attention", "planted", "wrong_pass", "benched", "minified", "breaking", "switched")
 MEASURED = ("eager", "inductor", "mock", "tvm")
 RUNS = 30
 RULES = """name = "npu"
@@ -45,7 +47,7 @@ def record(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/cache"
         compared, benched = name in ("planted", "wrong_pass"), name == "benched"
-        beside = "planted" if benched else name if compared or name in ("minified", "breaking") else ""
+        beside = "planted" if benched else name if compared or name in ("minified", "breaking", "switched") else ""
         file = f"tests/recordings/{beside}.py" if beside else f"examples/{name}.py"
         program = parse_program(file, module=False, argv=(), cwd=str(ROOT))
         target = Target("mock" if benched or name == "minified" else "aot")
@@ -59,6 +61,9 @@ def record(name: str) -> None:
                 asked = cases([program], [BenchBackend(each) for each in MEASURED], like)
                 session.bench(asked, Path(folder, "rows.sqlite"))
             assert session.wait(600)
+            if name == "switched":
+                session.run(replace(session.target, options={"max_autotune": True, "max_fusion_size": 1}))
+                assert session.wait(600)
             if name == "minified":
                 minify(session)
             text = (session.folder / "events.jsonl").read_text()

@@ -17,6 +17,7 @@ from idbg_tui.messages import (
     ActionAsked,
     EditorAsked,
     Flash,
+    HintsChanged,
     KernelChosen,
     LineChosen,
     NodeChosen,
@@ -152,7 +153,8 @@ class WhyPane(FindingPane):
         latest = self._state.run if self._state is not None else None
         older = f"run {run.number}" if run is not None and run is not latest else ""
         query = f"/{self.look.query}" if self.look.query else ""
-        self._names.show(self.view, counts, " ".join(filter(None, (query, older))))
+        marked = f"marked: {self._marked.name}" if self._marked is not None else ""
+        self._names.show(self.view, counts, " ".join(filter(None, (query, older, marked))))
 
     def _why_empty(self, state: State, made: views.View) -> str:
         if self.look.query:
@@ -172,6 +174,7 @@ class WhyPane(FindingPane):
         self.HINTS = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
         self.lines.show_rows((), "")
         self._lay()
+        self.post_message(HintsChanged())
         key = self._keys.get(view)
         if (place := place_of(self.lines.items, key)) is not None:
             self.lines.place_cursor(place)
@@ -362,6 +365,7 @@ class WhyPane(FindingPane):
         else:
             self.post_message(PairAsked(self._marked, subject))
             self._marked = None
+        self._name_views(self._run)
 
     def action_why_not(self) -> None:
         """Pick the one with which the row's node or kernel might be one."""

@@ -19,7 +19,7 @@ from idbg_tui.widgets.search import pattern
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-OWN: frozenset[ViewName] = frozenset(("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion"))
+OWN: frozenset[ViewName] = frozenset(("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"))
 """Those that have a module of their name in this room."""
 
 
