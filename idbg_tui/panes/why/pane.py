@@ -8,28 +8,20 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from idbg.schema.code import Kernel
 from idbg.schema.decisions.decision import Decision
-from idbg.schema.graphs import GraphId, NodeId
-from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg_tui.messages import (
-    ActionAsked,
     EditorAsked,
     Flash,
     HintsChanged,
     KernelChosen,
     LineChosen,
     NodeChosen,
-    PairAsked,
-    ReproAsked,
     SourceAsked,
-    TraceAsked,
-    TryAsked,
 )
-from idbg_tui.panes.searchable import FindingPane
 from idbg_tui.panes.why import flame, views
 from idbg_tui.panes.why.lines import WhyLines
+from idbg_tui.panes.why.row_keys import RowKeys
 from idbg_tui.panes.why.rows import Look, Row, place_of
 from idbg_tui.panes.why.view_line import ViewLine
 from idbg_tui.panes.why.views import VIEWS, ViewName
@@ -53,7 +45,7 @@ _OWN_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
 _TICK = 0.4  # seconds between two looks at a compile that goes on
 
 
-class WhyPane(FindingPane):
+class WhyPane(RowKeys):
     """Frames, breaks, recompiles, guards and what else was decided; each kind is a view."""
 
     ID = "why"
@@ -79,16 +71,12 @@ class WhyPane(FindingPane):
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.lines = WhyLines(self._lay)
-        self.view: ViewName = VIEWS[0]
+        super().__init__(WhyLines(self._lay), id=id)
         self._names = ViewLine()
-        self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._looks: dict[ViewName, Look] = {}
         self._keys: dict[ViewName, object] = {}  # of the row that the cursor was on
         self._ticking = False
-        self._marked: NodeId | Kernel | None = None
 
     def compose(self) -> ComposeResult:
         yield self._names
@@ -147,6 +135,9 @@ class WhyPane(FindingPane):
         width, live = self.lines.line_width - 1, state.running and run is state.run
         look = replace(look, width=width, files=queries.source_files(state), now=time.time() if live else None)
         return views.listed(self.view, run, replace(look, earlier=queries.earlier_runs(state, run)))
+
+    def show_marks(self) -> None:
+        self._name_views(self._run)
 
     def _name_views(self, run: Run | None) -> None:
         counts = {name: views.view(name).count(run) for name in VIEWS} if run is not None else {}
@@ -286,17 +277,6 @@ class WhyPane(FindingPane):
         elif row.file and self._has_nodes(row.file, row.line):
             self.post_message(LineChosen(row.file, row.line))
 
-    @property
-    def _is_shown(self) -> bool:
-        return self._state is not None and self._state.shown is self._run
-
-    def _node_of(self, row: Row) -> NodeId | None:
-        run = self._run
-        if run is None or not self._is_shown:
-            return None
-        known = (node for node in row.nodes if node.graph in run.graphs)
-        return next((node for node in known if node.name in run.graphs[node.graph].by_name), None)
-
     def _has_nodes(self, file: str, line: int) -> bool:
         """Whether a node was made at the line, and none of them is selected already."""
         state = self._state
@@ -323,78 +303,3 @@ class WhyPane(FindingPane):
             self._again(replace(self.look, focus=focus, zoom=0 if focus in (self.look.zoom, 0) else focus))
         else:
             self.post_message(Flash("this row leads nowhere: space on a row with a sign before it unfolds it"))
-
-    def action_graph(self, side: int) -> None:
-        """Go to the graph before the row, or after it."""
-        row = self.lines.chosen
-        graph = (row.before if side < 0 else row.after) if row is not None else None
-        node = self._edge(graph, side)
-        if node is not None:
-            self.post_message(NodeChosen(node, jump=True))
-        else:
-            self.post_message(Flash(f"no graph {'before' if side < 0 else 'after'} this is known"))
-
-    def _edge(self, graph_id: GraphId | None, side: int) -> NodeId | None:
-        """The last call of the graph before, or the first of the one after."""
-        run = self._run
-        graph = run.graphs.get(graph_id) if run is not None and graph_id is not None and self._is_shown else None
-        if graph is None or not graph.nodes:
-            return None
-        calls = [node for node in graph.nodes if node.op.startswith("call")] or graph.nodes
-        return graph.node_id(calls[-1 if side < 0 else 0].name)
-
-    @property
-    def _subject(self) -> NodeId | Kernel | None:
-        """The node or kernel that the row is about."""
-        row, run = self.lines.chosen, self._run
-        if row is None or run is None:
-            return None
-        if row.kernel is None:
-            return self._node_of(row)
-        return next((one for one in run.kernels if (one.frame, one.part, one.name) == row.kernel), None)
-
-    def action_mark(self) -> None:
-        """Keep the row's node or kernel in mind; on another row, ask why the two are not one."""
-        subject = self._subject
-        if subject is None:
-            self.post_message(Flash("m marks a node or a kernel, to ask why it and another are not one"))
-        elif self._marked is None or self._marked == subject:
-            self._marked = None if self._marked == subject else subject
-            words = f"{subject.name} is marked: m on another says why they are not one" if self._marked else "no mark"
-            self.post_message(Flash(words))
-        else:
-            self.post_message(PairAsked(self._marked, subject))
-            self._marked = None
-        self._name_views(self._run)
-
-    def action_why_not(self) -> None:
-        """Pick the one with which the row's node or kernel might be one."""
-        subject = self._subject
-        self.post_message(PairAsked(subject) if subject is not None else ActionAsked("why_not"))
-
-    def action_try(self) -> None:
-        """Run again with what the row suggests; of the run's time, write a file that Perfetto opens."""
-        row = self.lines.chosen
-        if self.view == "time" and self._run is not None:
-            self.post_message(TraceAsked(self._run.number))
-        elif row is not None and row.again is not None:
-            self.post_message(TryAsked(row.again))
-        else:
-            self.post_message(Flash("nothing to try here: t is for what says so in breaks and recompiles"))
-
-    def action_edit(self) -> None:
-        """Open the row's line in the user's editor; of a row without one, what the key does."""
-        row = self.lines.chosen
-        asked = EditorAsked(row.file, row.line) if row is not None and row.file else ActionAsked("edit")
-        self.post_message(asked)
-
-    def action_repro(self, smallest: bool = False) -> None:
-        """A script of the row's break, recompile or node; of a row without one, what the key does."""
-        row = self.lines.chosen
-        node = self._node_of(row) if row is not None else None
-        sought = Sought("node", node) if node is not None else None
-        sought = row.sought or sought if row is not None else None
-        if sought is not None:
-            self.post_message(ReproAsked(sought, smallest=smallest))
-        else:
-            self.post_message(ActionAsked("minify" if smallest else "repro"))
