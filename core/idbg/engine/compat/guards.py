@@ -26,7 +26,7 @@ from idbg.schema.decisions.dynamo import LEAST_SECONDS, FrameGuards, Guard, Left
 MOST_GUARDS = 10_000
 """Of one frame; more are counted."""
 _MOST_SECONDS = 0.05  # for timing single guards of one frame
-_CALLS, _ROUNDS = 10, 3
+_CALLS, _ROUNDS = 5, 3
 _PLACE = re.compile(r"# (\S+):(\d+) in (\w+)")
 _OF_SIZE = re.compile(r"\.(size|stride|storage_offset)\(\)")
 _LOCAL = re.compile(r"[LG]\['\w+'\]")
@@ -161,7 +161,9 @@ class _Reader:
     dicts: set[str] = field(default_factory=set)  # sources
     caused: set[int] = field(default_factory=set)  # ids of guards
     lines: dict[tuple[str, int | None, str], StackLine] = field(default_factory=dict)
-    stacks: dict[Stack, None] = field(default_factory=dict)
+    stacks: dict[Stack, Stack] = field(default_factory=dict)
+    stack_of: dict[int, Stack] = field(default_factory=dict)  # by the id of a guard
+    places: dict[Stack, StackLine | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for guard in self.kept:
@@ -187,7 +189,7 @@ class _Reader:
         if source == "L" and len(about := set(_LOCAL.findall(" ".join(codes)))) == 1:
             source = about.pop()
         stack = stack or self._stack_of_text(parts)
-        place = _users(stack)
+        place = self._users(stack)
         return (
             Guard(
                 kind=kind,
@@ -209,9 +211,18 @@ class _Reader:
         alike = (each for each in near if kind in (each.create_fn_name(), *(each.guard_types or ())))
         return next(alike, next(iter(near), None)) if kind not in _RELATIONS else None
 
+    def _users(self, stack: Stack) -> StackLine | None:
+        """The innermost line that is not torch's, or of a stack that is all torch's the innermost."""
+        if stack not in self.places:
+            own = [line for line in stack if not stages.is_torchs(line.file)]
+            self.places[stack] = own[-1] if own else stack[-1] if stack else None
+        return self.places[stack]
+
     def _stack(self, guard: Asked) -> Stack:
         if not guard.user_stack:
             return ()
+        if (known := self.stack_of.get(id(guard))) is not None:
+            return known
         stack = tuple(
             self.lines.get((each.filename, each.lineno, each.name))
             or self.lines.setdefault(
@@ -220,7 +231,8 @@ class _Reader:
             )
             for each in guard.user_stack
         )
-        self.stacks[stack] = None
+        stack = self.stacks.setdefault(stack, stack)
+        self.stack_of[id(guard)] = stack
         return stack
 
     def _stack_of_text(self, parts: Iterable[str]) -> Stack:
@@ -257,12 +269,6 @@ class _Reader:
 
 
 _RELATIONS = ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
-
-
-def _users(stack: Stack) -> StackLine | None:
-    """The innermost line that is not torch's, or of a stack that is all torch's the innermost."""
-    own = [line for line in stack if not stages.is_torchs(line.file)]
-    return own[-1] if own else stack[-1] if stack else None
 
 
 def _measured(reading: _Reading, root: cpp.RootGuardManager, values: Mapping[str, object], cold: float) -> FrameGuards:

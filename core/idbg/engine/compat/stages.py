@@ -237,9 +237,12 @@ def name_of(function: object) -> str:
     return "" if "<lambda>" in name else name.replace("<locals>.", "")
 
 
+_TORCH = str(Path(torch.__file__).parent)
+
+
 def is_torchs(file: str) -> bool:
     """Whether a file is one of torch's own."""
-    return file.startswith(str(Path(torch.__file__).parent))
+    return file.startswith(_TORCH)
 
 
 def lowering_of(target: object) -> Callable[..., object] | None:
