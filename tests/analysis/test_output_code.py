@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from idbg.analysis.output_code import read_output_code
+from idbg.analysis.output_code import is_cpp, read_output_code
 from idbg.schema import event_log, events
 from idbg.schema.code import Kernel
 
@@ -150,3 +150,30 @@ def test_the_kernels_of_real_compiles_are_what_they_were(recording: Path):
         assert {kernel.name: kernel.source for kernel in again.kernels if kernel.source} == {
             kernel.name: kernel.source for kernel in code.kernels if kernel.source
         }
+
+
+AOT = """\
+#include <torch/csrc/inductor/aoti_include/cpu.h>
+void AOTInductorModel::run_impl() {
+    // [Provenance debug handles] cpp_fused_relu_0:1
+    cpp_fused_relu_0(buf0, buf1);
+    // [Provenance debug handles] aoti_torch_cpu_mm_out:2
+    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(buf2, buf1, w));
+}
+
+extern "C"  void  cpp_fused_relu_0(const float* in_ptr0,
+                       float* out_ptr0)
+{
+    out_ptr0[0] = in_ptr0[0];
+}
+"""
+
+
+def test_aotinductors_code_is_cpp_alone() -> None:
+    code = read_output_code(AOT, frame="0/0", part="inference", handles={"cpp_fused_relu_0:1": ["relu"]})
+    assert [(kernel.name, kernel.language, kernel.line) for kernel in code.kernels] == [
+        ("cpp_fused_relu_0", "cpp", 9),
+        ("aoti_torch_cpu_mm_out", "extern", 0),
+    ]
+    assert [(call.line, call.nodes) for call in code.kernels[0].calls] == [(4, ("relu",))]
+    assert is_cpp(AOT) and not is_cpp("# AOT ID: ['0_forward']\nimport torch\n")

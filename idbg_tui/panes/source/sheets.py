@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from idbg.analysis.output_code import is_cpp
 from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.schema.code import Kernel, KernelCall, OutputCode
@@ -158,7 +159,8 @@ def _wrapper(state: State) -> Sheet:
         shown = ", ".join(map(str, lines[:_LINES])) + (f" +{len(lines) - _LINES}" if len(lines) > _LINES else "")
         caption = f"called at {shown}" if calls else f"defined at {shown}"
     caption += f" · {counted(len(code.kernels), 'kernel')}"
-    return Sheet(caption, name, code.text, "python", min(lines, default=0), frozenset(lines))
+    language = "cpp" if is_cpp(code.text) else "python"
+    return Sheet(caption, name, code.text, language, min(lines, default=0), frozenset(lines))
 
 
 def _calls(state: State, kernel: Kernel) -> list[KernelCall]:

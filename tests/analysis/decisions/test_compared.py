@@ -10,7 +10,7 @@ from idbg.analysis.decisions.kernels_matched import KernelChange, matched
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
 from idbg.schema import events
 from idbg.schema.code import OutputCode
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import BreakAgain, GraphBreak
 from idbg.schema.graphs import Frame, GraphId, NodeId
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
@@ -105,7 +105,7 @@ def test_what_they_were_made_for_differs_by_name() -> None:
 
 def test_graphs_breaks_recompiles_violations_and_times_are_counted() -> None:
     one, other = run(BEFORE), run(BEFORE, nodes=("mm", "relu", "add", "mul", "mul_1"))
-    one.breaks = [GraphBreak("a print", "m.py", 7)] * 2
+    one.breaks, one.decided.breaks_again = [GraphBreak("a print", "m.py", 7)], [BreakAgain(0, "0/0")]
     other.breaks = [GraphBreak("a print", "m.py", 7), GraphBreak("an if", "m.py", 9)]
     other.frames["0/1"] = Frame("0/1", "forward", "m.py", 3)
     other.recompiles = [events.Recompiled(run=1, frame="0/1", reason="size")]

@@ -216,7 +216,10 @@ def _tallies(before: Counter[_Met], after: Counter[_Met]) -> Iterator[Tally]:
 
 
 def _breaks(run: Run) -> Counter[_Met]:
-    return Counter((found.kind or found.reason.partition("\n")[0], found.file, found.line) for found in run.breaks)
+    """Each as often as it was met."""
+    again = (run.breaks[each.first] for each in run.decided.breaks_again if each.first < len(run.breaks))
+    met = (*run.breaks, *again)
+    return Counter((found.kind or found.reason.partition("\n")[0], found.file, found.line) for found in met)
 
 
 def _recompiles(run: Run) -> Counter[_Met]:
