@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from idbg.analysis.decisions.guard_text import read_failed
 from idbg.analysis.decisions.recompile_advice import suggestions
-from idbg.analysis.decisions.recompiles import limits, place_of, shown, timelines
+from idbg.analysis.decisions.recompiles import limits, nearest_first, place_of, shown, timelines
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
 from idbg.schema.programs import Target
@@ -56,6 +56,14 @@ def test_a_compile_that_the_limit_refused_stands_at_the_end():
     assert timeline.compiles[-1].failed == (SIZE,)
     assert timeline.limit is not None
     assert (timeline.limit.hit, timeline.limit.used, timeline.limit.most) == (True, 2, 2)
+
+
+def test_the_version_that_differs_least_from_the_call_comes_first():
+    dtype = failed("0/1: tensor 'x' dtype mismatch. expected Float, actual Double")
+    rank = failed("0/2: tensor 'x' rank mismatch. expected 1, actual 2")
+    assert nearest_first((dtype, rank, SIZE)) == (SIZE, rank, dtype)
+    newer = failed("0/3: tensor 'x' dtype mismatch. expected Float, actual Double")
+    assert nearest_first((newer, dtype)) == (newer, dtype)
 
 
 def test_frames_after_a_reset_have_a_timeline_of_their_own():

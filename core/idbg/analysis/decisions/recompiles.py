@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from idbg.analysis.decisions.frames import resumed, spoken
 from idbg.analysis.decisions.stacks import own
-from idbg.schema.decisions.dynamo import FailedGuard, FrameResult
+from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameResult
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 
 _LOCAL = re.compile(r"""[LG]\[\s*['"](.+?)['"]\s*\]""")
+_FAR: dict[FailedKind, int] = {"size": 0, "value": 0, "length": 0, "tensor": 2, "type": 3, "state": 3}
 _NEAR = 1  # compiles that are left when it is said that the limit is near
 
 
 @dataclass(frozen=True)
 class CompileRow:
     """One compile of a function, as it stands in its timeline: `number` counts from 0. `reason` is torch's, "" of the
-    first; `failed` has the guards for which the versions before did not fit, that of the newest first. `refused`: it
+    first; `failed` has the guards for which the versions before did not fit, that of the nearest first. `refused`: it
     was not compiled, as the limit forbade it. `result` is None while it goes on, or where nobody listened.
     """
 
@@ -82,7 +83,7 @@ def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
                 frame.id,
                 number,
                 reasons[frame.id].reason if frame.id in reasons else "",
-                reasons[frame.id].failed if frame.id in reasons else (),
+                nearest_first(reasons[frame.id].failed) if frame.id in reasons else (),
                 run.decided.results.get(frame.id),
             )
             for number, frame in enumerate(frames)
@@ -90,7 +91,9 @@ def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
         for name in refused:
             if _code(name) == code:
                 result = run.decided.results[name]
-                compiles.append(CompileRow(name, len(compiles), result.why, result.failed, result, refused=True))
+                compiles.append(
+                    CompileRow(name, len(compiles), result.why, nearest_first(result.failed), result, refused=True)
+                )
         if len(compiles) > 1 or all_functions:
             rest = resumed(frames[0].function) is not None
             found.append(Timeline(code, spoken(frames[0]), file, line, tuple(compiles), _limit(compiles), rest))
@@ -101,6 +104,13 @@ def limits(run: Run) -> list[Timeline]:
     """The functions whose limit is near, or was hit: these first."""
     near = [timeline for timeline in timelines(run, all_functions=True) if timeline.limit is not None]
     return sorted(near, key=lambda timeline: timeline.limit is None or not timeline.limit.hit)
+
+
+def nearest_first(failed: Iterable[FailedGuard]) -> tuple[FailedGuard, ...]:
+    """The version that differs least from the call tells most: another size is less than another dtype. Of those that
+    differ alike the newest, as torch lists them.
+    """
+    return tuple(sorted(failed, key=lambda guard: (_FAR.get(guard.kind, 1), guard.what == "rank")))
 
 
 def shown(source: str) -> str:
