@@ -99,6 +99,17 @@ def test_modules_dicts_and_keywords(compiled: bool) -> None:
     assert not _debug_get_cache_entry_list(Model.forward.__code__)
 
 
+def test_a_backend_that_makes_more_graphs_of_it_adds_its_guards_and_no_graphs() -> None:
+    def written(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        return x + y
+
+    x = torch.ones(4)
+    told = idbg.GuardInspector(written, backend="aot_eager").inspect(x, torch.ones(4, requires_grad=True))
+    assert str(told).startswith(f"{written.__qualname__}: 1 graph, 0 graph breaks, 0 recompiles\n0/0 written")
+    assert x.tolist() == [2, 2, 2, 2]
+
+
 def test_hooks_of_a_module_are_called_and_guarded() -> None:
     model = Model()
     model.register_forward_hook(lambda module, args, result: result + 1)

@@ -10,7 +10,7 @@ from typing import Generic, ParamSpec
 from torch.fx import GraphModule
 
 from idbg.engine.capture.run import RunCapture, capturing, uncaptured
-from idbg.engine.compat import comparing, dynamo, inspecting, tracing
+from idbg.engine.compat import comparing, dynamo, inspecting, stages, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.engine.decisions import frames, guards, recompiles
 from idbg.engine.program.environment import random_states
@@ -114,13 +114,14 @@ def _told(name: str, run: Run) -> GuardReport:
 
 
 def _lines(name: str, run: Run, again: Sequence[Recompile]) -> Iterator[str]:
-    counts = (len(run.graphs), "graph"), (len(run.breaks), "graph break"), (len(again), "recompile")
+    graphs = sum(graph.stage == "dynamo" for graph in run.graphs)
+    counts = (graphs, "graph"), (len(run.breaks), "graph break"), (len(again), "recompile")
     yield f"{name}: {', '.join(counted(number, noun) for number, noun in counts)}"
     for each in run.breaks:
         yield f"graph break at {near_place(each.file, each.line) or 'an unknown line'}: {each.reason}"
     for recompile in again:
         yield f"{recompile.frame} was compiled again: {recompile.reason}"
-    for skip in run.decided.skips:
+    for skip in (each for each in run.decided.skips if not stages.is_torchs(each.file)):
         yield f"left alone: {skip.function}, {near_place(skip.file, skip.line)}: {skip.reason}"
     if run.decided.guards:
         yield from report.text(run)
