@@ -95,12 +95,16 @@ class TabLine(Widget):
     def show(self, panes: list[Pane], current: PaneId) -> None:
         """Name the panes, as shortly as the width asks for."""
         self._shown = panes, current
-        names = tab_names(panes, current, self.size.width - 2)
+        room = self.size.width
+        ways = ((gap, tab_names(panes, current, room, gap)) for gap in (2, 1))
+        # names that stand close are better than numbers
+        gap, names = next((way for way in ways if not any(len(name) == 1 for _, name in way[1])), (2, None))
+        names = names or tab_names(panes, current, room)
         self._ends, end = [], 0
         for pane, name in names:
-            end += len(name) + 2
+            end += len(name) + gap
             self._ends.append((end, pane))
-        line = _tabs(names, current, "  ")
+        line = _tabs(names, current, " " * gap)
         if not line.is_same(self._line):
             self._line = line
             self.refresh()

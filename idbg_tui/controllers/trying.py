@@ -69,7 +69,7 @@ class Trying:
         if before is None or after.verdict == "waiting":
             return
         found = compared(before, after)
-        self._context.flash(summary(before, after))
+        self._context.flash(summary(found, before, after))
 
         def make(width: int) -> list[Entry]:
             return list(_entries(trial.suggestion, before, after, found, width))
@@ -77,20 +77,21 @@ class Trying:
         self._listings.open(Reading(f"Tried: {trial.suggestion.words}", "", make))
 
 
-def summary(before: Run, after: Run) -> str:
-    """How counts and time changed: "4 to 2 compiles, 1 to 0 breaks, 3.1 to 2.0 s"."""
+def summary(found: Compared, before: Run, after: Run) -> str:
+    """How counts and time changed: "4 to 2 compiles, 1 to 0 breaks, 3.1 to 2.0 s (caches may have helped one)"."""
     counts = [
         f"{len(before.frames)} to {counted(len(after.frames), 'compile')}",
         f"{len(before.breaks)} to {counted(len(after.breaks), 'break')}",
         f"{len(before.recompiles)} to {counted(len(after.recompiles), 'recompile')}",
     ]
-    return f"{', '.join(counts)}, {elapsed(before.seconds)} to {elapsed(after.seconds)}"
+    helped = "" if found.cold else " (caches may have helped one of them)"
+    return f"{', '.join(counts)}, {elapsed(before.seconds)} to {elapsed(after.seconds)}{helped}"
 
 
 def _entries(suggestion: Suggestion, before: Run, after: Run, found: Compared, width: int) -> list[Entry]:
     from idbg.reports.decisions.compared import text
 
-    told = [*sentences(summary(before, after), width, "strong")]
+    told = [*sentences(summary(found, before, after), width, "strong")]
     if suggestion.code:
         told += sentences(f"in the program: {suggestion.code}", width)
     told += sentences("", width)

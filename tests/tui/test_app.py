@@ -6,7 +6,7 @@ import pytest
 
 from idbg.config.settings import Settings
 from idbg.schema.graphs import NodeId
-from idbg_tui import layout
+from idbg_tui import keymap, layout
 from idbg_tui.help import Help
 from idbg_tui.panes import later
 from idbg_tui.panes.base import Pane, PaneId
@@ -174,8 +174,9 @@ async def test_a_small_screen_shows_one_pane_and_the_names_of_all(tmp_path: Path
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=SMALL) as pilot:
         await settle(pilot)
+        keys = keymap.in_force({})
         for number, name in enumerate(layout.ORDER, 1):
-            await pilot.press(str(number))
+            await pilot.press(keys[f"pane_{number}"].partition(",")[0])
             await pilot.pause()
             shown = [pane.ID for pane in app.body.panes.values() if pane.region.area]
             assert shown == [name]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from idbg_tui.layout import TabLine
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import VIEWS
 from tests.harness.recorded import app_of
@@ -26,6 +27,16 @@ async def test_0_goes_there_and_brackets_go_through_the_views(size: tuple[int, i
         assert tuple(seen) == VIEWS
         await pilot.press("]", "[")
         assert pane.view == VIEWS[-1]
+
+
+async def test_every_pane_is_named_in_80_columns(tmp_path: Path) -> None:
+    app = app_of("breaking", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await pilot.press("0")
+        await settle(pilot)
+        line = app.query_one(TabLine).render().plain
+        assert all(name in line for name in ("1 Graph", "4 Viol", "9 Repro", "0 Why", "- Swit")) and len(line) <= 78
 
 
 async def test_a_view_with_nothing_to_list_says_so_in_one_line(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ class SwitchesPane(AskingPane, Searching):
     ID = "switches"
     LABEL = "Switches"
     SHORT = "Switch"
+    TIGHT = "Swit"
     HINTS = (
         *(("space", "flip, choose"), ("enter", "the same"), ("u", "its default"), ("U", "all defaults")),
         *(("H", "only the changed"), ("/", "find"), ("y", "copy")),
