@@ -9,7 +9,7 @@ import torch
 import torch._functorch.config
 import torch.compiler.config
 
-from idbg.engine.compat import cold, settings
+from idbg.engine.compat import cold, kernels, settings
 from idbg.engine.program.option_types import checked_settings
 from idbg.schema.programs import OptionValue
 from idbg.schema.runs import Run
@@ -167,6 +167,9 @@ def test_a_cold_run_finds_nothing_and_leaves_nothing(ran: Runner, user_cache: Pa
     assert list(built.glob("fxgraph/*/*/*"))  # it missed, and was compiled
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(user_cache)
     assert "TRITON_CACHE_DIR" not in os.environ
-    ran(MODEL, backend="eager", cold=True)
+    wrapper = next(kernels.wrapper_modules(), None)
+    assert wrapper is not None and str(wrapper.__file__).startswith(str(built))  # it can still be asked about
+    ran(MODEL, backend="eager")
     assert not built.exists()
+    assert next(kernels.wrapper_modules(), None) is None
     assert frames(ran(MODEL, backend="inductor")) == ["0/0"]

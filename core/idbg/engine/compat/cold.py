@@ -25,10 +25,11 @@ _folder = _Folder()
 
 @contextmanager
 def fresh_caches() -> Iterator[None]:
-    """While it lasts, torch's and Triton's caches on disk are an empty folder, and those in memory are forgotten.
+    """While it lasts, torch's and Triton's caches on disk are an empty folder, and those in memory begin empty.
 
-    The folder goes with the next such run, or with this process: the host removes what is left of it.
+    What it leaves goes with `forget_last`, or with this process: the host removes what is left of the folder.
     """
+    forget_last()
     place = private.there() if private.folder is not None else None
     _folder.last = TemporaryDirectory(prefix="cold-", dir=place, ignore_cleanup_errors=True)
     folder = _folder.last.name
@@ -43,4 +44,11 @@ def fresh_caches() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def forget_last() -> None:
+    """What the last cold run built is no longer asked for: nothing of it is found from here on."""
+    if _folder.last is not None:
         torch._inductor.utils.clear_caches()
+        _folder.last.cleanup()
+        _folder.last = None

@@ -15,6 +15,7 @@ def in_force(target: Target, tell: Callable[[str], None]) -> Iterator[Again]:
     """While it lasts, all of it holds, whatever the program sets before it compiles; then torch is as it would be
     without us. `tell` hears at the end of what did not hold.
     """
+    cold.forget_last()
     held = settings.Held(_values(target))
     with ExitStack() as stack:
         if target.cold:
