@@ -78,6 +78,21 @@ def test_a_program_its_session_and_what_must_not_happen(folder: Path, capsys: py
     assert report.err.count("idbg: recompile: ") == 1
 
 
+@pytest.mark.slow
+def test_why_two_nodes_are_not_one_kernel(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "model.py").write_text(
+        "import torch\n\ndef f(x):\n    return (x @ x).sin()\n\ntorch.compile(f)(torch.ones(5, 5))\n"
+    )
+    asked = ["analyze", "model.py", "--backend", "inductor", "--option", "fx_graph_cache=false"]
+    assert cli.main([*asked, "--nodes", "mm", "sin"]) == 0
+    assert "mm and sin:\none of them is a call into a library, which joins nothing" in capsys.readouterr().out
+    (session,) = map(str, Path("debug_artifacts").glob("model-*"))
+    assert cli.main(["analyze", session, "--nodes", "sin", "nobody", "--json"]) != 0
+    assert "the run has no node or kernel nobody" in capsys.readouterr().err
+    assert cli.main(["analyze", session, "--nodes", "sin", "mm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pair"]["answer"]["kind"] == "library"
+
+
 def test_a_kind_that_did_not_happen_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert not fail_on.happened(a_run(), ["break", "recompile"])
     assert capsys.readouterr().err == ""

@@ -4,7 +4,7 @@ From what the scheduler was heard to decide. A group is what it took for one; a 
 loops of its own.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,18 +81,26 @@ class Fusion:
 
     @cached_property
     def kernels(self) -> list[Kernel | None]:
-        """The kernel of each group: the one of whose calls one computes most of its nodes."""
+        """The kernel of each group: the one of whose calls one computes most of its nodes; of those the smallest."""
         code = self.run.codes.get((self.frame, self.part))
-        calls = [(kernel, set(call.nodes)) for kernel in code.kernels for call in kernel.calls] if code else []
+        calls = [(kernel, call) for kernel in code.kernels for call in kernel.calls] if code else []
+        computing: dict[str, list[int]] = {}
+        for at, (_, call) in enumerate(calls):
+            for name in call.nodes:
+                computing.setdefault(name, []).append(at)
         found: list[Kernel | None] = []
         for number in range(len(self.log.groups)):
-            ops = self.group(number)
-            nodes = set(self.nodes(number))
-            extern = any(op.kind == "extern" for op in ops)
-            fitting = [each for each in calls if (each[0].language == "extern") == extern]
-            best = max(fitting, key=lambda each: (len(nodes & each[1]), -len(each[1])), default=None)
-            found.append(best[0] if best is not None and nodes & best[1] else None)
+            extern = any(op.kind == "extern" for op in self.group(number))
+            computed = Counter(at for name in self.nodes(number) for at in computing.get(name, ()))
+            fitting = [at for at in computed if (calls[at][0].language == "extern") == extern]
+            best = max(fitting, key=lambda at: (computed[at], -len(calls[at][1].nodes), -at), default=None)
+            found.append(calls[best][0] if best is not None else None)
         return found
+
+    @cached_property
+    def groups_in(self) -> Counter[str]:
+        """How many groups each kernel holds, by its name."""
+        return Counter(kernel.name for kernel in self.kernels if kernel is not None)
 
     @cached_property
     def refused(self) -> dict[int, list[Refusal]]:

@@ -1,5 +1,6 @@
 """What became one kernel, what did not and why, what does each kernel do, and what is computed twice?"""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from idbg.analysis.decisions.fusion import Answer, Fusion, Subject, fusion_of, fusions, not_heard, why_not
@@ -149,14 +150,21 @@ def loops_words(found: Fusion, number: int) -> str:
 
 
 def tried_lines(found: Fusion, numbers: Iterable[int]) -> list[str]:
-    """With whom these groups were refused, and why, most often asked first."""
+    """With whom these groups were refused, and why, most often asked first; those of one reason in one line."""
     mine = set(numbers)
     refusals = {refusal: None for number in mine for refusal in found.refused.get(number, ())}
+    others: dict[str, list[str]] = {}
+    times: Counter[str] = Counter()
+    for refusal in refusals:
+        words = reason_words(found, refusal)
+        others.setdefault(words, []).append(_name(found, refusal.other if refusal.one in mine else refusal.one))
+        times[words] += refusal.times
     lines = []
-    for refusal in sorted(refusals, key=lambda each: -each.times):
-        other = refusal.other if refusal.one in mine else refusal.one
-        again = f", said {refusal.times:,} times" if refusal.times > 1 else ""
-        lines.append(f"not one with {_name(found, other)}: {reason_words(found, refusal)}{again}")
+    for words, again in times.most_common(NAMES):
+        said = f", said {again:,} times" if again > 1 else ""
+        lines.append(f"not one with {_few(dict.fromkeys(others[words]))}: {words}{said}")
+    if len(times) > NAMES:
+        lines.append(f"… {counted(len(times) - NAMES, 'reason')} more (--json has them)")
     return lines
 
 
@@ -221,6 +229,8 @@ def answer_lines(run: Run, answer: Answer) -> list[str]:
         lines.append(f"  {reason_words(found, refusal)}{again}")
     if answer.kind == "one kernel" and not answer.refusals and not answer.shared:
         lines.append("  they have no buffer in common, so that one loop of both was not tried")
+    if found.log.dropped and not answer.refusals and answer.kind != "one":
+        lines.append(f"  (of {counted(found.log.dropped, 'refusal')} that were not kept some may be of this pair)")
     if answer.between:
         lines.append(f"  between them: {_places(found, answer.between)}")
     return lines
@@ -273,8 +283,7 @@ def _name(found: Fusion, number: int) -> str:
     nodes = _few(found.nodes(number))
     if kernel is None:
         return nodes or found.log.groups[number][0]
-    alone = sum(other is kernel for other in found.kernels) == 1
-    return kernel.name if alone else f"{nodes} in {kernel.name}"
+    return kernel.name if found.groups_in[kernel.name] == 1 else f"{nodes} in {kernel.name}"
 
 
 def _kernel(found: Fusion, number: int) -> str:
