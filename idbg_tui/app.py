@@ -139,6 +139,7 @@ class IdbgApp(App[None]):
         self.body.show(self.state)
         self.controllers.listings.show()
         self.controllers.trying.show()
+        self.controllers.switching.show()
         self.bars.show()
 
     def on_resize(self) -> None:

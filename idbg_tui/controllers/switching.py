@@ -8,6 +8,7 @@ from idbg.config import switches
 from idbg.schema.programs import Target
 from idbg_tui.controllers.context import Context
 from idbg_tui.messages import SwitchAsked
+from idbg_tui.state import queries
 
 RECOMPILE = 1.0  # seconds after the last switch: several are one change
 
@@ -18,6 +19,7 @@ class Switching:
     def __init__(self, context: Context) -> None:
         self._context, self._session, self._state = context, context.session, context.state
         self._recompiling: Timer | None = None
+        self._awaited = 0  # the run with the switches, until its end was told
 
     def take(self, asked: SwitchAsked) -> None:
         """Set one switch, or turn it round."""
@@ -55,5 +57,21 @@ class Switching:
         run = self._state.run
         if run is not None and run.target == self._session.target and run.ended != "failed":
             return
-        if self._context.attempt(lambda: self._session.run(asked=False)) and self._state.measuring:
+
+        def begin() -> None:
+            self._awaited = self._session.run(asked=False)
+
+        if self._context.attempt(begin) and self._state.measuring:
             self._context.flash("compiled with these switches when the measurement has ended (r: now)")
+
+    def show(self) -> None:
+        """Once the run with other switches has ended, say what they changed."""
+        after = self._state.history.runs.get(self._awaited)
+        if after is None or after.ended is None:
+            return
+        self._awaited = 0
+        before = [run for run in queries.ended_runs(self._state) if run.number < after.number]
+        if after.verdict != "waiting" and before:
+            from idbg_tui.panes.switches.compared import summary
+
+            self._context.flash(f"{summary(before[-1], after)}; - Switches, ] tells more", of_run=False)

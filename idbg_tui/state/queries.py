@@ -60,6 +60,11 @@ def earlier_runs(state: State, run: Run) -> tuple[Run, ...]:
     )
 
 
+def ended_runs(state: State) -> list[Run]:
+    """The runs that came to an end by themselves, in order."""
+    return [run for run in state.history.runs.values() if run.verdict != "waiting"]
+
+
 def has_other_rules(state: State, run: Run) -> bool:
     """Whether the rules were edited since the run: its own verdict is then of the rules before."""
     if not run.target.rules or state.accelerator is None:

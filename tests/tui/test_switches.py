@@ -3,43 +3,23 @@
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
-from idbg.schema import events
-from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import Target
-from idbg_tui.app import IdbgApp
 from idbg_tui.controllers import switching
 from idbg_tui.panes.switches.pane import SwitchesPane
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
-from tests.harness.live import FakeSession, living
+from tests.harness.flipped import open_switches
+from tests.harness.live import living
 from tests.harness.recorded import app_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
-
-LISTED = (
-    Switch(name="mode", place="target", group="torch.compile", type="str", default="", choices=("", "max-autotune")),
-    Switch(name="max_autotune", group="autotuning", type="bool", default=False, meaning="try\nthem all"),
-    Switch(name="epilogue_fusion", group="fusion", type="bool", default=True),
-    Switch(name="dynamo.recompile_limit", place="setting", group="Dynamo", type="int", default=8),
-)
-
-
-async def opened(pilot: Pilot[None], app: IdbgApp, session: FakeSession) -> SwitchesPane:
-    await settle(pilot)
-    session.emit(events.SwitchesListed(switches=LISTED))
-    await settle(pilot)
-    await pilot.press("minus")
-    await settle(pilot)
-    assert app.body.current == "switches"
-    return app.query_one(SwitchesPane)
 
 
 async def test_minus_lists_them_by_group_with_value_type_and_meaning() -> None:
     app, session = living()
     for size in (WIDE, SMALL):
         async with app.run_test(size=size) as pilot:
-            pane = await opened(pilot, app, session)
+            pane = await open_switches(pilot, app, session)
             rows = [row.split() for row in texts(app, "switches") if row.strip()]
             assert rows[:2] == [
                 ["torch.compile"],
@@ -54,7 +34,7 @@ async def test_flips_in_a_row_are_one_compile_and_each_is_marked(monkeypatch: py
     app, session = living()
     monkeypatch.setattr(switching, "RECOMPILE", 0.3)
     async with app.run_test(size=WIDE) as pilot:
-        pane = await opened(pilot, app, session)
+        pane = await open_switches(pilot, app, session)
         runs = session.runs
         await pilot.press("j", "space", "j", "enter")
         await until(pilot, lambda: session.runs > runs)
@@ -70,7 +50,7 @@ async def test_flips_in_a_row_are_one_compile_and_each_is_marked(monkeypatch: py
 async def test_a_value_is_typed_and_one_that_cannot_be_is_refused_with_nothing_lost() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        pane = await opened(pilot, app, session)
+        pane = await open_switches(pilot, app, session)
         await pilot.press("G", "enter", *"lots", "enter")
         await settle(pilot)
         prompt = pane.query_one(Prompt)
@@ -84,7 +64,7 @@ async def test_a_value_is_typed_and_one_that_cannot_be_is_refused_with_nothing_l
 async def test_one_of_a_few_is_picked() -> None:
     app, session = living()
     async with app.run_test(size=WIDE) as pilot:
-        await opened(pilot, app, session)
+        await open_switches(pilot, app, session)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Picker))
         await pilot.press(*"max", "enter")
@@ -95,7 +75,7 @@ async def test_u_puts_one_back_and_U_all_of_them_also_what_is_in_no_list() -> No
     app, session = living()
     session.target = Target(rules=session.target.rules, options={"max_autotune": True, "trace.enabled": True}, mode="x")
     async with app.run_test(size=WIDE) as pilot:
-        pane = await opened(pilot, app, session)
+        pane = await open_switches(pilot, app, session)
         assert pane.mark == "3" and "trace.enabled" in "\n".join(texts(app, "switches"))
         await pilot.press("H")
         assert len([row for row in texts(app, "switches") if row.strip()]) == 6

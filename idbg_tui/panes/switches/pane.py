@@ -1,22 +1,32 @@
 """Which switches does torch have, how do they stand, and what is it to compile with next?"""
 
 import textwrap
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
 from idbg.config import switches
+from idbg.format.amounts import elapsed
 from idbg.reports.switches import flag
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import OptionValue
-from idbg_tui.messages import DefaultsAsked, Flash, SwitchAsked
+from idbg.schema.runs import Run
+from idbg_tui.messages import DefaultsAsked, EditorAsked, Flash, SwitchAsked
 from idbg_tui.panes.prompting import AskingPane
+from idbg_tui.panes.switches import compared
+from idbg_tui.panes.switches.compared import ComparedLines
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
+from idbg_tui.panes.why.rows import Look
+from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.search import Searching
@@ -33,46 +43,63 @@ class SwitchesPane(AskingPane, Searching):
     SHORT = "Switch"
     TIGHT = "Swit"
     HINTS = (
-        *(("space", "flip, choose"), ("enter", "the same"), ("u", "its default"), ("U", "all defaults")),
-        *(("H", "only the changed"), ("/", "find"), ("y", "copy")),
+        *(("space", "flip, choose"), ("[ ]", "switches, two runs"), ("u", "its default"), ("U", "all defaults")),
+        *(("p", "pick two runs"), ("H", "only the changed"), ("/", "find"), ("y", "copy")),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "flip", show=False),
+        Binding("left_square_bracket,right_square_bracket", "view", show=False),
+        Binding("p", "pick_runs", show=False),
+        Binding("h,left", "fold(False)", show=False),
+        Binding("l,right", "fold(True)", show=False),
         Binding("u", "undo", show=False),
         Binding("U", "undo_all", show=False),
         Binding("H", "hide", show=False),
     ]
     DEFAULT_CSS = """
     SwitchesPane { layout: vertical; }
-    SwitchesPane > SwitchLines { height: 1fr; }
+    SwitchesPane > ItemList { height: 1fr; }
+    SwitchesPane > #views { height: 1; padding: 0 1; }
     SwitchesPane > #meaning { height: auto; max-height: 5; padding: 0 1; color: $foreground 70%; background: $surface; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.lines = SwitchLines()
+        self.comparison = ComparedLines(self._lay_comparison)
+        self.comparing = False  # which of the two is shown
+        self._views = Static(id="views")
+        self._look = Look()
+        self._chosen_runs: tuple[int, int] | None = None  # by hand; None: the last two
         self._meaning = Static(id="meaning", markup=False)
         self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._only_changed = False
 
     def compose(self) -> ComposeResult:
+        yield self._views
         yield self.lines
+        yield self.comparison
         yield self._meaning
         yield Prompt()
 
+    def on_mount(self) -> None:
+        self.comparison.display = False
+
     def shown_widget(self) -> Widget:
-        return self.lines
+        return self.comparison if self.comparing else self.lines
 
     # ---------------------------------------------------------------- showing
 
     def show(self, state: State) -> None:
         """List the switches as they stand in the target of the next run."""
-        seen = state.history.switches, state.target, state.live
+        seen = state.history.switches, state.target, state.live, state.versions.run
         if not self.is_mounted or seen == self._seen:
             return
-        self._state, self._seen = state, seen
-        self._lay()
+        before, self._state, self._seen = self._seen, state, seen
+        if before[:3] != seen[:3]:
+            self._lay()
+        self._lay_comparison()
 
     def _lay(self) -> None:
         state = self._state
@@ -83,6 +110,29 @@ class SwitchesPane(AskingPane, Searching):
         self.mark = f"{changed}" if changed else ""
         self.lines.show_items(items(every, state.target, only_changed=self._only_changed), self._why_empty(state))
         self._explain()
+
+    @property
+    def _pair(self) -> tuple[Run, Run] | None:
+        """The two runs that are compared."""
+        runs = queries.ended_runs(self._state) if self._state is not None else []
+        chosen = {run.number: run for run in runs if run.number in (self._chosen_runs or ())}
+        if self._chosen_runs is not None and len(chosen) == 2:
+            return chosen[self._chosen_runs[0]], chosen[self._chosen_runs[1]]
+        return (runs[-2], runs[-1]) if len(runs) > 1 else None
+
+    def _lay_comparison(self) -> None:
+        """Compare the runs, if that is shown; and name the two views."""
+        pair = self._pair
+        said = f"run {pair[0].number} and run {pair[1].number}" if pair is not None else "two runs"
+        names = ("switches", said)
+        shown = [f"[{name}]" if (place == 1) is self.comparing else f" {name} " for place, name in enumerate(names)]
+        styles = ["bold $primary" if (place == 1) is self.comparing else "$foreground 60%" for place in (0, 1)]
+        self._views.update(Content.assemble(*((f"{name} ", style) for name, style in zip(shown, styles, strict=True))))
+        if self._state is None or not self.comparing:
+            return
+        look = replace(self._look, width=self.comparison.line_width - 1, files=queries.source_files(self._state))
+        empty = "two runs are compared once there are two: flip a switch, or r compiles again"
+        self.comparison.show_rows(compared.rows(*pair, look) if pair is not None else (), empty)
 
     def _switches(self, state: State) -> list[Switch]:
         every = state.history.switches
@@ -98,7 +148,8 @@ class SwitchesPane(AskingPane, Searching):
     def _explain(self) -> None:
         """Say of the switch under the cursor what torch says, how it is given, and what it can be."""
         row = self._chosen
-        lines = self._said(row) if row is not None and self.size.height >= _FEW else []
+        wanted = row is not None and self.size.height >= _FEW and not self.comparing
+        lines = self._said(row) if row is not None and wanted else []
         self._meaning.display = bool(lines)
         self._meaning.update("\n".join(lines))
 
@@ -115,16 +166,82 @@ class SwitchesPane(AskingPane, Searching):
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()
-        self._explain()
+        if not self.comparing:
+            self._explain()
 
     def on_resize(self) -> None:
         self._explain()
+
+    # ---------------------------------------------------------------- two runs
+
+    def action_view(self) -> None:
+        """Show the switches, or what two runs differ in."""
+        self.show_view(comparing=not self.comparing)
+
+    def show_view(self, *, comparing: bool) -> None:
+        """Show what two runs differ in, or the switches."""
+        self.comparing = comparing
+        self.lines.display, self.comparison.display = not comparing, comparing
+        self._explain()
+        self._lay_comparison()
+        self.shown_widget().focus()
+
+    def action_pick_runs(self) -> None:
+        """Choose the run before, then the one after."""
+        runs = queries.ended_runs(self._state) if self._state is not None else []
+        if len(runs) < 2:
+            self.post_message(Flash("there are no two runs to compare yet: r compiles again"))
+            return
+        listed = [(f"run {run.number}", _run_words(run)) for run in runs]
+
+        def take_first(first: str | None) -> None:
+            if first is None:
+                return
+            others = [each for each in listed if each[0] != first]
+            self.app.push_screen(Picker(f"{first}, against...", others, others[-1][0]), lambda name: take(first, name))
+
+        def take(first: str, second: str | None) -> None:
+            if second is not None:
+                self._chosen_runs = int(first.split()[1]), int(second.split()[1])
+                self.show_view(comparing=True)
+
+        self.app.push_screen(Picker("Compare which run?", listed, listed[-2][0]), take_first)
+
+    def action_fold(self, opening: bool) -> None:
+        """Fold or unfold a section of the comparison."""
+        row = self.comparison.chosen if self.comparing else None
+        fold = (row.fold or next(reversed(row.inside), None)) if row is not None else None
+        if row is not None and fold is not None and not (opening and (row.fold is None or row.is_open)):
+            self._turn(fold, closing=not opening and (row.fold is None or row.is_open))
+
+    def _turn(self, fold: Hashable, *, closing: bool) -> None:
+        rows = self.comparison.items
+        is_open = next((row.is_open for row in rows if row.fold == fold), False)
+        if is_open is closing:
+            self._look = replace(self._look, turned=self._look.turned ^ {fold})
+            self._lay_comparison()
+            at = next((at for at, row in enumerate(self.comparison.items) if row.fold == fold), 0)
+            self.comparison.place_cursor(at)
+
+    def _open_difference(self) -> None:
+        row = self.comparison.chosen
+        if isinstance(row, compared.Changed) and row.change is not None:
+            change = row.change
+            make = lambda width: compared.side_entries(change, width)  # noqa: E731
+            title = "Before, and after" if change.before and change.after else "It is in one run alone"
+            self.app.push_screen(Reading(title, "", make))
+        elif row is not None and row.enter == "edit":
+            self.post_message(EditorAsked(row.file, row.line))
+        elif row is not None and row.fold is not None:
+            self._turn(row.fold, closing=row.is_open)
+        else:
+            self.post_message(Flash("enter on kernels that changed shows both sources, on a line opens it"))
 
     # ---------------------------------------------------------------- keys
 
     @property
     def _chosen(self) -> SwitchRow | None:
-        item: Item | None = self.lines.chosen
+        item: Item | None = self.lines.chosen if not self.comparing else None
         return item if isinstance(item, SwitchRow) else None
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
@@ -132,7 +249,10 @@ class SwitchesPane(AskingPane, Searching):
         self.action_flip()
 
     def action_flip(self) -> None:
-        """Turn a switch round that is on or off; of another ask for its value."""
+        """Turn a switch round that is on or off; of another ask for its value. In the comparison: open the row."""
+        if self.comparing:
+            self._open_difference()
+            return
         row = self._chosen
         if row is None:
             self.post_message(Flash(self.lines.empty or "this row is no switch"))
@@ -180,3 +300,12 @@ class SwitchesPane(AskingPane, Searching):
         """List only what was changed, or all."""
         self._only_changed = not self._only_changed
         self._lay()
+
+
+def _run_words(run: Run) -> str:
+    """What tells a run from the others: what it was made with, and what came of it."""
+    target = run.target
+    own = [f"{name}={switches.spelled(value)}" for name, value in {**target.options, **target.settings}.items()]
+    own += [f"{name} {value}" for name in ("mode", "stance") if (value := getattr(target, name))]
+    own += ["cold"] if target.cold else []
+    return f"{target.backend}, {', '.join(own) or 'as torch has it'}: {run.verdict}, {elapsed(run.seconds)}"

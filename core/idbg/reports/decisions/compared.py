@@ -35,17 +35,17 @@ def text(before: Run, after: Run, found: Compared) -> Iterator[str]:
     """What the second run is made for otherwise, what is worse, what is different, and what it costs."""
     yield f"changed: {'; '.join(map(target_words, found.target)) or 'nothing: the same target'}"
     yield from _section("", verdicts(before, after, found))
-    yield from _section("numbers", map(_number_words, found.numbers or ()))
-    yield from _section("rules broken", map(_tally_words, found.violations))
-    yield from _section("graph breaks", map(_tally_words, found.breaks))
-    yield from _section("recompiles", map(_tally_words, found.recompiles))
-    yield from _section("compiles of a function that one run alone has", _frames(found))
+    yield from _section("numbers", map(number_words, found.numbers or ()))
+    yield from _section("rules broken", map(tally_words, found.violations))
+    yield from _section("graph breaks", map(tally_words, found.breaks))
+    yield from _section("recompiles", map(tally_words, found.recompiles))
+    yield from _section("compiles of a function that one run alone has", frames_words(found))
     yield from _section("latency", [latency_words(found)] if found.latency else ())
     yield kernels_sentence(found)
-    yield from _limited(map(kernel_words, sorted(found.different, key=_rank)))
+    yield from _limited(map(kernel_words, sorted(found.different, key=rank)))
     yield from _section("graphs", map(graph_words, found.graphs))
     yield time_sentence(found)
-    yield from _limited(f"  {phase.name}: {times_words(phase)}" for phase in _large(found.phases))
+    yield from _limited(f"  {phase.name}: {times_words(phase)}" for phase in large(found.phases))
 
 
 def verdicts(before: Run, after: Run, found: Compared) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _kernel(kernel: Kernel) -> str:
     return f"{kernel.name} ({counted(len(kernel.nodes), 'node')})" if kernel.nodes else kernel.name
 
 
-def _rank(change: KernelChange) -> tuple[int, int]:
+def rank(change: KernelChange) -> tuple[int, int]:
     """In the order of HOW_WORDS, but what is one's alone last; of a kind the largest first."""
     size = sum(len(kernel.nodes) for kernel in (*change.before, *change.after))
     return list(HOW_WORDS).index(change.how), -size
@@ -145,7 +145,7 @@ def times_words(times: Times) -> str:
 
 def source_lines(change: KernelChange, width: int) -> Iterator[str]:
     """The sources of both sides beside each other, in columns of that width, with what is equal left out."""
-    left, right = (_sources(kernels) for kernels in (change.before, change.after))
+    left, right = (sources(kernels) for kernels in (change.before, change.after))
     for line in around_changes(side_by_side(left, right)):
         if line is None:
             yield "  ..."
@@ -154,7 +154,8 @@ def source_lines(change: KernelChange, width: int) -> Iterator[str]:
         yield f"  {line.left_text[:width]:{width}} {mark} {line.right_text[:width]}".rstrip()
 
 
-def _sources(kernels: Iterable[Kernel]) -> str:
+def sources(kernels: Iterable[Kernel]) -> str:
+    """The source of each, one below the other."""
     return "\n".join(
         kernel.source or f"{kernel.name}: an op of {kernel.language}, without a source" for kernel in kernels
     )
@@ -168,7 +169,7 @@ def as_json(before: Run, after: Run, found: Compared) -> dict[str, object]:
 
 
 def _kernel_json(change: KernelChange) -> dict[str, object]:
-    left, right = (_sources(kernels) for kernels in (change.before, change.after))
+    left, right = (sources(kernels) for kernels in (change.before, change.after))
     lines = unified_diff(left.splitlines(), right.splitlines(), "before", "after", lineterm="")
     return {
         "how": change.how,
@@ -180,18 +181,21 @@ def _kernel_json(change: KernelChange) -> dict[str, object]:
     }
 
 
-def _number_words(change: NumberChange) -> str:
+def number_words(change: NumberChange) -> str:
+    """An output: right or wrong in both, and its largest error."""
     passed = ["right" if each else "WRONG" for each in change.passed]
     verdict = passed[0] if passed[0] == passed[1] else f"{passed[0]} → {passed[1]}"
     return f"{change.name}: {verdict}, largest error {figure(change.max_abs[0])} → {figure(change.max_abs[1])}"
 
 
-def _tally_words(tally: Tally) -> str:
+def tally_words(tally: Tally) -> str:
+    """ "2 → 0  Data-dependent branching   model.py:3"."""
     place = f"   {tally.file}:{tally.line}" if tally.file else ""
     return f"{tally.before} → {tally.after}  {tally.what}{place}"
 
 
-def _frames(found: Compared) -> Iterator[str]:
+def frames_words(found: Compared) -> Iterator[str]:
+    """The compiles that one run alone has."""
     for change in found.frames:
         frame = change.before or change.after
         assert frame is not None
@@ -199,7 +203,8 @@ def _frames(found: Compared) -> Iterator[str]:
         yield f"{frame.function} {frame.id}: only {side}   {frame.file}:{frame.line}"
 
 
-def _large(phases: Iterable[Times]) -> list[Times]:
+def large(phases: Iterable[Times]) -> list[Times]:
+    """Those that changed by more than noise."""
     return [phase for phase in phases if abs(phase.change) >= LEAST_SECONDS]
 
 

@@ -1,0 +1,133 @@
+"""Are two runs held against each other: what they were made for, kernels side by side, time, and which two?"""
+
+from pathlib import Path
+
+import pytest
+
+from idbg.reports.decisions import compared as report
+from idbg.schema import events
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.runs import Run, fold
+from idbg_tui.controllers import switching
+from idbg_tui.panes.switches import compared
+from idbg_tui.panes.switches.pane import SwitchesPane
+from idbg_tui.panes.why.rows import Look
+from idbg_tui.panes.why.views import text_of
+from idbg_tui.widgets.listing import Reading
+from idbg_tui.widgets.picker import Picker
+from tests.harness.flipped import open_switches
+from tests.harness.live import living
+from tests.harness.recorded import app_of, log
+from tests.harness.screen import SMALL, WIDE, bar, settle, until
+from tests.harness.why_states import FILE
+
+RECORDED = "switched"
+WHOLE = Look(width=300, whole=True)
+
+
+def runs() -> tuple[Run, Run]:
+    both = fold(log(RECORDED)).runs
+    return both[1], both[2]
+
+
+def said(before: Run, after: Run) -> list[str]:
+    return [text_of(row).strip() for row in compared.rows(before, after, WHOLE)]
+
+
+def test_it_says_what_the_report_says() -> None:
+    before, after = runs()
+    found = compared.differences(before, after)
+    text = "\n".join(said(before, after))
+    assert [change.name for change in found.target] == ["max_autotune", "max_fusion_size"]
+    assert all(report.target_words(change) in text for change in found.target)
+    assert report.kernels_sentence(found) in text and report.time_sentence(found) in text
+    assert all(report.kernel_words(change).strip() in text for change in found.different)
+    assert compared.differences(before, after) is found
+
+
+def test_what_a_run_broke_more_often_leads_to_its_line() -> None:
+    before, after = runs()
+    after.breaks.append(GraphBreak("a print", FILE, 7))
+    after.number += 1
+    rows = [row for row in compared.rows(before, after, WHOLE) if row.file]
+    assert [(row.file, row.line, row.enter) for row in rows] == [(FILE, 7, "edit")]
+    assert "graph breaks" in "\n".join(said(before, after))
+
+
+def test_sources_stand_side_by_side_with_their_own_line_numbers() -> None:
+    before, after = runs()
+    change = compared.differences(before, after).different[0]
+    rows = ["".join(text for text, _ in entry.draw(150)) for entry in compared.side_entries(change, 150)]
+    assert all(len(row) <= 150 for row in rows)
+    left, right = change.before[0].source.splitlines(), change.after[0].source.splitlines()
+    marked = [row for row in rows[1:] if "▌" in row]
+    assert marked
+    for row in marked:
+        ours, theirs = row.split("▌", 1)
+        for side, lines in ((ours, left), (theirs, right)):
+            number, _, text = side.strip().partition(" ")
+            if number.isdigit():
+                assert lines[int(number) - 1].strip().startswith(text.strip().rstrip("…")[:40])
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL])
+async def test_brackets_go_there_and_enter_on_a_kernel_shows_both_sources(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = app_of(RECORDED, tmp_path)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("minus", "right_square_bracket")
+        pane = app.query_one(SwitchesPane)
+        assert pane.comparing and app.focused is pane.comparison
+        kernel = next(at for at, row in enumerate(pane.comparison.items) if isinstance(row, compared.Changed))
+        pane.comparison.go(kernel)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Reading))
+        await pilot.press("escape")
+        await settle(pilot)
+        count = len(pane.comparison.items)
+        await pilot.press("h")
+        assert len(pane.comparison.items) < count
+        await pilot.press("l", "left_square_bracket")
+        assert len(pane.comparison.items) == count and not pane.comparing and app.focused is pane.lines
+
+
+async def test_any_two_runs_can_be_picked(tmp_path: Path) -> None:
+    app = app_of(RECORDED, tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("minus", "p")
+        await until(pilot, lambda: isinstance(app.screen, Picker))
+        await pilot.press(*"run 2", "enter")
+        await settle(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        pane = app.query_one(SwitchesPane)
+        assert pane.comparing and "run 2 against run 1" in text_of(pane.comparison.items[0])
+
+
+async def test_with_one_run_it_says_what_makes_another(tmp_path: Path) -> None:
+    app = app_of("mlp_train", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("minus", "p")
+        await settle(pilot)
+        assert "no two runs" in bar(app, "footer")
+        await pilot.press("right_square_bracket")
+        assert "flip a switch" in app.query_one(SwitchesPane).comparison.empty
+
+
+async def test_when_the_run_with_other_switches_has_ended_what_changed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, session = living()
+    monkeypatch.setattr(switching, "RECOMPILE", 0.1)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_switches(pilot, app, session)
+        session.emit(events.RunEnded(run=session.runs, verdict="clean", seconds=3.0))
+        await settle(pilot)
+        runs = session.runs
+        await pilot.press("j", "space")
+        await until(pilot, lambda: session.runs > runs)
+        session.emit(events.RunEnded(run=session.runs, verdict="failed", seconds=2.0))
+        await until(pilot, lambda: "kernels: none in either run" in bar(app, "footer"))
+        assert "3 s → 2 s" in bar(app, "footer")
