@@ -59,6 +59,9 @@ def test_plain_words_where_we_have_them_else_torchs():
     assert words(GraphBreak("x", kind="Data-dependent branching")) == "Python branches on the value of a tensor"
     assert words(GraphBreak("x", kind="something of a torch to come")) == "something of a torch to come"
     assert words(GraphBreak("all that is known\nof it")) == "all that is known"
+    asked = GraphBreak("x", "/x/site-packages/torch/optim/optimizer.py", kind="Call to `torch._dynamo.graph_break()`")
+    assert words(asked).startswith("torch asks")
+    assert words(replace(asked, file=FILE)).startswith("the program asks")
     skipped = GraphBreak(
         "x",
         kind="Attempted to call function marked as skipped",

@@ -6,11 +6,13 @@ By torch's titles of breaks, of which it has 560: those that programs meet are h
 import re
 from collections.abc import Iterator
 
+from idbg.analysis.decisions.stacks import whose
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.schema.decisions.dynamo import GraphBreak
 
 _BUILTIN = re.compile(r"builtin operator `(.+?)`")
 _FUNCTION = re.compile(r"the (?:builtin|function|Python builtin)?\s*`(.+?)\.?`")
+_ASKED = "Call to `torch._dynamo.graph_break()`"
 _DISABLED = "a function that the program keeps from being compiled is called"
 _WORDS: dict[str, str] = {
     "Data-dependent branching": "Python branches on the value of a tensor",
@@ -27,7 +29,7 @@ _WORDS: dict[str, str] = {
     "Attempt to trace generator": "a generator function is compiled: what it yields cannot be a graph",
     "Attempted to wrap RNN, GRU, or LSTM": "torch does not trace RNN, GRU and LSTM",
     "Attempted to wrap sparse Tensor": "torch does not trace sparse tensors",
-    "Call to `torch._dynamo.graph_break()`": "the program asks for a break here",
+    _ASKED: "the program asks for a break here",
     "Call to `torch.compiler.disable()`": "the program keeps this function from being compiled",
     "Skip calling `torch.compiler.disable()`d function": _DISABLED,
     "Skip inlining `torch.compiler.disable()`d function": _DISABLED,
@@ -75,6 +77,8 @@ def words(graph_break: GraphBreak) -> str:
         return graph_break.reason.partition(";")[0]
     if graph_break.kind == "Failed to trace builtin operator" and (found := _BUILTIN.search(graph_break.explanation)):
         return f"{found[1]}() cannot be in a graph"
+    if graph_break.kind == _ASKED and whose(graph_break.file) == "torch":
+        return "torch asks for a break in code of its own"
     known = _WORDS.get(graph_break.kind)
     if known is not None and graph_break.kind.endswith("marked as skipped"):
         name = _FUNCTION.search(graph_break.explanation)

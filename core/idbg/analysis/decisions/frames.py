@@ -61,8 +61,13 @@ def resumed(function: str) -> tuple[str, int] | None:
 
 def spoken(frame: Frame) -> str:
     """ "f", or "f, after line 20"."""
-    rest = resumed(frame.function)
-    return f"{rest[0]}, after line {rest[1]}" if rest else frame.function
+    return spoken_name(frame.function)
+
+
+def spoken_name(function: str) -> str:
+    """The same, of a function's name."""
+    rest = resumed(function)
+    return f"{rest[0]}, after line {rest[1]}" if rest else function
 
 
 def children(run: Run) -> dict[str, list[str]]:

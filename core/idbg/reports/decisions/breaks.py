@@ -45,6 +45,8 @@ def lines(place: BreakPlace) -> Iterator[str]:
     first = place.first
     often = f" ×{place.count}" if place.count > 1 else ""
     yield f"{near_place(place.file, place.line) or 'an unknown line'}{often}   {place.words}"
+    if first.file and (first.file, first.line) != (place.file, place.line):
+        yield f"  torch met it at {near_place(first.file, first.line)}"
     yield from (f"  {line}" for line in goes_on(place))
     yield from (f"  {line}" for line in cost(place))
     for suggestion in suggestions(first):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import to_builtins
 
-from idbg.analysis.decisions.frames import FrameRow, rows
+from idbg.analysis.decisions.frames import FrameRow, rows, spoken_name
 from idbg.analysis.decisions.stacks import whose
 from idbg.format.amounts import NOT_MEASURED, counted, duration
 from idbg.format.file_names import near_place
@@ -94,7 +94,7 @@ def _skips(run: Run) -> Iterator[str]:
         yield ""
         yield f"left alone: {counted(len(own), 'function')} of yours, {len(others) + dropped} of torch and libraries"
     for skip in own[:SKIPS]:
-        yield f"  {skip.function} ({near_place(skip.file, skip.line)}): {plain(skip)}"
+        yield f"  {spoken_name(skip.function)} ({near_place(skip.file, skip.line)}): {plain(skip)}"
     if len(own) > SKIPS:
         yield f"  … and {len(own) - SKIPS} more (--json has all of them)"
 
@@ -148,7 +148,7 @@ def as_json(run: Run) -> object:
 def about(run: Run) -> Iterable[Decision]:
     """Each function that was left alone, and each frame that is not compiled, at its line."""
     for skip in run.decided.skips:
-        words = f"{skip.function} is left alone: {plain(skip)}"
+        words = f"{spoken_name(skip.function)} is left alone: {plain(skip)}"
         yield Decision(kind="skip", words=words, why=skip.reason, file=skip.file, line=skip.line)
     for name, result in run.decided.results.items():
         frame = run.frames.get(name)
