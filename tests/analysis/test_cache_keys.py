@@ -42,9 +42,30 @@ def test_a_shape_is_said_alone_and_a_stride_where_only_it_differs():
 
 
 def test_what_came_and_went_and_what_is_no_tensor():
-    one, two = key(gm=CODE, example_inputs__0="('s0',)"), key(gm=CODE, example_inputs__0="4", example_inputs__1="x")
-    assert said(two, one) == [("argument 1 (arg0_1)", "4", "('s0',)"), ("argument 2 (arg1_1) came", "", "")]
-    assert said(one, two)[1] == ("argument 2 (arg1_1) went", "", "")
+    one, two = key(gm=CODE, example_inputs__0=tensor()), key(gm=CODE, example_inputs__0=tensor(), example_inputs__1="x")
+    assert said(two, one) == [("argument 2 (arg1_1), a dynamic size, came", "", "")]
+    assert said(one, two) == [("an argument went: x", "", "")]
+    other = key(gm=CODE, example_inputs__0=tensor(), example_inputs__1=tensor("[2]", "(1,)", "int64"))
+    assert said(one, other) == [("an argument went: int64[2]", "", "")]
+
+
+def test_a_size_that_became_dynamic_is_one_more_argument_and_not_a_shift_of_all():
+    was = key(
+        gm=CODE, example_inputs__0=tensor("[9]", "(1,)"), example_inputs__1=tensor(), example_inputs__2=tensor("[1]")
+    )
+    now = key(
+        gm=CODE + "#",
+        example_inputs__0=tensor("[9]", "(1,)"),
+        example_inputs__1="('s0',)",
+        example_inputs__2=tensor("[s0, 8]"),
+        example_inputs__3=tensor("[1]"),
+        fx_kwargs__static_input_idxs="[3]",
+    )
+    assert said(now, was) == [
+        ("argument 2 (arg1_1), a dynamic size, came", "", ""),
+        ("the shape of argument 3", "[s0, 8]", "[4, 8]"),
+        ("the graph's code", "", ""),
+    ]
 
 
 def test_the_graphs_code_is_said_last_and_never_shown():

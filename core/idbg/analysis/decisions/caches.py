@@ -7,11 +7,14 @@ values are only for saying how it differs.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from idbg.schema.decisions.caches import CacheAnswer, Differs, KeyPart
 
 MOST_VALUE = 400  # characters of a value that are kept
 MOST_DIFFERS = 20  # differences that are told of two keys
+MOST_OF_ARGUMENTS = 6  # of these that are about arguments
 MOST_ARGUMENTS = 500  # of a graph, whose parts are kept one by one
 FOLDER = "cache_folder"
 """A part of ours: another folder is another cache, whatever the key."""
@@ -124,27 +127,60 @@ def differences(key: Key, other: Key) -> tuple[Differs, ...]:
     unlike = set(_unlike(key, other))
     names = [name for name in key.parts | other.parts if name in unlike and _FROM.get(name) not in unlike]
     names.sort(key=lambda name: (name == "gm", name.startswith("fx_kwargs")))
-    arguments = key.parts["gm"].value.split(", ") if "gm" in key.parts else []
-    found = [differs for name in names for differs in _differs(name, key, other, arguments)]
+    found = list(_of_arguments(key, other))
+    if len(found) > MOST_OF_ARGUMENTS:
+        found[MOST_OF_ARGUMENTS:] = [Differs(f"{len(found) - MOST_OF_ARGUMENTS} more of its arguments")]
+    moved = len(_arguments(key)) != len(_arguments(other))  # then positions say nothing new
+    said = [name for name in names if not name.startswith("example_inputs[")]
+    found += [_differs(name, key, other) for name in said if not (moved and name == "fx_kwargs[static_input_idxs]")]
     if len(found) > MOST_DIFFERS:
         found[MOST_DIFFERS - 1 :] = [Differs(f"{len(found) - MOST_DIFFERS + 1} other parts")]
     return tuple(found)
 
 
-def _differs(name: str, key: Key, other: Key, arguments: list[str]) -> Iterator[Differs]:
+def _differs(name: str, key: Key, other: Key) -> Differs:
     now, before = key.parts.get(name), other.parts.get(name)
-    base, _, of = name.removesuffix("]").partition("[")
-    if base == "example_inputs":
-        yield from _of_argument(int(of), now, before, arguments)
-        return
-    show = base not in ("gm", "torch_version")
-    yield Differs(words(name), now.value if now and show else "", before.value if before and show else "")
+    show = name not in ("gm", "torch_version")
+    return Differs(words(name), now.value if now and show else "", before.value if before and show else "")
 
 
-def _of_argument(index: int, now: KeyPart | None, before: KeyPart | None, arguments: list[str]) -> Iterator[Differs]:
-    named = f"argument {index + 1}" + (f" ({arguments[index]})" if index < len(arguments) else "")
-    if now is None or before is None:
-        yield Differs(f"{named} {'came' if before is None else 'went'}")
+def _arguments(key: Key) -> list[KeyPart]:
+    return [part for name, part in key.parts.items() if name.startswith("example_inputs[")]
+
+
+def _of_arguments(key: Key, other: Key) -> Iterator[Differs]:
+    """Arguments are lined up by what they are: a size that became dynamic is one more of them, before its tensor."""
+    now, before = _arguments(key), _arguments(other)
+    names = key.parts["gm"].value.split(", ") if "gm" in key.parts else []
+    lined = SequenceMatcher(None, [part.hash for part in before], [part.hash for part in now], autojunk=False)
+    for kind, first, last, start, end in lined.get_opcodes():
+        if kind == "equal":
+            continue
+        came = list(range(start, end))
+        new_sizes = [index for index in came if "TensorMetadata" not in now[index].value][: len(came) - (last - first)]
+        came = [index for index in came if index not in new_sizes]
+        for index in new_sizes:
+            yield Differs(f"{_named(index, names)}, a dynamic size, came")
+        for index, was in zip_longest(came, before[first:last]):
+            if index is None:
+                yield Differs(f"an argument went: {_brief(was)}")
+            else:
+                yield from _of_argument(index, now[index], was, names)
+
+
+def _named(index: int, names: list[str]) -> str:
+    return f"argument {index + 1}" + (f" ({names[index]})" if index < len(names) else "")
+
+
+def _brief(part: KeyPart) -> str:
+    fields = _fields(part.value)
+    return f"{_plain(fields['dtype'])}{_plain(fields['shape'])}" if {"dtype", "shape"} <= fields.keys() else part.value
+
+
+def _of_argument(index: int, now: KeyPart, before: KeyPart | None, names: list[str]) -> Iterator[Differs]:
+    named = _named(index, names)
+    if before is None:
+        yield Differs(f"{named} came")
         return
     here, there = _fields(now.value), _fields(before.value)
     unlike = [field for field in here if here[field] != there.get(field)] if there else []

@@ -67,7 +67,8 @@ class _Caches:
         match told.outcome:
             case "hit":
                 saved = said.get("time_saved_ns")
-                key = self._remembered(frame, told)
+                key = self._key(frame, told)
+                self._remember(frame, told, key)
                 return CacheAnswer(
                     cache=cache, outcome="hit", part=part, key=key.key, saved=saved / 1e9 if saved else None
                 )
@@ -80,9 +81,9 @@ class _Caches:
                 return CacheAnswer(cache=cache, outcome="off", part=part, reason=caches.why_off())
 
     def _miss(self, frame: FrameCapture, told: Told) -> CacheAnswer:
-        known = self.seen.known() if told.cache == "fx_graph" else []
-        key = self._remembered(frame, told)
-        near = nearest(key, known)
+        key = self._key(frame, told)
+        near = nearest(key, self.seen.like(key)) if told.cache == "fx_graph" else None
+        self._remember(frame, told, key)
         sizes = told.said.get("cache_status_detailed") == "guard_miss"
         return CacheAnswer(
             cache=cast("CacheName", told.cache),
@@ -94,15 +95,16 @@ class _Caches:
             nearest=near.when if near else "",
         )
 
-    def _remembered(self, frame: FrameCapture, told: Told) -> Key:
+    def _remember(self, frame: FrameCapture, told: Told, key: Key) -> None:
+        if told.cache == "fx_graph":
+            self.seen.add(key, self.capture.run, frame.frame)
+
+    def _key(self, frame: FrameCapture, told: Told) -> Key:
         started = self.capture.started(frame.frame)
         place = f"{started.file}:{started.function}:{frame.part_in_hand}" if started else ""
         folder = caches.cache_folder()
         parts = (*parts_of(told.said.get("components") or ()), KeyPart(FOLDER, folder, folder))
-        key = Key(str(told.said.get("key", "")), place, "", {part.name: part for part in parts})
-        if told.cache == "fx_graph":
-            self.seen.add(key, self.capture.run, frame.frame)
-        return key
+        return Key(str(told.said.get("key", "")), place, "", {part.name: part for part in parts})
 
     def kernel(self, found: KernelFound) -> None:
         """A kernel was loaded, before it is known whether its graph was found."""

@@ -20,8 +20,9 @@ from idbg.config import places
 from idbg.format.amounts import day
 from idbg.schema.decisions.caches import KeyPart
 
-MOST_KEYS = 300
-MOST_SETS = 60  # of all settings of Inductor, which are the same for most keys; some 60 KB each
+MOST_KEYS = 200
+MOST_SETS = 20  # of all settings of Inductor, which are the same for most keys; some 60 KB each
+MOST_LIKE = 40  # keys that a new one is held against, each in 0.2 ms
 PROCESS = f"{os.getpid()}-{time.time():.3f}"
 
 
@@ -56,50 +57,48 @@ class SeenKeys:
     """The keys that were seen before. Whatever is wrong with the file, it is as if it was not there."""
 
     path: Path = field(default_factory=lambda: places.cache() / "keys.json")
-    _new: dict[str, Remembered] = field(default_factory=dict)
+    _new: Kept = field(default_factory=Kept)
 
     @cached_property
-    def _kept(self) -> Kept:
+    def _old(self) -> Kept:
+        return self._read()
+
+    def _read(self) -> Kept:
         with contextlib.suppress(OSError, msgspec.DecodeError):
             return msgspec.json.decode(self.path.read_bytes(), type=Kept)
         return Kept()
 
-    def known(self) -> list[Key]:
-        """All of them, the last one last."""
-        return [
-            Key(each.key, each.place, each.when(), self._parts(each))
-            for each in self._kept.keys.values()
-            if each.settings in self._kept.sets
+    def like(self, key: Key) -> list[Key]:
+        """Those of the same place, or of a graph with the same code: the last MOST_LIKE, the last one last."""
+        code = key.parts.get("gm")
+        like = [
+            (each, settings)
+            for kept in (self._old, self._new)
+            for each in kept.keys.values()
+            if (each.place == key.place or code in each.parts) and (settings := kept.sets.get(each.settings))
         ]
-
-    def _parts(self, each: Remembered) -> dict[str, KeyPart]:
-        return {part.name: part for part in (*each.parts, *self._kept.sets[each.settings])}
+        return [
+            Key(each.key, each.place, each.when(), {part.name: part for part in (*each.parts, *settings)})
+            for each, settings in like[-MOST_LIKE:]
+        ]
 
     def add(self, key: Key, run: int, frame: str) -> None:
         """Remember a key, whether it was found or not."""
         settings = tuple(part for part in key.parts.values() if part.name.startswith("inductor_config"))
         digest = hashlib.blake2b("".join(part.hash for part in settings).encode(), digest_size=12).hexdigest()
         others = tuple(part for part in key.parts.values() if not part.name.startswith("inductor_config"))
-        seen = Remembered(key.key, key.place, PROCESS, run, frame, time.time(), digest, others)
-        self._put(seen, settings)
-        self._new[key.key] = seen
-
-    def _put(self, seen: Remembered, settings: tuple[KeyPart, ...]) -> None:
-        self._kept.keys.pop(seen.key, None)
-        self._kept.keys[seen.key] = seen
-        self._kept.sets[seen.settings] = settings
+        self._new.keys.pop(key.key, None)
+        self._new.keys[key.key] = Remembered(key.key, key.place, PROCESS, run, frame, time.time(), digest, others)
+        self._new.sets[digest] = settings
 
     def save(self) -> None:
         """Write what was added, beside what others wrote meanwhile."""
-        if not self._new:
+        if not self._new.keys:
             return
-        mine = self._kept
-        del self.__dict__["_kept"]
-        for seen in self._new.values():
-            self._put(seen, mine.sets[seen.settings])
-        self._new.clear()
+        there = self._read()
+        keys = {key: each for key, each in there.keys.items() if key not in self._new.keys} | self._new.keys
         with contextlib.suppress(OSError):
-            _write(self.path, msgspec.json.encode(_bounded(self._kept)))
+            _write(self.path, msgspec.json.encode(_bounded(Kept(keys, there.sets | self._new.sets))))
 
 
 def _bounded(kept: Kept) -> Kept:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.caches import ways_out
-from idbg.format.amounts import counted, elapsed
+from idbg.format.amounts import counted, duration
 from idbg.format.file_names import near_place
 from idbg.schema.decisions.caches import CacheAnswer, CacheName, Differs
 from idbg.schema.decisions.decision import Decision
@@ -58,14 +58,21 @@ def text(run: Run) -> Iterable[str]:
         outcomes = Counter(row.outcome for row in every if row.cache == cache)
         if outcomes:
             counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in OUTCOMES if outcomes[outcome])
-            yield f"{name:<18} {counts}"
-    for frame, part in dict.fromkeys((row.frame, row.part) for row in every):
+            reason = next((row.why for row in every if row.cache == cache and _of_all(row)), "")
+            yield f"{name:<18} {counts}{f': {reason}' if reason else ''}"
+    single = [row for row in every if not _of_all(row)]
+    for frame, part in dict.fromkeys((row.frame, row.part) for row in single):
         yield place_of(run, frame, part)
-        mine = [row for row in every if (row.frame, row.part) == (frame, part)]
+        mine = [row for row in single if (row.frame, row.part) == (frame, part)]
         for row in mine:
             if row.outcome not in ("hit", "miss") or not row.what:
                 yield from _lines(row)
         yield from _of_kernels([row for row in mine if row.what and row.outcome in ("hit", "miss")])
+
+
+def _of_all(row: Row) -> bool:
+    """Whether it is said of the whole run, for the same reason: it need not be repeated for each frame."""
+    return row.outcome == "off" and not row.part and not row.what
 
 
 def _lines(row: Row) -> Iterator[str]:
@@ -97,7 +104,7 @@ def place_of(run: Run, frame: str, part: Part) -> str:
 def why(answer: CacheAnswer) -> str:
     """Why the cache answered so, in a sentence; "" of what needs none."""
     if answer.outcome == "hit":
-        saved = f"saved {elapsed(answer.saved)}, as torch measured when it was compiled" if answer.saved else ""
+        saved = f"saved {duration(1000 * answer.saved)}, as torch measured when it was compiled" if answer.saved else ""
         return answer.reason or saved
     if answer.outcome != "miss" or answer.cache not in ("fx_graph", "aot_autograd"):
         return answer.reason
@@ -115,7 +122,9 @@ def said(differs: Differs) -> str:
     """What differs: "the shape of argument 1 is [5, 8], was [4, 8]"."""
     if (differs.now or differs.before) and max(len(differs.now), len(differs.before)) <= _LEAST:
         return f"{differs.part} is {differs.now or 'not there'}, was {differs.before or 'not there'}"
-    return differs.part if differs.part.endswith((" came", " went")) else f"{differs.part} differs"
+    if differs.part.endswith((" came", " arguments", " parts")) or " went: " in differs.part:
+        return differs.part
+    return f"{differs.part} differs"
 
 
 def to_do(answer: CacheAnswer) -> str:
