@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures, by_source, matches, share
@@ -19,16 +19,24 @@ NONE = "no guards were told: only a frame that was compiled has some"
 _MANY = 200  # guards of a frame from which it is folded at first
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Shown:
-    """What every row of the view needs."""
+    """What every row of the view needs; what only rows that are seen need is looked up when the first of them is."""
 
     run: Run
     look: Look
     table: Table
-    failures: Failures
-    totals: dict[str, float]
-    """Seconds of a frame's guards, each evaluated alone."""
+
+    @cached_property
+    def failures(self) -> Failures:
+        """Which compiles each guard caused."""
+        return Failures(self.run)
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        """Seconds of a frame's guards, each evaluated alone."""
+        guarded = self.run.decided.guards.values()
+        return {each.frame: sum(guard.seconds or 0.0 for guard in each.guards) for each in guarded}
 
 
 def count(run: Run) -> int:
@@ -54,7 +62,7 @@ def rows(run: Run, look: Look) -> Sequence[Row]:
     )
     ordered = ("by source", "the dearest first")[look.order % 2]
     hidden = ", those that failed" if look.hiding else ""
-    shown = _Shown(run, look, Table(columns, f"guard ({ordered}{hidden})"), Failures(run), _totals(run))
+    shown = _Shown(run, look, Table(columns, f"guard ({ordered}{hidden})"))
     found = Rows()
     found.add(shown.table.heads())
     for each in run.decided.guards.values():
@@ -70,6 +78,19 @@ def _add_frame(found: Rows, each: FrameGuards, shown: _Shown) -> None:
         return
     fold = ("frame", each.frame)
     is_open = bool(look.query) or look.is_open(fold, at_first=len(each.guards) <= _MANY)
+    found.add_later(fold, partial(_frame_row, each, guards, shown, is_open))
+    if not is_open:
+        return
+    if look.order % 2:
+        for guard in sorted(guards, key=lambda guard: -(guard.seconds or 0.0)):
+            _add_guard(found, guard, each, shown, (fold,))
+    else:
+        _add_by_source(found, guards, each, shown, fold)
+
+
+def _frame_row(each: FrameGuards, guards: Sequence[Guard], shown: _Shown, is_open: bool) -> Row:
+    """Of the frame and those of its `guards` that are listed."""
+    fold = ("frame", each.frame)
     frame = shown.run.frames.get(each.frame)
     name = f"{spoken(frame)} " if frame is not None else ""
     number = counted(len(each.guards), "guard")
@@ -82,14 +103,7 @@ def _add_frame(found: Rows, each: FrameGuards, shown: _Shown) -> None:
     of_call = f", {percentage(100 * taken.part)} of a call" if taken is not None else ""
     words = [(f"{sign(is_open=is_open)} {name}", "strong"), (f"{each.frame}  {some}{of_call}", "")]
     place = (frame.file, frame.line) if frame is not None else ("", 0)
-    found.add(Row(fold, shown.table.row(words, cells), "fold", fold, is_open, (), each.frame, *place))
-    if not is_open:
-        return
-    if look.order % 2:
-        for guard in sorted(guards, key=lambda guard: -(guard.seconds or 0.0)):
-            _add_guard(found, guard, each, shown, (fold,))
-    else:
-        _add_by_source(found, guards, each, shown, fold)
+    return Row(fold, shown.table.row(words, cells), "fold", fold, is_open, (), each.frame, *place)
 
 
 def _add_by_source(
@@ -179,10 +193,6 @@ def _place(guard: Guard, look: Look) -> str:
 
 def _seconds(seconds: float | None) -> str:
     return NOTHING if seconds is None else evaluation(seconds)
-
-
-def _totals(run: Run) -> dict[str, float]:
-    return {each.frame: sum(guard.seconds or 0.0 for guard in each.guards) for each in run.decided.guards.values()}
 
 
 def _share(seconds: float | None, frame: str, shown: _Shown) -> str:
