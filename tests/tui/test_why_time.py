@@ -145,3 +145,20 @@ def test_ten_thousand_spans_are_laid_in_a_moment() -> None:
     start = clock.perf_counter()
     rows = time.rows(run, Look(width=118, whole=True))
     assert len(rows) > 10_000 and clock.perf_counter() - start < 1.0
+
+
+async def test_what_was_laid_while_it_was_hidden_fits_when_it_is_seen(tmp_path: Path) -> None:
+    app = app_of(RECORDED, tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("0")
+        pane = app.query_one(WhyPane)
+        pane.choose_view("time")
+        await settle(pilot)
+        shown = texts(app, "why")
+        await pilot.press("7")
+        await settle(pilot)
+        pane._lay()
+        await pilot.press("0")
+        await settle(pilot)
+        assert texts(app, "why") == shown

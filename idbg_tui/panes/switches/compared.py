@@ -1,5 +1,6 @@
 """What changed from one run to another: what it was made for, what is worse, which kernels, and what it costs?"""
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from idbg_tui.widgets.lines import StyledRow, clip, fit
 from idbg_tui.widgets.listing import Entry
 
 _LOOKS = {"worse": "reject", "better": "clean"}
+_WIDE = 100  # cells of a row from which columns fit
 _MANY = 40  # of a kind, from which they are folded at first
 
 
@@ -97,7 +99,10 @@ def rows(before: Run, after: Run, look: Look) -> Sequence[Row]:
     lines = [f"{phase.name}: {report.times_words(phase)}" for phase in report.large(found.phases)]
     if before.decided.spans and after.decided.spans:
         title, *spent = times.compared(before, after)
-        lines = [title, *(line.strip() for line in spent)]
+        lines = [
+            title,
+            *(line.strip() if look.width >= _WIDE else re.sub(" {2,}", "  ", line.strip()) for line in spent),
+        ]
     made.section(report.time_sentence(found), lines)
     return made.rows
 

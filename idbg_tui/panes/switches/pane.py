@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from idbg.config import switches
 from idbg.format.amounts import elapsed
+from idbg.format.glyphs import MARKS
 from idbg.reports.switches import flag
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import OptionValue
@@ -130,7 +131,7 @@ class SwitchesPane(AskingPane, Searching):
         self._views.update(Content.assemble(*((f"{name} ", style) for name, style in zip(shown, styles, strict=True))))
         if self._state is None or not self.comparing:
             return
-        look = replace(self._look, width=self.comparison.line_width - 1, files=queries.source_files(self._state))
+        look = replace(self._look, width=self.comparison.room - 1, files=queries.source_files(self._state))
         empty = "two runs are compared once there are two: flip a switch, or r compiles again"
         self.comparison.show_rows(compared.rows(*pair, look) if pair is not None else (), empty)
 
@@ -161,8 +162,10 @@ class SwitchesPane(AskingPane, Searching):
         if switch.group == switches.UNLISTED:
             facts = [f"given to this session as it began; u takes {switch.name} away"]
         meaning = " ".join(switch.meaning.split())
-        told = textwrap.wrap(meaning, width, max_lines=_MOST - 2, placeholder=" …") if meaning else []
-        return [*textwrap.wrap("   ".join(facts), width, max_lines=2, placeholder=" …"), *told]
+        told = (
+            textwrap.wrap(meaning, width, max_lines=_MOST - 2, placeholder=f" {MARKS['ellipsis']}") if meaning else []
+        )
+        return [*textwrap.wrap("   ".join(facts), width, max_lines=2, placeholder=f" {MARKS['ellipsis']}"), *told]
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         event.stop()

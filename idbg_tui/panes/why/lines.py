@@ -34,6 +34,11 @@ class WhyLines(ItemList[Row]):
         self._selected: tuple[str, int] = ("", 0)  # file and line
         self._node: NodeId | None = None
 
+    @property
+    def room(self) -> int:
+        """Cells of a row; while it is hidden, as many as when it was seen."""
+        return self.line_width if self.size.width else self._width
+
     def show_rows(self, rows: Sequence[Row], empty: str) -> None:
         """Show other rows; the cursor stays on what it was on, and off heads."""
         key = self.chosen.key if self.chosen is not None else None

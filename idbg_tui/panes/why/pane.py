@@ -132,7 +132,7 @@ class WhyPane(RowKeys):
         self.lines.show_rows(rows, self._why_empty(state, views.view(self.view)))
 
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
-        width, live = self.lines.line_width - 1, state.running and run is state.run
+        width, live = self.lines.room - 1, state.running and run is state.run
         look = replace(look, width=width, files=queries.source_files(state), now=time.time() if live else None)
         return views.listed(self.view, run, replace(look, earlier=queries.earlier_runs(state, run)))
 
@@ -151,7 +151,7 @@ class WhyPane(RowKeys):
         if self.look.query:
             return f"nothing here has {self.look.query}: esc shows all"
         if state.running:
-            return f"compiling: {self.view} are listed as they are decided"
+            return "compiling: what is decided is listed here as torch tells it"
         return made.NONE if self._run is not None else "not compiled yet: r compiles, and says here what was decided"
 
     # ---------------------------------------------------------------- which view, and how

@@ -23,6 +23,7 @@ NONE = "nothing was compiled: no time went into it"
 _LEAST = 0.005  # of the time: less is left out, until H
 _MANY = 300  # spans from which frames are folded at first
 _BAR = 14  # cells
+_WIDE = 100  # cells of a row from which there is room for bars
 _EARLIER = 5  # runs: what is typical is their median
 _FRAMES = ("frame", "frame compile", "backward")
 _Name = tuple[str, str, str, int]
@@ -214,7 +215,7 @@ def _add_spent(found: Rows, shown: _Shown) -> None:
     for each in spent if is_open else ():
         if each.share < _LEAST and not shown.look.hiding and not shown.look.whole:
             continue
-        bar = LEVELS[-1] * max(round(each.share * _BAR), 1)
+        bar = LEVELS[-1] * max(round(each.share * _BAR), 1) if shown.look.width >= _WIDE else ""
         words = [(f"{' ' * 2 * INDENT}{WORDS[each.use]:<{wide}}  ", ""), (bar, "accent")]
         typical = median(before[each.use]) if each.use in before else None
         drawn = shown.table.row(words, _cells(shown, each.seconds, None, typical, each.share))
