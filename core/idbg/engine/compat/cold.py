@@ -27,7 +27,9 @@ _folder = _Folder()
 def fresh_caches() -> Iterator[None]:
     """While it lasts, torch's and Triton's caches on disk are an empty folder, and those in memory begin empty.
 
-    What it leaves goes with `forget_last`, or with this process: the host removes what is left of the folder.
+    Torch keeps precompiled C++ headers in one place for all (its `fresh_cache` does too), and a process asks only once
+    which vector instructions it has. What it leaves goes with `forget_last`, or with this process: the host removes
+    what is left of the folder.
     """
     forget_last()
     place = private.there() if private.folder is not None else None

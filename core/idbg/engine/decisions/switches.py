@@ -101,7 +101,10 @@ def _of_target() -> Iterator[Switch]:
     yield _target("dynamic", "bool | None", None, argument_says("dynamic"), (None, True, False))
     yield _target("stance", "str", "", argument_says("stance"), ("", *settings.stances()))
     yield _target("dynamic_sources", "list", [], setting_says("compiler.dynamic_sources"))
-    cold = "Nothing is found in any cache of torch's or Triton's, on disk or in memory, and nothing is left there."
+    cold = (
+        "Nothing is found in any cache of torch's or Triton's, on disk or in memory, and nothing is left there, "
+        "but for C++'s precompiled headers, which torch keeps in one place for all."
+    )
     yield _target("cold", "bool", False, cold, (True, False))
 
 

@@ -133,7 +133,8 @@ def time_sentence(found: Compared) -> str:
     """How long both took, and what stands between them and a fair comparison."""
     said = f"time: {times_words(found.seconds)}"
     if found.cold:
-        return f"{said}, both with empty caches"
+        once = "the first also paid what a process finds out once: its processor, imports"
+        return f"{said}, both with empty caches ({once})"
     return f"{said} (caches may have helped one of them: --cold gives both empty ones)"
 
 
