@@ -8,15 +8,17 @@ from textual.pilot import Pilot
 from idbg.analysis.decisions.fusion import fusions
 from idbg.reports.decisions import fusion as report
 from idbg.schema import events
+from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run, fold
 from idbg_tui.app import IdbgApp
+from idbg_tui.panes.node.facts import facts
 from idbg_tui.panes.why import fusion
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.rows import Look
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.picker import Picker
-from tests.harness.recorded import app_of, log
+from tests.harness.recorded import app_of, log, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
 
 RECORDED = "switched"
@@ -111,3 +113,15 @@ async def test_m_on_a_row_of_neither_says_what_it_is_for(tmp_path: Path) -> None
         await pilot.press("m")
         await settle(pilot)
         assert "m marks a node or a kernel" in bar(app, "footer")
+
+
+def test_a_node_that_several_kernels_or_loops_compute_says_so_in_its_facts() -> None:
+    state = state_of(RECORDED)
+    run = state.shown
+    assert run is not None
+    again = {name for found in fusions(run) for name in found.recomputed()}
+    assert again
+    graph = run.graphs[GraphId("0/0", "post_grad", "inference")]
+    for node in graph.nodes:
+        assert state.choose(graph.node_id(node.name))
+        assert any(fact.label == "computed" for fact in facts(state)) == (node.name in again)

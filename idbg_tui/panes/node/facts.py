@@ -12,7 +12,7 @@ from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.reports.blame import made_by, stage_name
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.diff import KernelError
-from idbg.schema.graphs import Graph, Node, NodeId, Sym, TensorMeta
+from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.violations import SEVERITIES
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.source.sheets import language_of
@@ -56,6 +56,7 @@ def facts(state: State) -> list[Fact]:
         *_neighbours(graph, "users", graph.users.get(node.name, ())),
         *([Fact("args", node.args)] if node.args else []),
         *_kernels(state),
+        *_again(state),
         *_elsewhere(state, graph, node),
         *_symbols(node),
     ]
@@ -203,6 +204,25 @@ def _kernels(state: State) -> Iterator[Fact]:
         if (error := queries.error_of(state, kernel, call)) is not None:
             yield Fact("error", _error(error), "reject" if error.bad else "")
         label = ""
+
+
+def _again(state: State) -> Iterator[Fact]:
+    """Where it is computed more than once: several kernels do what one could."""
+    run, provenance, selected = state.shown, state.provenance, state.selected
+    if run is None or provenance is None or selected is None or not run.decided.fusion:
+        return
+    from idbg_tui.panes.why.fusion import heard
+
+    for found in heard(run):
+        below = GraphId(found.frame, "post_grad", found.part)
+        if found.frame != selected.graph.frame or below not in run.graphs:
+            continue
+        names = (
+            {selected.name} if selected.graph == below else {n.name for n in provenance.counterparts(selected, below)}
+        )
+        for name in names & found.recomputed().keys():
+            number = counted(len(found.recomputed()[name]), "time")
+            yield Fact("computed", f"{SEVERITY_SIGNS['fallback']} {number}: 0 Why, fusion tells where", "fallback")
 
 
 def _elsewhere(state: State, graph: Graph, node: Node) -> Iterator[Fact]:

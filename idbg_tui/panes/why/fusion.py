@@ -42,14 +42,14 @@ def rows(run: Run, look: Look) -> Sequence[Row]:
         return []
     found = Rows()
     found.add(_TABLE.heads())
-    for fusion in _heard(run):
+    for fusion in heard(run):
         _add_graph(found, run, look, fusion, fusion.frame, fusion.part)
     for frame, part in not_heard(run):
         _add_graph(found, run, look, None, frame, part)
     return found
 
 
-def _heard(run: Run) -> Iterator[Fusion]:
+def heard(run: Run) -> Iterator[Fusion]:
     """What was decided of each graph, with what follows from it, which takes time: made once."""
     for found in fusions(run):
         yield _kept(_Same(found))
