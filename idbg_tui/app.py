@@ -122,6 +122,8 @@ class IdbgApp(App[None]):
         self.state.apply(batch)
         for event in batch:
             self.bars.happened(event, cancelled=cancelled)
+        if self.state.live and any(isinstance(event, events.RunStarted) for event in batch):
+            self.controllers.compiling.learn_typical()
         edited = any(isinstance(event, events.RulesEdited) for event in batch)
         if self.state.live and edited and self.state.accelerator != before:
             self.controllers.compiling.run_soon()

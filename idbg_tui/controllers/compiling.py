@@ -44,6 +44,15 @@ class Compiling:
             elif self._state.running and run is not None and run.comparison:
                 self._context.flash("these rules are compiled when the comparison has ended (r: now)")
 
+    def learn_typical(self) -> None:
+        """Read beside the screen how long each phase takes mostly: that is in other sessions' files."""
+        app, session = self._context.app, self._session
+
+        def read() -> None:
+            app.call_later(self._state.take_typical, session.typical())
+
+        app.run_worker(read, thread=True, exclusive=True, group="typical")
+
     def cancel(self) -> None:
         """End the compile or the measurement, or say that there is none."""
         if self._state.measuring:

@@ -120,6 +120,7 @@ class State:
     jumps: JumpList = field(default_factory=JumpList)
     walker: Walker = field(default_factory=Walker)
     measurements: Measurements = field(default_factory=Measurements)
+    typical: dict[str, float] = field(default_factory=dict)  # seconds of each phase
     launch_errors: LaunchIndex[KernelError] = field(default_factory=LaunchIndex)
     launch_times: LaunchIndex[KernelTime] = field(default_factory=LaunchIndex)
     source_files: SourceFiles = field(default_factory=SourceFiles)
@@ -287,6 +288,11 @@ class State:
         self.versions.costs += 1
         if isinstance(answer, MemoryProfile) and self.checks.include_graph_rules(graph):
             self.versions.rules += 1
+
+    def take_typical(self, seconds: dict[str, float]) -> None:
+        """Take in how long each phase takes mostly, from this session's runs and earlier sessions'."""
+        self.typical = seconds
+        self.versions.decisions += 1
 
     def take_past(self, past: PastMeasurements) -> None:
         """Take in what was measured before."""

@@ -48,6 +48,9 @@ class FakeSession:
         self.emit(started)
         return self.runs
 
+    def typical(self) -> dict[str, float]:
+        return {"lowering": 2.0}
+
     def aim(self, target: Target) -> None:
         self.target = target
 

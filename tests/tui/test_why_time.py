@@ -18,8 +18,9 @@ from idbg_tui.panes.why import time
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import text_of
+from tests.harness.live import living
 from tests.harness.recorded import app_of, log
-from tests.harness.screen import SMALL, WIDE, bar, settle, texts
+from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
 
 RECORDED = "breaking"
 LOOK = Look(width=118)
@@ -162,3 +163,15 @@ async def test_what_was_laid_while_it_was_hidden_fits_when_it_is_seen(tmp_path: 
         await pilot.press("0")
         await settle(pilot)
         assert texts(app, "why") == shown
+
+
+async def test_in_a_sessions_first_run_what_is_typical_comes_from_earlier_sessions() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await until(pilot, lambda: app.state.typical == {"lowering": 2.0})
+        session.emit(half(session.runs)[1])
+        await pilot.press("0")
+        app.query_one(WhyPane).choose_view("time")
+        await settle(pilot)
+        assert ", typical 2.00 s" in texts(app, "why")[0]

@@ -134,7 +134,9 @@ class WhyPane(RowKeys):
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
         width, live = self.lines.room - 1, state.running and run is state.run
         look = replace(look, width=width, files=queries.source_files(state), now=time.time() if live else None)
-        return views.listed(self.view, run, replace(look, earlier=queries.earlier_runs(state, run)))
+        return views.listed(
+            self.view, run, replace(look, earlier=queries.earlier_runs(state, run), typical=state.typical)
+        )
 
     def show_marks(self) -> None:
         self._name_views(self._run)

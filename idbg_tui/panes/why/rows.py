@@ -1,8 +1,8 @@
 """What is a row of the pane "Why": how is it drawn, what is it about, and where do its keys lead?"""
 
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, overload
 
 from idbg.analysis.decisions.suggestions import Suggestion
@@ -23,9 +23,9 @@ INDENT = 2
 class Look:
     """How the user looks at a view: cells of a row, files that names are told apart among, folds that are `turned`
     from how they stand at first, what is looked for, whether what matters least is left out, an `order` of the
-    view's own, and whether all is unfolded (`whole`), however the folds stand. While the run goes on it is `now`;
-    `earlier` are runs of the same program that ended well. Of a picture the block in `focus`, and that in which it
-    is zoomed: ids of spans, 0 for none.
+    view's own, and whether all is unfolded (`whole`), however the folds stand. While the run goes on it is `now`, and a
+    phase takes `typical` seconds; `earlier` are runs of the same program that ended well. Of a picture the block in
+    `focus`, and that in which it is zoomed: ids of spans, 0 for none.
     """
 
     width: int = 100
@@ -36,6 +36,7 @@ class Look:
     order: int = 0
     whole: bool = False
     now: float | None = None
+    typical: Mapping[str, float] = field(default_factory=dict)
     earlier: tuple[Run, ...] = ()
     focus: int = 0
     zoom: int = 0

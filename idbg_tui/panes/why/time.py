@@ -111,7 +111,9 @@ def _now(shown: _Shown) -> str:
         return f"{all_of_it}: the program runs"
     inner = open_ones[-1]
     typical = shown.typical.get(_name(inner.span, shown.timings))
-    known = f", {seconds_words(typical)} before" if typical is not None else ""
+    usual = shown.look.typical.get(inner.span.name)  # of all of that phase, in earlier sessions too
+    known = f", typical {seconds_words(usual)}" if usual is not None else ""
+    known = f", {seconds_words(typical)} before" if typical is not None else known
     others = f", {counted(beside, 'build')} beside it" if beside else ""
     return f"{all_of_it}: {span_words(inner.span)} {seconds_words(inner.seconds)}{known}{others}"
 
