@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 import msgspec
-from msgspec.structs import replace
 
 from idbg.config import options
+from idbg.config import switched as switched_by_name
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
@@ -40,13 +40,11 @@ def is_changed(switch: Switch, target: Target) -> bool:
 
 def switched(target: Target, switch: Switch, value: OptionValue) -> Target:
     """The target with this value; a default is left to torch. Raises BadInput where the backend has other options."""
-    if switch.place == "target":
-        return replace(target, **{switch.name: tuple(value) if isinstance(value, list) else value})
-    if switch.place == "setting":
-        return replace(target, settings=_with(target.settings, switch, value))
-    if options.family(target.backend) != options.INDUCTOR:
+    if value == switch.default:
+        return switched_by_name.unswitched(target, switch.name)
+    if switch.place == "option" and options.family(target.backend) != options.INDUCTOR:
         raise BadInput(f"the backend {target.backend} takes none of Inductor's options", hint="b chooses another")
-    return replace(target, options=_with(_options(target), switch, value), options_for=options.INDUCTOR)
+    return switched_by_name.switched(target, switch.name, value)
 
 
 def as_torch_has_them(target: Target, switches: Iterable[Switch]) -> Target:
@@ -102,8 +100,3 @@ def spelled_all(values: Iterable[OptionValue]) -> str:
 def _options(target: Target) -> dict[str, OptionValue]:
     """Inductor's; a backend of others has its own."""
     return target.options if target.options_for == options.INDUCTOR else {}
-
-
-def _with(held: dict[str, OptionValue], switch: Switch, value: OptionValue) -> dict[str, OptionValue]:
-    others = {name: each for name, each in held.items() if name != switch.name}
-    return others if value == switch.default else others | {switch.name: value}
