@@ -71,5 +71,5 @@ def test_an_illegal_memory_access(tmp_path: Path) -> None:
     assert found["reproduced"], found
     assert "illegal memory access" in found["signature"]["message"] or "device-side" in found["signature"]["message"]
     assert found["size"] <= 2
-    text = Path(found["path"]).read_text()
-    assert "sin(" not in text
+    code = [line.partition("#")[0] for line in Path(found["path"]).read_text().splitlines()]
+    assert not any("sin(" in line for line in code), "a comment may quote it"
