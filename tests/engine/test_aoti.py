@@ -1,5 +1,7 @@
 """AOTInductor is a target like others: its graphs, constants, kernels and C++ wrapper are captured, and it runs."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -109,9 +111,21 @@ def program():
     assert any("running_mean" in note and "not in the program" in note for note in run.notes)  # type: ignore[attr-defined]
 
 
+TORCHS_OWN = """
+import torch
+model, x = torch.nn.Linear(8, 16).cuda(), torch.randn(4, 8, device="cuda")
+with torch.no_grad():
+    package = torch._inductor.aoti_compile_and_package(torch.export.export(model, (x,)))
+    torch._inductor.aoti_load_package(package)(x)
+"""
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 def test_on_a_gpu_it_gives_what_eager_does(ran: Runner):
+    status = subprocess.run([sys.executable, "-c", TORCHS_OWN], capture_output=True).returncode
+    if status != 0:  # on an H100 with torch 2.11 as it is built there: SIGSEGV as the library is loaded
+        pytest.skip(f"torch's own way to AOTInductor ends with {status} here")
     run = ran(
         MODEL.replace("M(), torch.randn(4, 8)", 'M().cuda(), torch.randn(4, 8, device="cuda")'),
         backend="aoti",

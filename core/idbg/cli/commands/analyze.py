@@ -62,6 +62,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         _report_pair(done, *args.nodes, as_json=args.json)
     else:
         _report(done, args.types or ["summary"], as_json=args.json)
+    if done.cause is not None and "summary" not in (args.types or ["summary"]):
+        print(f"idbg: the run failed: {done.cause.message.strip().partition(chr(10))[0]}", file=sys.stderr)
     print(f"session: {folder}", file=sys.stderr)
     return _status(done, args.fail_on)
 

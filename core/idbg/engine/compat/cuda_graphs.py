@@ -197,7 +197,7 @@ class _Recordings:
     """What is recorded as the program runs. A graph that is recorded once more is told with the reason."""
 
     def __init__(self, tell: Tell, safely: Safely) -> None:
-        self._tell = tell
+        self._tell, self._tell_safely = tell, safely(tell)
         self._note, self._skip = safely(self._noted), safely(self._skipped)
         self._listening = False
         self._known: dict[tuple[str, int], set[int]] = {}  # of each compile and compiled function its ids
@@ -214,20 +214,24 @@ class _Recordings:
 
     def _recording(self, original: Callable[..., object]) -> Callable[..., object]:
         def recorded(manager: _Manager, inputs: list[object], function_id: _FunctionId) -> object:
-            self._note(manager, list(inputs), function_id)
-            return original(manager, inputs, function_id)
+            said: list[Said] = []
+            self._note(said, manager, list(inputs), function_id)
+            result = original(manager, inputs, function_id)
+            for each in said:  # it was recorded, and did not fail meanwhile
+                self._tell_safely(each)
+            return result
 
         return recorded
 
-    def _noted(self, manager: _Manager, inputs: list[object], function_id: _FunctionId) -> None:
+    def _noted(self, said: list[Said], manager: _Manager, inputs: list[object], function_id: _FunctionId) -> None:
         frame, part = self._of(manager, function_id)
         model = id(manager.ids_to_funcs[function_id].model)
         ids = self._known.setdefault((frame, model), set())
         if not ids:
-            self._tell(Said(frame, part, "captured"))
+            said.append(Said(frame, part, "captured"))
         else:
             reason = self._why(manager, inputs, function_id) if function_id.id in ids else OTHER_SIZES
-            self._tell(Said(frame, part, "rerecorded", reason))
+            said.append(Said(frame, part, "rerecorded", reason))
         ids.add(function_id.id)
 
     def _why(self, manager: _Manager, inputs: list[object], function_id: _FunctionId) -> str:

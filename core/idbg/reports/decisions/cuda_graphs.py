@@ -34,17 +34,17 @@ class Row(NamedTuple):
 
 
 def rows(run: Run) -> list[Row]:
-    """What became of each graph, the last word on it alone: what was recorded is no more only ready."""
+    """What became of each graph, the last word on it alone: what was recorded, or was not, is no more ready."""
     return [
         Row(frame, each.part, _words(each), why(run, frame, each), each.file, each.line, ways_out(each.reason), each)
         for frame, graphs in run.decided.cuda_graphs.items()
         for each in graphs
-        if each.outcome != "ready" or not _recorded(graphs, each.part)
+        if each.outcome != "ready" or not _was_decided(graphs, each.part)
     ]
 
 
-def _recorded(graphs: list[CudaGraph], part: Part) -> bool:
-    return any(graph.part == part and graph.outcome == "captured" for graph in graphs)
+def _was_decided(graphs: list[CudaGraph], part: Part) -> bool:
+    return any(graph.part == part and graph.outcome in ("captured", "skipped") for graph in graphs)
 
 
 def _words(graph: CudaGraph) -> str:
