@@ -60,14 +60,11 @@ def rows(run: Run, look: Look) -> Sequence[Row]:
     if not spent or not timings:
         return []
     typical = _typical(look)
-    beside = (Column("before", 8, 2, right=True),) if typical else ()
-    columns = (
-        Column("time", 8, 4, right=True),
-        Column("own", 8, 1, right=True),
-        *beside,
-        Column("share", 7, 3, right=True),
-    )
-    table = Table(columns, "span")
+    before = (Column("before", 8, 2, right=True),) if typical else ()
+    # while it goes on, what grows in every row with each look is left out: a few rows are repainted, not all
+    whole = (Column("own", 8, 1, right=True),) if look.now is None else ()
+    part = (Column("share", 7, 3, right=True),) if look.now is None else ()
+    table = Table((Column("time", 8, 4, right=True), *whole, *before, *part), "span")
     kernels = {kernel.name: kernel for kernel in run.kernels}
     shown = _Shown(run, look, timings, total, table, kernels, typical)
     found = Rows()
@@ -112,7 +109,7 @@ def _now(shown: _Shown) -> str:
     inner = open_ones[-1]
     typical = shown.typical.get(_name(inner.span, shown.timings))
     usual = shown.look.typical.get(inner.span.name)  # of all of that phase, in earlier sessions too
-    known = f", typical {seconds_words(usual)}" if usual is not None else ""
+    known = f", typically {seconds_words(usual)} for all of it" if usual is not None else ""
     known = f", {seconds_words(typical)} before" if typical is not None else known
     others = f", {counted(beside, 'build')} beside it" if beside else ""
     return f"{all_of_it}: {span_words(inner.span)} {seconds_words(inner.seconds)}{known}{others}"
@@ -182,13 +179,14 @@ def _totals(look: Look) -> float | None:
 def _cells(
     shown: _Shown, time: float, own: float | None, before: float | None, share: float | None
 ) -> list[tuple[str, str]]:
-    known = [("" if before is None else seconds_words(before), "dim")] if shown.typical else []
-    return [
-        (seconds_words(time), ""),
-        ("" if own is None else seconds_words(own), "dim"),
-        *known,
-        ("" if share is None else column_share(share), ""),
-    ]
+    cells = [(seconds_words(time), "")]
+    if not shown.live:
+        cells.append(("" if own is None else seconds_words(own), "dim"))
+    if shown.typical:
+        cells.append(("" if before is None else seconds_words(before), "dim"))
+    if not shown.live:
+        cells.append(("" if share is None else column_share(share), ""))
+    return cells
 
 
 def _add_spent(found: Rows, shown: _Shown) -> None:

@@ -51,7 +51,7 @@ class ViewLine(Widget):
         short = [(name, said if name == view else name[:_SHORT]) for name, said in counted]
         ways = (counted, [(name, name) for name in VIEWS], short)
         framed = [[(name, f"[{said}]" if name == view else said) for name, said in way] for way in ways]
-        room = self.content_size.width + 1 - len(words)  # the last needs no gap
+        room = self.size.width - 1 - len(words)  # the padding, but for the gap after the last
         return next((way for way in framed if sum(len(said) + _GAP for _, said in way) - _GAP <= room), framed[-1])
 
     def on_click(self, event: events.Click) -> None:
