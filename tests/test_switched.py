@@ -1,9 +1,8 @@
-"""A switch is flipped by its name, and a suggestion tried."""
+"""A switch is flipped by its name."""
 
 import pytest
 
-from idbg.config.switched import switched, tried, unswitched, value_in
-from idbg.schema.decisions.switches import Suggestion
+from idbg.config.switched import switched, unswitched, value_in
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Target
 
@@ -40,10 +39,3 @@ def test_sources_are_added_and_a_list_takes_their_place() -> None:
 def test_a_field_that_cannot_be_so_is_refused(name: str, value: OptionValue) -> None:
     with pytest.raises(BadInput, match=f"{name} cannot be"):
         switched(Target(), name, value)
-
-
-def test_a_suggestion_is_tried_or_needs_an_edit() -> None:
-    found = tried(Target(), Suggestion("mark it", {"dynamic_sources": "L['x']", "dynamo.recompile_limit": 9}))
-    assert found == Target(dynamic_sources=("L['x']",), settings={"dynamo.recompile_limit": 9})
-    with pytest.raises(BadInput, match="without an edit"):
-        tried(Target(), Suggestion("hoist the constant"))

@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.schema.decisions.decision import Decision
-from idbg.schema.decisions.dynamo import FrameResult, StackLine
+from idbg.schema.decisions.dynamo import FailedGuard, FrameResult, StackLine
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import EditorAsked
 from idbg_tui.panes.why import views
@@ -14,6 +14,8 @@ from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import ViewName, text_of
 from idbg_tui.state import decisions
+from tests.harness.framed import recompiled, started
+from tests.harness.framed import run_of as framed
 from tests.harness.recorded import app_of, log, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts
 from tests.harness.why_states import guarded, run_of
@@ -105,6 +107,18 @@ def test_a_recompile_says_what_was_expected_what_came_and_what_can_be_tried() ->
     tries = [row for row in told if "t tries it" in text_of(row)]
     assert tries and all(row.again is not None for row in tries)
     assert any("expected 4, was 5" in row for row in said("recompiles", Look(whole=True)))
+
+
+@pytest.mark.parametrize(
+    ("function", "code"), [("f", "mark_dynamic(x, 1)"), ("torch_dynamo_resume_in_f_at_7", "dynamic_sources = ")]
+)
+def test_what_is_tried_for_a_function_after_a_break_is_nothing_that_its_caller_could_mark(
+    function: str, code: str
+) -> None:
+    size = FailedGuard("", kind="size", source="L['x']", what="size 1", expected="3", actual="4")
+    run = framed(started("0/0", function), recompiled("0/1", size), started("0/1", function))
+    row = next(row for row in views.listed("recompiles", run, Look()) if row.frame == "0/1")
+    assert row.again is not None and code in row.again.code
 
 
 def test_what_was_compiled_often_enough_to_stop_soon_is_a_warning() -> None:

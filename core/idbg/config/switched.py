@@ -10,7 +10,6 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from idbg.config import options
-from idbg.schema.decisions.switches import Suggestion
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Float64On, OptionValue, Target
 
@@ -61,15 +60,6 @@ def value_in(target: Target, name: str) -> OptionValue:
         value = getattr(target, name)
         return list(value) if isinstance(value, tuple) else value
     return target.settings[name] if name in target.settings else target.options.get(name)
-
-
-def tried(target: Target, suggestion: Suggestion) -> Target:
-    """The target with which the suggestion is tried. Raises BadInput where it takes an edit of the program."""
-    if not suggestion.switches:
-        raise BadInput("this cannot be tried without an edit of the program", hint=suggestion.words)
-    for name, value in suggestion.switches.items():
-        target = switched(target, name, value)
-    return target
 
 
 def _with_field(target: Target, name: str, value: OptionValue) -> Target:

@@ -12,11 +12,9 @@ from idbg.accelerators.registry import rules_for
 from idbg.analysis.decisions.times import typical
 from idbg.bench.job import BenchJob
 from idbg.bisect.background import BisectJob
-from idbg.config.switched import tried
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.switches import Suggestion
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
@@ -154,17 +152,6 @@ class Session:
         """Take a new target for the runs that are asked for from now on. Raises as `run` does."""
         self._live()
         self._rules.aim(target)
-
-    def try_out(self, suggestion: Suggestion) -> int:
-        """Run the program as the last run was, but for what is suggested, and give the run's number at once:
-        `analysis.decisions.compared` tells what that changed.
-
-        Raises BadInput if nothing was run yet, or if it takes an edit of the program.
-        """
-        last = self.history.runs.get(self._live().runs)
-        if last is None:
-            raise BadInput("nothing was run yet, so there is nothing to try again", hint="run the program first")
-        return self.run(replace(tried(last.target, suggestion), rules=self.target.rules))
 
     def cancel(self) -> None:
         """Stop what is done now and forget what waits; a second time, without waiting for it to stop by itself."""

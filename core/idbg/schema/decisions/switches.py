@@ -20,12 +20,3 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     default: OptionValue = None
     meaning: str = ""
     choices: tuple[OptionValue, ...] = ()
-
-
-class Suggestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What may help, in a sentence. `switches`: what trying it takes, name -> value (`idbg.config.switched`); empty
-    where only an edit of the program does it.
-    """
-
-    words: str
-    switches: dict[str, OptionValue] = {}
