@@ -115,7 +115,7 @@ def test_a_recompile_says_what_was_expected_what_came_and_what_can_be_tried() ->
 def test_what_is_tried_for_a_function_after_a_break_is_nothing_that_its_caller_could_mark(
     function: str, code: str
 ) -> None:
-    size = FailedGuard("", kind="size", source="L['x']", what="size 1", expected="3", actual="4")
+    size = FailedGuard(text="", kind="size", source="L['x']", what="size 1", expected="3", actual="4")
     run = framed(started("0/0", function), recompiled("0/1", size), started("0/1", function))
     row = next(row for row in views.listed("recompiles", run, Look()) if row.frame == "0/1")
     assert row.again is not None and code in row.again.code
