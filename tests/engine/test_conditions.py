@@ -173,3 +173,24 @@ def test_a_cold_run_finds_nothing_and_leaves_nothing(ran: Runner, user_cache: Pa
     assert not built.exists()
     assert next(kernels.wrapper_modules(), None) is None
     assert frames(ran(MODEL, backend="inductor")) == ["0/0"]
+
+
+def test_freezing_folds_weights_although_dynamo_asks_for_it_before_the_options_are_given(ran: Runner):
+    script = """\
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval()
+with torch.no_grad():
+    torch.compile(model)(torch.ones(2, 4))
+"""
+    plain, frozen = (ran(script, backend="aot", options=options) for options in ({}, {"freezing": True}))
+    arguments = [
+        sum(
+            node.op == "placeholder"
+            for graph in run.graphs.values()
+            if graph.id.stage == "inference"
+            for node in graph.nodes
+        )
+        for run in (plain, frozen)
+    ]
+    assert arguments == [3, 1]
+    assert torch._inductor.config.freezing is False

@@ -24,6 +24,10 @@ MODULES: dict[str, ModuleType] = {
 }
 """By the first word of a setting's name; Inductor's are options."""
 
+READ_BY_DYNAMO = ("freezing",)
+"""Options of Inductor that Dynamo reads as it traces: torch.compile(options=...) sets them too late, to no effect."""
+_SET: dict[str, ModuleType] = {**MODULES, "inductor": torch._inductor.config}
+
 OURS = {
     "functorch.enable_autograd_cache",
     "functorch.force_non_lazy_backward_lowering",
@@ -60,7 +64,7 @@ def kind_of(name: str) -> object:
 def value_of(name: str) -> object:
     """How it stands, in this thread."""
     word, _, own = name.partition(".")
-    return getattr(MODULES[word], own)
+    return getattr(_SET[word], own)
 
 
 def stances() -> tuple[str, ...]:
@@ -102,7 +106,7 @@ class Held:
 
 def _set(name: str, value: object) -> None:
     word, _, own = name.partition(".")
-    setattr(MODULES[word], own, value)
+    setattr(_SET[word], own, value)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from idbg.config.options import INDUCTOR
 from idbg.engine.compat import cold, settings
 from idbg.schema.programs import OptionValue, Target
 
@@ -33,4 +34,5 @@ def in_force(target: Target, tell: Callable[[str], None]) -> Iterator[Again]:
 
 def _values(target: Target) -> dict[str, OptionValue]:
     sources = {"compiler.dynamic_sources": ",".join(target.dynamic_sources)} if target.dynamic_sources else {}
-    return {**target.settings, **sources}
+    early = {f"inductor.{name}": target.options[name] for name in settings.READ_BY_DYNAMO if name in target.options}
+    return {**target.settings, **sources, **(early if target.options_for == INDUCTOR else {})}
