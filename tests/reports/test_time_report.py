@@ -44,9 +44,30 @@ def test_c_plus_plus_that_dominates_is_named_with_what_helps() -> None:
     assert "9.000 s  cpp_fused_add_0" in text
 
 
-def test_recompiles_that_dominate_are_named_before_what_each_of_them_did() -> None:
-    text = told(Span(id=3, name="frame compile", began=119.0, seconds=30.0, parent=1, frame="0/1"))
-    assert "most of it: compiling frames again, 1 recompile: 30.0 s, 62 %" in text
+def test_recompiles_are_told_beside_what_the_largest_part_went_into() -> None:
+    text = told(
+        Span(id=3, name="frame compile", began=119.0, seconds=30.0, parent=1, frame="0/1"),
+        Span(id=4, name="kernel build", began=119.0, seconds=29.0, parent=3),
+        Span(id=5, name="c++ compile", what="cpp_fused_add_0", began=119.0, seconds=29.0, parent=4, thread=1),
+    )
+    lead = text.splitlines()
+    assert lead[1] == "most of it: building C++ kernels: 29.0 s, 60 %"
+    assert "1 recompile took 30.0 s of it, 62 %" in lead
+
+
+def test_less_than_half_is_not_most_and_what_has_no_name_may_be_more() -> None:
+    some = Span(id=3, name="lowering", began=101.0, seconds=8.0, parent=2)
+    assert "the largest part that has a name: lowering: 8.00 s, 44 %" in told(some)
+    text = told(some, Span(id=4, name="dynamo", began=110.0, seconds=5.0, parent=2))
+    assert "the largest part: lowering: 8.00 s, 44 %" in text and "most of it" not in text
+
+
+def test_builds_that_are_not_listed_are_counted() -> None:
+    builds = [
+        Span(id=4 + at, name="c++ compile", what=f"k{at}", began=102.0, seconds=1.0, parent=2, thread=1 + at)
+        for at in range(12)
+    ]
+    assert "  and 2 more (all: --json)" in told(*builds).splitlines()
 
 
 def test_a_loop_that_dynamo_unrolled_is_named_by_its_line() -> None:

@@ -10,7 +10,6 @@ from idbg.analysis.decisions.kernels_matched import KernelChange
 from idbg.analysis.decisions.side_by_side import SideLine, around_changes, side_by_side
 from idbg.format.glyphs import MARKS, plain
 from idbg.reports.decisions import compared as report
-from idbg.reports.decisions import time as times
 from idbg.schema.runs import Run
 from idbg_tui.panes.why.lines import WhyLines
 from idbg_tui.panes.why.rows import INDENT, Enter, Look, Row, Rows, fixed, said, sign
@@ -96,13 +95,8 @@ def rows(before: Run, after: Run, look: Look) -> Sequence[Row]:
         made.sentence(f"latency: {report.latency_words(found)}", "latency", "")
     made.kernels(report.kernels_sentence(found), sorted(found.different, key=report.rank))
     made.section("graphs", map(report.graph_words, found.graphs))
-    lines = [f"{phase.name}: {report.times_words(phase)}" for phase in report.large(found.phases)]
-    if before.decided.spans and after.decided.spans:
-        title, *spent = times.compared(before, after)
-        lines = [
-            title,
-            *(line.strip() if look.width >= _WIDE else re.sub(" {2,}", "  ", line.strip()) for line in spent),
-        ]
+    told = [line.strip() for line in report.time_lines(before, after, found)]
+    lines = told if look.width >= _WIDE else [re.sub(" {2,}", "  ", line) for line in told]
     made.section(report.time_sentence(found), lines)
     return made.rows
 

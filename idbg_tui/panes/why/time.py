@@ -90,7 +90,7 @@ def _add_lead(found: Rows, shown: _Shown) -> None:
         lines.append(f"compiling took {seconds_words(shown.total)}; {report.HEATS[times.heat(run)]}")
         lines += report.dominating(run, shown.timings)
     for place, line in enumerate(lines):
-        style = "accent" if shown.live else "strong" if line.startswith("most of it") else "dim" if place else ""
+        style = "accent" if shown.live else "" if not place else "dim" if line.startswith(" ") else "strong"
         for row in said(line.strip(), look, key=("lead", place), depth=int(line.startswith("  ")), style=style):
             found.add(row)
 

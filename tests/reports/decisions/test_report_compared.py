@@ -8,6 +8,7 @@ from idbg.reports.json import encode
 from idbg.schema import events
 from idbg.schema.bench import Latency
 from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.times import Span
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from tests.harness.two_runs import run
@@ -68,3 +69,19 @@ def test_sources_stand_beside_each_other() -> None:
     (change,) = found.different
     lines = list(report.source_lines(change, 30))
     assert any(line.split() == ["def", "k0(in_ptr0):", "|", "def", "a(in_ptr0):"] for line in lines)
+
+
+def test_where_both_were_told_span_by_span_it_says_what_the_time_was_spent_on() -> None:
+    one, other = run(BEFORE), run(BEFORE, number=2)
+    one.phases, other.phases = {"lowering": 9.0}, {"lowering": 1.0}
+    assert "  lowering: 9 s → 1 s" in told(one, other)
+    for each, name, seconds in ((one, "lowering", 9.0), (other, "load", 1.0)):
+        spans = (
+            Span(id=1, name="frame compile", began=0.0, seconds=10.0),
+            Span(id=2, name=name, began=1.0, seconds=seconds, parent=1),
+        )
+        each.apply(events.SpansTold(run=each.number, spans=spans))
+    lines = told(one, other)
+    assert "  compile time: 10.0 s, then 10.0 s" in lines
+    assert any("lowering" in line and line.endswith("-9.00 s") for line in lines)
+    assert "  lowering: 9 s → 1 s" not in lines

@@ -9,6 +9,7 @@ from idbg.analysis.decisions.kernels_matched import How, KernelChange
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
 from idbg.format.amounts import NOTHING, counted, duration, figure
 from idbg.format.verdicts import verdict_words
+from idbg.reports.decisions import time
 from idbg.schema.bench import LEAST_CHANGE
 from idbg.schema.code import Kernel
 from idbg.schema.runs import Run
@@ -45,7 +46,7 @@ def text(before: Run, after: Run, found: Compared) -> Iterator[str]:
     yield from _limited(map(kernel_words, sorted(found.different, key=rank)))
     yield from _section("graphs", map(graph_words, found.graphs))
     yield time_sentence(found)
-    yield from _limited(f"  {phase.name}: {times_words(phase)}" for phase in large(found.phases))
+    yield from _limited(f"  {line}" for line in time_lines(before, after, found))
 
 
 def verdicts(before: Run, after: Run, found: Compared) -> Iterator[str]:
@@ -136,6 +137,13 @@ def time_sentence(found: Compared) -> str:
         once = "the first also paid what a process finds out once: its processor, imports"
         return f"{said}, both with empty caches ({once})"
     return f"{said} (caches may have helped one of them: --cold gives both empty ones)"
+
+
+def time_lines(before: Run, after: Run, found: Compared) -> list[str]:
+    """What the time was spent on in both; by phase where a run was not told span by span (an older session)."""
+    if before.decided.spans and after.decided.spans:
+        return list(time.compared(before, after))
+    return [f"{phase.name}: {times_words(phase)}" for phase in large(found.phases)]
 
 
 def times_words(times: Times) -> str:

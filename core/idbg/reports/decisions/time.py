@@ -37,6 +37,7 @@ HEATS: dict[Heat, str] = {
 LINES = 60  # of the tree, in text
 BUILDS = 10  # kernels, in text
 _LEAST = 0.005  # of the time: less is not shown in text
+_AGAIN = 0.2  # of the time: recompiles that took less are left to --type recompiles
 
 
 def seconds_words(seconds: float) -> str:
@@ -73,18 +74,20 @@ def text(run: Run) -> Iterable[str]:
 
 
 def dominating(run: Run, timings: Sequence[Timing]) -> Iterator[str]:
-    """What most of the time went into, in a sentence, and a line for each thing that helps."""
+    """What the largest part of the time went into, in a sentence, and a line for each thing that helps; then, in
+    another, what compiling frames again took: that is over all rows of the table.
+    """
     spent = times.spent(timings)
     total = sum(each.seconds for each in spent)
+    for largest in [each for each in spent if each.use not in ("unnamed", "other")][:1]:
+        named = "the largest part" if largest is spent[0] else "the largest part that has a name"
+        part = "most of it" if largest.share > 0.5 else named
+        yield f"{part}: {WORDS[largest.use]}: {seconds_words(largest.seconds)}, {share(largest.share)}"
+        yield from (f"  {line}" for line in helps(run, timings, largest))
     seconds, compiles = times.again(timings)
-    if compiles and seconds > 0.4 * total:
-        what = f"compiling frames again, {counted(compiles, 'recompile')}"
-        yield f"most of it: {what}: {seconds_words(seconds)}, {share(seconds / total)}"
+    if compiles and seconds > _AGAIN * total:
+        yield f"{counted(compiles, 'recompile')} took {seconds_words(seconds)} of it, {share(seconds / total)}"
         yield "  why each was: idbg analyze --type recompiles"
-        return
-    for most in [each for each in spent if each.use not in ("unnamed", "other")][:1]:
-        yield f"most of it: {WORDS[most.use]}: {seconds_words(most.seconds)}, {share(most.share)}"
-        yield from (f"  {line}" for line in helps(run, timings, most))
 
 
 def span_words(span: Span, frame: Frame | None = None) -> str:
@@ -174,4 +177,4 @@ def _build_lines(timings: Sequence[Timing]) -> Iterator[str]:
     for each in builds[:BUILDS]:
         yield f"{each.seconds:>9.3f} s  {each.span.what}   {each.span.name}" + (" (not ended)" if each.lasts else "")
     if len(builds) > BUILDS:
-        yield f"  and {counted(len(builds) - BUILDS, 'more')}"
+        yield f"  and {len(builds) - BUILDS:,} more (all: --json)"
