@@ -53,6 +53,37 @@ def test_the_one_before_is_of_the_same_program_backend_and_size(history: BenchHi
     assert [each.latency_ms and each.latency_ms.median for each in history.of_program("/b/a.py")] == [5.0]
 
 
+def test_the_one_before_was_set_as_this_one_is(history: BenchHistory) -> None:
+    ways: list[dict[str, object]] = [
+        {},
+        {"stance": "force_eager"},
+        {"settings": {"dynamo.recompile_limit": 2, "dynamo.specialize_int": True}},
+        {"dynamic_sources": ("L['x']",)},
+        {"options": {"max_autotune": True}},
+        {"dynamic": True},
+    ]
+    first, second = history.begin([CASE]), history.begin([CASE])
+    for number, way in enumerate(ways, 1):
+        assert history.before(row(**way), second) is None  # type: ignore[arg-type]
+        history.add(first, row(median=float(number), **way))  # type: ignore[arg-type]
+    found = [history.before(row(**way), second) for way in ways]  # type: ignore[arg-type]
+    assert [each and each.latency_ms and each.latency_ms.median for each in found] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    turned = history.before(row(settings={"dynamo.specialize_int": True, "dynamo.recompile_limit": 2}), second)
+    assert turned == found[2]
+
+
+def test_a_row_that_was_kept_before_rows_said_what_torch_was_set_to_is_read(history: BenchHistory) -> None:
+    first, second = history.begin([CASE]), history.begin([CASE])
+    history.add(first, row(median=2.0))
+    connection = sqlite3.connect(history.path)
+    for name in ("options", "dynamic", "stance", "settings", "dynamic_sources"):
+        connection.execute(f"update rows set row = json_remove(row, '$.{name}')")
+    connection.commit()
+    connection.close()
+    before = history.before(row(), second)
+    assert before is not None and before.latency_ms is not None and before.latency_ms.median == 2.0
+
+
 def test_several_may_write_at_once(history: BenchHistory) -> None:
     def write() -> None:
         mine = BenchHistory(history.path)

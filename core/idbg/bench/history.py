@@ -80,7 +80,7 @@ class BenchHistory:
 
     def add(self, suite: int, row: Row) -> None:
         """Keep one row of the suite with this id, on disk when this returns. Raises OutputError."""
-        values = (suite, row.at, row.file, row.program_hash, *row.key[1:], msgspec.json.encode(row).decode())
+        values = (suite, row.at, row.file, row.program_hash, *row.key[1:5], msgspec.json.encode(row).decode())
         with self._told(), self._connection as connection:
             connection.execute(
                 "insert into rows (suite, at, file, program_hash, backend, device, dtype, batch, row)"
@@ -112,7 +112,8 @@ class BenchHistory:
         none. Raises OutputError.
         """
         wanted = "file = ? and backend = ? and device = ? and dtype = ? and batch is ? and suite < ? order by id desc"
-        return next((kept for kept in self._rows(wanted, (*row.key, suite)) if kept.latency_ms), None)
+        rows = self._rows(wanted, (*row.key[:5], suite))
+        return next((kept for kept in rows if kept.latency_ms and kept.key == row.key), None)
 
     def of_program(self, file: str) -> list[Row]:
         """All rows of the program that `schema.bench.file_of` names so, the oldest first. Raises OutputError."""

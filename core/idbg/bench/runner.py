@@ -110,6 +110,11 @@ def _row_of(case: BenchCase, answers: dict[Task, TaskResult]) -> Row:
         device=case.device,
         dtype=case.dtype,
         batch=case.batch,
+        options=case.options,
+        dynamic=case.dynamic,
+        stance=case.stance,
+        settings=case.settings,
+        dynamic_sources=case.dynamic_sources,
         program_hash=program_hash(case),
         at=time.time(),
     )

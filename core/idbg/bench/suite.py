@@ -7,7 +7,7 @@ from idbg.bench import runner
 from idbg.bench.change import change
 from idbg.bench.history import BenchHistory, KeptSuite
 from idbg.bench.runner import IsStopped, StepTold, TaskTold, program_hash
-from idbg.schema.bench import SECONDS, BenchCase, Row, RowKey, SpeedChange, file_of
+from idbg.schema.bench import SECONDS, BenchCase, Row, RowKey, SpeedChange, file_of, set_to
 from idbg.schema.errors import BadInput, OutputError
 
 SHOWN = 10  # of the suites that a hint names
@@ -45,7 +45,9 @@ class Suite:
             raise BadInput("no suite was interrupted", hint="begin one: idbg bench --all")
         good = [row for row in history.rows(kept.id) if row.status == "ok"]
         measured = {_what(row) for row in good}
-        asked = [(case, (file_of(case.program), str(case.backend), program_hash(case))) for case in kept.plan]
+        asked = [
+            (case, (file_of(case.program), str(case.backend), program_hash(case), set_to(case))) for case in kept.plan
+        ]
         left = [case for case, what in asked if what not in measured]
         still = {what for _, what in asked}
         return cls(history, kept.id, left, (row for row in good if _what(row) in still))
@@ -121,8 +123,8 @@ def rows_of(history: BenchHistory, named: str) -> OlderRows:
     return {row.key: row for row in history.rows(kept.id)}
 
 
-def _what(row: Row) -> tuple[str, str, str]:
-    return row.file, row.backend, row.program_hash
+def _what(row: Row) -> tuple[str, str, str, str]:
+    return row.file, row.backend, row.program_hash, set_to(row)
 
 
 def _names(suites: list[KeptSuite]) -> str:

@@ -20,8 +20,8 @@ SIGNIFICANT = 0.001  # a p below this tells of a change
 LEAST_CHANGE = 0.05  # the medians of two processes of one program were seen to differ by it on an idle machine
 Direction = Literal["faster", "slower", "same"]
 Status = Literal["ok", "failed"]
-RowKey = tuple[str, str, str, str, int | None]
-"""File, backend, device, dtype, batch."""
+RowKey = tuple[str, str, str, str, int | None, str]
+"""File, backend, device, dtype, batch, and what torch was set to (`set_to`)."""
 Task = Literal["cold", "warm", "check", "kernels"]
 
 
@@ -188,14 +188,19 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     diff: Outcome | None = None
     diff_note: str = ""
     caveats: tuple[str, ...] = msgspec.field(default=(), name="marks")
+    options: dict[str, OptionValue] = {}
+    dynamic: bool | None = None
+    stance: str = ""
+    settings: dict[str, OptionValue] = {}
+    dynamic_sources: tuple[str, ...] = ()
     program_hash: str = ""
     machine: Machine | None = None
     at: float = 0.0
 
     @property
     def key(self) -> RowKey:
-        """File, backend, device, dtype and batch: rows that share them measured the same."""
-        return self.file, self.backend, self.device, self.dtype, self.batch
+        """File, backend, device, dtype, batch and what torch was set to: rows that share them measured the same."""
+        return self.file, self.backend, self.device, self.dtype, self.batch, set_to(self)
 
 
 class SpeedChange(msgspec.Struct, frozen=True):
@@ -221,3 +226,13 @@ def file_of(program: Program) -> str:
     """The program's absolute path, or its module's name, with its arguments: the same wherever one stands."""
     path = program.label if program.module else os.path.abspath(os.path.join(program.cwd, program.label))
     return " ".join((path, *program.argv))
+
+
+def set_to(one: BenchCase | Row) -> str:
+    """Options, dynamic, stance, settings and dynamic sources in words, alike in whatever order they were given; ""
+    where all is as torch has it.
+    """
+    told = [f"{name}={value}" for name, value in sorted({**one.options, **one.settings}.items())]
+    told += [f"dynamic={one.dynamic}"] if one.dynamic is not None else []
+    told += [f"stance={one.stance}"] if one.stance else []
+    return ", ".join((*told, *(f"dynamic {source}" for source in sorted(one.dynamic_sources))))
