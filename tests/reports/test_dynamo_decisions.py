@@ -70,7 +70,7 @@ def test_nothing_is_said_to_be_nothing():
 
 def test_a_break_tells_why_how_it_goes_on_what_it_costs_and_what_to_do():
     told = "\n".join(breaks.text(run_of(*BROKEN)))
-    assert told.startswith("2 graph breaks at 1 line")
+    assert told.startswith("2 graph breaks at 1 place")
     for words in (
         "m.py:5 ×2   print() cannot be in a graph",
         "Python makes this call, and the rest is another graph",

@@ -29,15 +29,15 @@ def text(run: Run) -> Iterable[str]:
         yield ""
         yield from lines(place)
     if len(found) > PLACES:
-        yield f"… and {counted(len(found) - PLACES, 'line')} more (--json has all of them)"
+        yield f"… and {counted(len(found) - PLACES, 'place')} more (--json has all of them)"
 
 
 def headline(found: list[BreakPlace]) -> str:
-    """How many breaks at how many lines."""
+    """How many breaks at how many places."""
     if not found:
         return "no graph breaks"
     times = sum(place.count for place in found)
-    return f"{counted(times, 'graph break')} at {counted(len(found), 'line')}, what costs most first"
+    return f"{counted(times, 'graph break')} at {counted(len(found), 'place')}, what costs most first"
 
 
 def lines(place: BreakPlace) -> Iterator[str]:
