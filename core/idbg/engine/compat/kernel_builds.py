@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from idbg.engine.compat.patched import when_lowering
+
 HEADER, CPU_CHECK = "precompiled header", "cpu check"
 KEY, LOOK_UP, SAVE = "cache key", "cache look-up", "cache save"  # of the FX graph cache
 
@@ -56,6 +58,12 @@ def _named(kernel: str) -> Iterator[None]:
 @contextmanager
 def builds_heard(listener: Builds) -> Iterator[None]:
     """While it lasts, `what` knows kernels' names, and what torch does not time itself is told."""
+    with when_lowering(lambda: _patched(listener)):
+        yield
+
+
+@contextmanager
+def _patched(listener: Builds) -> Iterator[None]:
     from torch._inductor import codecache
     from torch._inductor.async_compile import AsyncCompile
     from torch._inductor.cpu_vec_isa import VecISA

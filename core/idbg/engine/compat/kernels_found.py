@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from idbg.engine.compat.patched import patched
+from idbg.engine.compat.patched import patched, when_lowering
 
 
 class KernelFound(NamedTuple):
@@ -31,6 +31,12 @@ def kernels_told(tell: Callable[[KernelFound], None], since: Callable[[], float]
     C++: torch's builder looks for the library by the source's hash; what it holds in memory it does not look for.
     Triton: its compile is another process's, so the age of what it left tells.
     """
+    with when_lowering(lambda: _patched(tell, since)):
+        yield
+
+
+@contextmanager
+def _patched(tell: Callable[[KernelFound], None], since: Callable[[], float]) -> Iterator[None]:
     from torch._inductor import async_compile, codecache
 
     loads = _Loads()

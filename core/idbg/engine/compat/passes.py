@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from idbg.engine.compat.patched import when_lowering
 from idbg.schema.decisions.passes import Phase
 
 _PHASES: dict[str, Phase] = {
@@ -51,6 +52,12 @@ class Hears(Protocol):
 @contextmanager
 def passes_heard(listener: Hears) -> Iterator[None]:
     """While it lasts, each phase and each pass of whatever Inductor compiles is told."""
+    with when_lowering(lambda: _patched(listener)):
+        yield
+
+
+@contextmanager
+def _patched(listener: Hears) -> Iterator[None]:
     from torch._inductor import compile_fx
 
     with ExitStack() as stack:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from idbg.engine.compat.passes import replaced
+from idbg.engine.compat.patched import when_lowering
 from idbg.schema.decisions.fusion import JUDGED, SILENT, OpKind, SchedulerOp
 
 MOST_HEARD = 20_000  # different refusals of one graph
@@ -56,6 +57,12 @@ Decided = Callable[[Any, Heard], None]
 @contextmanager
 def schedulers_heard(decided: Decided) -> Iterator[None]:
     """While it lasts, `decided` is told of each scheduler when it is done, with what was heard of it."""
+    with when_lowering(lambda: _patched(decided)):
+        yield
+
+
+@contextmanager
+def _patched(decided: Decided) -> Iterator[None]:
     from torch._inductor.scheduler import Scheduler, WhyNoFuse
 
     going: list[Heard] = []  # the innermost last: a graph inside of another has a scheduler of its own

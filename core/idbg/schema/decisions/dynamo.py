@@ -13,7 +13,7 @@ recompile limit, suppress_errors); "skipped": it holds nothing to compile.
 """
 
 
-class StackLine(msgspec.Struct, frozen=True, omit_defaults=True):
+class StackLine(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One line of a Python stack, with the function that it is in and the line's text."""
 
     file: str
@@ -128,7 +128,7 @@ LEAST_SECONDS = 1e-8
 """Of a check: less cannot be told from the call that it is measured by."""
 
 
-class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One condition under which a frame's compiled code may be used.
 
     `kind` is torch's ("TENSOR_MATCH", "EQUALS_MATCH", "SHAPE_ENV"); `source` the expression that it is about

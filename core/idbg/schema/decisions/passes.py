@@ -13,7 +13,7 @@ BETWEEN = "between passes"
 """What changed a graph in a phase outside of all named passes goes by this name."""
 
 
-class DiffRow(msgspec.Struct, frozen=True, omit_defaults=True):
+class DiffRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One node before and after a pass, each as a line; "" on the side on which it is not, or stands elsewhere.
 
     `skipped`: how many nodes above it, that are alike on both sides, are left out.
