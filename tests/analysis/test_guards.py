@@ -8,6 +8,7 @@ from idbg.analysis.decisions.guards import Failures, by_source, matches
 from idbg.reports.decisions import guards as report
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
+from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from tests.harness.why_states import guarded, run_of, start
 
@@ -63,7 +64,31 @@ def test_ten_thousand_are_grouped_told_and_filtered_at_once() -> None:
     found = [guard for guard in told.guards if matches(guard, "layers[17]")]
     assert time.perf_counter() - began < 0.1 and len(found) == 4
     text = list(report.text(run))
-    assert len(text) < 40 and any("2,480 sources more" in line for line in text)
+    assert len(text) < 40 and any("2,495 sources more" in line for line in text)
+
+
+def test_frames_where_none_failed_and_that_cost_little_are_a_line_with_those_alike() -> None:
+    told = start()
+    for number in range(20):
+        name = "torch_dynamo_resume_in_f_at_7" if number % 2 else "g"
+        seconds = 1e-6 * (number + 1)
+        told += [
+            events.FrameStarted(run=1, frame=Frame(f"{number}/0", name, "m.py", 3)),
+            events.GuardsCaptured(run=1, guards=FrameGuards(frame=f"{number}/0", guards=ALL, seconds=seconds)),
+        ]
+    failed = FailedGuard(text="L['n'] == 3", code="L['n'] == 3", source="L['n']", against="4/0")
+    run = run_of([*told, events.Recompiled(run=1, frame="4/1", reason="n", failed=(failed,))])
+    lines = list(report.text(run))
+    assert [line.split()[0] for line in lines if line[0].isdigit()] == ["4/0", "17/0", "18/0", "19/0", "16"]
+    assert "16 other frames (--json has all of each)" in lines
+    assert "  0/0, 2/0, 6/0, 8/0 and 4 more g   m.py:3   6 checks, 1 µs to 17 µs" in lines
+    assert any("f, after line 7   m.py:3   6 checks, 2 µs to" in line for line in lines) and len(lines) < 50
+    assert len(report.as_json(run)) == 20  # type: ignore[arg-type]
+
+
+def test_a_thousand_frames_are_still_few_lines() -> None:
+    lines = list(report.text(run_of(guarded(4_000, frames=1_000))))
+    assert len(lines) < 200 and any(line.endswith(", one failed") for line in lines)
 
 
 def test_what_was_never_compiled_has_none() -> None:

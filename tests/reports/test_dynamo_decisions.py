@@ -7,10 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from idbg.reports import decisions
-from idbg.reports.decisions import breaks, frames, recompiles
+from idbg.reports.decisions import breaks, frames, graphs, passes, recompiles
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, Skip
-from tests.harness.framed import BROKEN, FILE, PRINT, again, done, recompiled, run_of, started
+from idbg.schema.decisions.passes import PhaseRun
+from tests.harness.framed import BROKEN, FILE, PRINT, again, done, graph, recompiled, run_of, started
 
 SIZE = FailedGuard(
     text="tensor 'L['x']' size mismatch at index 0. expected 2, actual 3",
@@ -46,7 +47,7 @@ def test_a_frame_that_failed_shows_the_users_stack():
     told = "\n".join(frames.text(run_of(started("0/0", "f"), failed)))
     assert "failed: boom" in told
     assert "in inner   print(" in told
-    assert "(1 line torch's)" in told
+    assert "(1 line of torch)" in told
 
 
 def test_what_was_left_alone_is_told_of_the_users_own_and_counted_of_others():
@@ -79,9 +80,23 @@ def test_a_break_tells_why_how_it_goes_on_what_it_costs_and_what_to_do():
         "2 tensors (64 B) through memory in each call",
         "reorderable_logging_functions.add(print)",
         "gb0059.html",
-        "(1 line idbg's)",
+        "(1 line of idbg)",
     ):
         assert words in told, words
+
+
+def test_a_guard_that_torch_only_quotes_is_told_without_what_torch_fills_its_line_with():
+    quoted = FailedGuard(text="not L['items']" + " " * 40 + "  # if items: (m.py:3)", against="0/0")
+    assert recompiles.of_guard(quoted) == "not L['items']"
+
+
+def test_phases_of_passes_say_milliseconds_and_functions_are_named_as_everywhere():
+    phase = PhaseRun(phase="joint", ran=2, seconds=0.0031, nodes=(3, 3))
+    name = "torch_dynamo_resume_in_f_at_7"
+    run = run_of(started("0/0", name), events.PassesRan(run=1, frame="0/0", phases=(phase,)), graph("0/0"))
+    told = list(passes.text(run))
+    assert told[0].startswith("0/0 f, after line 7   ") and told[1].endswith(", 3.1 ms")
+    assert next(iter(graphs.text(run))).startswith("0/0 f, after line 7   ")
 
 
 def test_a_break_is_about_the_line_that_the_user_wrote():

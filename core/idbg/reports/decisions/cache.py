@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.caches import ways_out
+from idbg.analysis.decisions.frames import spoken
 from idbg.format.amounts import counted, duration
 from idbg.format.file_names import near_place
 from idbg.schema.decisions.caches import CacheAnswer, CacheName, Differs
@@ -97,7 +98,7 @@ def _of_kernels(found: list[Row]) -> Iterator[str]:
 def place_of(run: Run, frame: str, part: Part) -> str:
     """Which compile: "0/0 inference   f   model.py:12"."""
     known = run.frames.get(frame)
-    named = f"   {known.function}   {near_place(known.file, known.line)}" if known else ""
+    named = f"   {spoken(known)}   {near_place(known.file, known.line)}" if known else ""
     return f"{frame} {part}".rstrip() + named.rstrip()
 
 

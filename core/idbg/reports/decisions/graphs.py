@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.ops import short_name
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
@@ -18,11 +19,11 @@ def text(run: Run) -> Iterable[str]:
         yield "nothing was compiled: there are no graphs"
     for name, graphs in _by_frame(run).items():
         frame = run.frames.get(name, Frame(name, "?"))
-        yield f"{name} {frame.function}   {near_place(frame.file, frame.line)}".rstrip()
+        yield f"{name} {spoken(frame)}   {near_place(frame.file, frame.line)}".rstrip()
         for graph in graphs:
             ops = _ops(graph)
             most = ", ".join(f"{op} {count}" for op, count in ops.most_common(OPS))
-            more = f", and {len(ops) - OPS} other ops" if len(ops) > OPS else ""
+            more = f", and {counted(len(ops) - OPS, 'other op')}" if len(ops) > OPS else ""
             stage = graph.id.stage + (f" ({graph.id.part})" if graph.id.part else "")
             yield f"  {stage:<21} {counted(len(graph.nodes), 'node'):>11}   {most}{more}"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures, by_source, share
 from idbg.format import amounts
 from idbg.format.amounts import counted, evaluation
@@ -11,7 +12,11 @@ from idbg.schema.decisions.dynamo import FrameGuards, Guard, LeftOut
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 
-SOURCES = 20  # of a frame, in text
+SOURCES = 5  # of a frame, in text
+WHOLE = 20  # frames of which a guard failed, in text
+DEAREST = 3  # frames that are told whole as their guards cost most
+LINES = 50  # of other frames, in text
+NAMES = 4  # of frames, in a line
 CODE = 110  # characters of a check, in text
 NONE = "no guards: no frame was compiled"
 WHOLE_FRAME = "the whole frame"
@@ -19,18 +24,61 @@ WHOLE_FRAME = "the whole frame"
 
 
 def text(run: Run) -> Iterable[str]:
-    """Frame by frame what its guards cost, those that failed, and then by source what costs most."""
+    """Frames where a guard failed, and those whose guards cost most: what failed, and by source what costs most. Then
+    the others, those that are alike in one line.
+    """
     if not run.decided.guards:
         yield NONE
     failures = Failures(run)
-    for guards in run.decided.guards.values():
-        frame = run.frames.get(guards.frame, Frame(guards.frame, "?"))
-        yield f"{guards.frame} {frame.function}   {near_place(frame.file, frame.line)}   {number(guards)}".rstrip()
+    whole, others = _chosen(run, failures)
+    for guards in whole:
+        yield f"{_name(run, guards)}   {number(guards)}"
         yield f"  {cost(run, guards)}"
         if guards.left_out:
             yield f"  asked for by Dynamo, and not evaluated by themselves: {left_out(guards)}"
         yield from _failed(guards, failures)
         yield from _sources(guards)
+    if others:
+        yield f"{counted(len(others), 'other frame')} (--json has all of each)"
+        yield from _folded(run, others, failures)
+
+
+def _chosen(run: Run, failures: Failures) -> tuple[list[FrameGuards], list[FrameGuards]]:
+    """Those that are told whole, and the others, both in the order of their compiles."""
+    every = list(run.decided.guards.values())
+    dearest = sorted(every, key=lambda guards: -(guards.seconds or 0.0))
+    failed = [guards for guards in dearest if _has_failed(guards, failures)]
+    shown = {guards.frame for guards in (*failed[:WHOLE], *dearest[:DEAREST])}
+    return [each for each in every if each.frame in shown], [each for each in every if each.frame not in shown]
+
+
+def _has_failed(guards: FrameGuards, failures: Failures) -> bool:
+    return any(failures.of(guards.frame, guard) for guard in guards.guards)
+
+
+def _folded(run: Run, others: Iterable[FrameGuards], failures: Failures) -> Iterator[str]:
+    """A line for those of one function that have as many checks."""
+    alike: dict[tuple[str, str, bool], list[FrameGuards]] = {}
+    for guards in others:
+        key = _function(run, guards), number(guards), _has_failed(guards, failures)
+        alike.setdefault(key, []).append(guards)
+    for (function, checks, has_failed), ones in list(alike.items())[:LINES]:
+        names = ", ".join(each.frame for each in ones[:NAMES])
+        more = f" and {len(ones) - NAMES:,} more" if len(ones) > NAMES else ""
+        known = [each.seconds for each in ones if each.seconds is not None]
+        took = " to ".join(dict.fromkeys(map(evaluation, (min(known), max(known))))) if known else evaluation(None)
+        yield f"  {names}{more} {function}   {checks}, {took}{', one failed' if has_failed else ''}"
+    if len(alike) > LINES:
+        yield f"  … and {counted(len(alike) - LINES, 'line')} more (--json has all)"
+
+
+def _function(run: Run, guards: FrameGuards) -> str:
+    frame = run.frames.get(guards.frame, Frame(guards.frame, "?"))
+    return f"{spoken(frame)}   {near_place(frame.file, frame.line)}".rstrip()
+
+
+def _name(run: Run, guards: FrameGuards) -> str:
+    return f"{guards.frame} {_function(run, guards)}"
 
 
 def number(guards: FrameGuards) -> str:

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.partitioner import Held, Partition, partition
-from idbg.format.amounts import counted, elapsed, size
+from idbg.format.amounts import counted, size
 from idbg.format.file_names import near_place
+from idbg.reports.decisions.time import seconds_words
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.decisions.passes import PassRun, PhaseRun
 from idbg.schema.graphs import Frame, GraphId, NodeId, Part
@@ -32,7 +34,7 @@ def text(run: Run) -> Iterable[str]:
         yield "no pass was seen: nothing was compiled, or by a backend that runs none of Inductor's"
     for frame, phases in run.decided.passes.items():
         known = run.frames.get(frame, Frame(frame, "?"))
-        yield f"{frame} {known.function}   {near_place(known.file, known.line)}".rstrip()
+        yield f"{frame} {spoken(known)}   {near_place(known.file, known.line)}".rstrip()
         for phase in phases:
             yield f"  {phase_line(phase)}"
             for each in phase.passes:
@@ -70,7 +72,7 @@ def phase_name(phase: PhaseRun) -> str:
 def phase_line(phase: PhaseRun) -> str:
     """How many passes ran, how many of them changed the graph, and by how many nodes."""
     changed = f"{len(phase.passes):,} changed the graph" if phase.passes else "nothing changed"
-    took = f", {elapsed(phase.seconds)}" if phase.seconds is not None else ""
+    took = f", {seconds_words(phase.seconds)}" if phase.seconds is not None else ""
     return f"{phase_name(phase)}: {counted(phase.ran, 'pass')}, {changed}, {_nodes(phase.nodes)}{took}"
 
 

@@ -86,7 +86,7 @@ def of_guard(failed: FailedGuard) -> str:
     of = f"{failed.what} of " if failed.what else ""
     name = shown(failed.source)
     if not failed.source or not (failed.actual or failed.expected):
-        return failed.text.partition("  # ")[0]
+        return failed.text.partition("  # ")[0].rstrip()
     if not failed.actual:
         return f"{of}{name} is no more: {failed.expected}"
     return f"{of}{name} is {failed.actual}, and was {failed.expected}"

@@ -7,7 +7,7 @@ from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.schema.decisions.dynamo import Stack
 
-NAMES = {"torch": "torch's", "idbg": "idbg's", "library": "of libraries"}
+NAMES = {"torch": "of torch", "idbg": "of idbg", "library": "of libraries"}
 
 
 def stack_lines(stack: Stack) -> Iterator[str]:

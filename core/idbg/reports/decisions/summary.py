@@ -18,7 +18,7 @@ def text(run: Run) -> Iterable[str]:
             counted(len(run.frames), "frame"),
             f"{counted(len(decided.skips), 'function')} left alone",
             counted(guards, "guard"),
-            f"{hits.count('hit')} of {len(hits)} found in caches",
+            f"{hits.count('hit')} of {len(hits)} found in caches" if hits else "no cache was asked",
             f"{elapsed(run.seconds)} in all",
         ]
     )

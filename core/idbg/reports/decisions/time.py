@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from idbg.analysis.decisions import times
+from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.times import Heat, Spent, Timing, Use
 from idbg.format.amounts import counted, share
 from idbg.format.file_names import near_place
@@ -64,10 +65,10 @@ def text(run: Run) -> Iterable[str]:
     yield f"compiling took {seconds_words(total)}; {HEATS[times.heat(run)]}"
     yield from dominating(run, timings)
     yield ""
-    yield f"{'':2}{'spent on':<52}{'seconds':>9}  share"
+    yield f"{'':2}{'spent on':<52}{'time':>9}  share"
     for each in spent:
         if each.share >= _LEAST:
-            yield f"{'':2}{WORDS[each.use]:<52}{each.seconds:>9.2f}  {share(each.share)}"
+            yield f"{'':2}{WORDS[each.use]:<52}{seconds_words(each.seconds):>9}  {share(each.share)}"
     yield ""
     yield from _tree_lines(run, timings, total)
     yield from _build_lines(timings)
@@ -99,7 +100,7 @@ def span_words(span: Span, frame: Frame | None = None) -> str:
         words += f", {span.nodes[0]:,} to {span.nodes[1]:,} nodes"
     elif span.nodes is not None:
         words += f", {counted(span.nodes[0], 'node')}"
-    return f"{words}   {frame.function} {near_place(frame.file, frame.line)}".rstrip() if frame else words
+    return f"{words}   {spoken(frame)} {near_place(frame.file, frame.line)}".rstrip() if frame else words
 
 
 def as_json(run: Run) -> object:
