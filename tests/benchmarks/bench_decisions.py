@@ -8,6 +8,8 @@ is nothing but what each folder has once (the check of the CPU's instructions, t
 what we cost; warm ones have the cache that the cold one before left. Everything that is told is encoded, as a worker
 does. The CPU seconds are this process's own: those of the compilers that torch starts are not ours. Whatever else goes
 on adds to a measurement and takes nothing from it, so the least of each side are compared (medians are beside them).
+"rest" is the CPU seconds without Python's collector: one collection of everything takes 0.1 s and more, and a few
+thousand objects decide whether the last of them falls inside of what is measured ("full": how many did).
 Bound: under 5 % of a compile's CPU seconds, cold and warm.
 """
 
@@ -63,12 +65,29 @@ def measure(model: str, listeners: list[str] | None) -> dict[str, float]:
     request = Compile(1, Program(str(path)), Target(backend="inductor"), folder)
     gc.collect()
     gc.freeze()  # a whole collection of what is imported takes 0.3 s, and comes to either side by chance
+    collector = Collector()
+    gc.callbacks.append(collector)
     began, cpu = time.perf_counter(), time.process_time()
     ended = Jobs(emit).compile(request)
     seconds, used = time.perf_counter() - began, time.process_time() - cpu
+    gc.callbacks.remove(collector)
     shutil.rmtree(folder)
     assert ended.failure is None, ended.failure
-    return {"wall": seconds, "cpu": used, **size}
+    return {"wall": seconds, "cpu": used, "rest": used - collector.seconds, "full": collector.full, **size}
+
+
+class Collector:
+    """The CPU seconds of Python's collector, and how many of its collections were of everything."""
+
+    def __init__(self) -> None:
+        self.seconds, self.began, self.full = 0.0, 0.0, 0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self.began = time.thread_time()
+            return
+        self.seconds += time.thread_time() - self.began
+        self.full += info["generation"] == 2
 
 
 def measured(model: str, listeners: list[str] | None, cache: Path) -> dict[str, float]:
@@ -106,7 +125,7 @@ def main(rounds: int, only: list[str] | None, models: list[str]) -> None:
 
 def report(model: str, heat: str, took: dict[tuple[str, str], list[dict[str, float]]]) -> None:
     words = []
-    for what in ("cpu", "wall"):
+    for what in ("cpu", "wall", "rest"):
         ours, reference = ([each[what] for each in took[heat, side]] for side in ("with", "without"))
         medians = statistics.median(ours) / statistics.median(reference)
         words.append(f"{what} ratio {min(ours) / min(reference):.3f} (of medians {medians:.3f};")
@@ -116,7 +135,9 @@ def report(model: str, heat: str, took: dict[tuple[str, str], list[dict[str, flo
         f"{model} {heat}: {'  '.join(words)}   bound {BOUND}   {told[0]:.0f} events, {told[1] / 1e6:.2f} MB", flush=True
     )
     for side in ("without", "with"):
-        samples = {what: [round(each[what], 2) for each in took[heat, side]] for what in ("cpu", "wall")}
+        samples = {
+            what: [round(each[what], 2) for each in took[heat, side]] for what in ("cpu", "wall", "rest", "full")
+        }
         print(f"    {side}: {samples}", flush=True)
 
 

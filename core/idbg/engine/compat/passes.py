@@ -115,7 +115,8 @@ def observers_heard(began: Callable[[Pass], None], ended: Callable[[Pass], None]
     enter, leave = Observer.__enter__, Observer.__exit__
 
     def entering(observer: Any) -> Any:
-        applied = Pass(observer.passname, observer.gm, called.pop(id(observer), None))
+        made_by = called.pop(id(observer), None)
+        applied = Pass(_own_name(observer.passname, made_by), observer.gm, made_by)
         began(applied)
         entered.append((observer, applied))
         return enter(observer)
@@ -131,6 +132,14 @@ def observers_heard(began: Callable[[Pass], None], ended: Callable[[Pass], None]
         stack.enter_context(replaced(Observer, "__enter__", entering))
         stack.enter_context(replaced(Observer, "__exit__", leaving))
         yield
+
+
+def _own_name(name: str, made_by: object) -> str:
+    """Torch runs its group_batch_fusion_passes by the name of the program's own pass, just after that."""
+    function = made_by.func if isinstance(made_by, functools.partial) else made_by
+    if getattr(function, "__module__", "") == "torch._inductor.fx_passes.group_batch_fusion":
+        return str(getattr(function, "__name__", name))
+    return name
 
 
 _FACTS = 5  # of a node in a look

@@ -66,3 +66,9 @@ def words(name: str) -> tuple[str, str]:
         if name.endswith(suffix):
             return ours, name[: -len(suffix)]
     return NAMES.get(name, name), ""
+
+
+def pass_named(what: str, name: str) -> str:
+    """What tells a pass from others, with another name for it than torch times it by."""
+    phase, colon, _ = what.rpartition(": ")
+    return f"{phase}{colon}{name}"

@@ -73,7 +73,7 @@ class Timekeeper:
         self._in_pool: dict[int, _Open] = {}
         self._last = 0  # the last id
         self._untold: dict[int, Span] = {}
-        self._gm: GraphModule | None = None  # the pass that begins next is of this graph
+        self._pass: Pass | None = None  # that begins next
         self._work, self._over = threading.Event(), threading.Event()
         self._teller = threading.Thread(target=self._tell_regularly, name="idbg-times", daemon=True)
         safe = harmless(capture, "the times of this compile")
@@ -104,10 +104,10 @@ class Timekeeper:
                 self._end(part)
 
     def _pass_began(self, applied: Pass) -> None:
-        self._gm = applied.gm
+        self._pass = applied
 
     def _pass_ended(self, applied: Pass) -> None:
-        self._gm = None  # one that was switched off never began
+        self._pass = None  # one that was switched off never began
 
     def _began_here(self, name: str, what: str) -> None:
         self._timed("", Timed(name, time.time(), True, what))
@@ -144,12 +144,14 @@ class Timekeeper:
         """`thread` is None of a process of the pool: nobody knows which."""
         stack = self._stacks[thread] if thread is not None else []
         parent = stack[-1] if stack else self._main[-1] if self._main and stack is not self._main else None
-        gm, self._gm = (self._gm, None) if part.name == spans.PASS else (None, None)
+        what, gm = part.what, None
+        if part.name == spans.PASS and self._pass is not None:
+            what, gm, self._pass = spans.pass_named(what, self._pass.name), self._pass.gm, None
         self._last += 1
         return _Open(
             id=self._last,
             name=part.name,
-            what=part.what or (kernel_builds.what() if part.name in _BUILT else ""),
+            what=what or (kernel_builds.what() if part.name in _BUILT else ""),
             began=part.at,
             frame=frame or (parent.frame if parent else ""),
             thread=self._threads[thread] if thread is not None else len(self._threads) + self._last,
