@@ -20,6 +20,7 @@ from idbg.schema.errors import SettingsError
 from idbg.schema.events import SessionEvent
 from idbg.session.session import Session
 from idbg_tui import keymap, messages, theming
+from idbg_tui.controllers.asked import Asked
 from idbg_tui.controllers.bars import Bars
 from idbg_tui.controllers.context import Context
 from idbg_tui.controllers.table import Controllers
@@ -38,7 +39,7 @@ from idbg_tui.widgets.palette import Palette
 from idbg_tui.widgets.plain import use_plain
 
 
-class IdbgApp(App[None]):
+class IdbgApp(Asked, App[None]):
     """The screen over one session. The session is started here, and closed by whoever made it."""
 
     TITLE = "idbg"
@@ -185,62 +186,11 @@ class IdbgApp(App[None]):
     def on_action_asked(self, message: messages.ActionAsked) -> None:
         self.action_do(message.name)
 
-    def on_node_chosen(self, message: messages.NodeChosen) -> None:
-        self.controllers.navigation.choose_node(message)
-
-    def on_kernel_chosen(self, message: messages.KernelChosen) -> None:
-        self.controllers.navigation.choose_kernel(message)
-
-    def on_why_asked(self, message: messages.WhyAsked) -> None:
-        self.controllers.deciding.ask(message)
-
-    def on_try_asked(self, message: messages.TryAsked) -> None:
-        self.controllers.trying.ask(message)
-
-    def on_pair_asked(self, message: messages.PairAsked) -> None:
-        self.controllers.pairing.ask(message)
-
-    def on_line_chosen(self, message: messages.LineChosen) -> None:
-        self.controllers.navigation.choose_line(message)
-
     def on_source_asked(self) -> None:
         self.body.go("source")
 
     def on_rules_changed(self, message: messages.RulesChanged) -> None:
         self.session.edit_rules(message.text, message.origin)
-
-    def on_switch_asked(self, message: messages.SwitchAsked) -> None:
-        self.controllers.switching.take(message)
-
-    def on_defaults_asked(self) -> None:
-        self.controllers.switching.put_back()
-
-    def on_repro_asked(self, message: messages.ReproAsked) -> None:
-        self.controllers.repros.ask(message)
-
-    def on_script_asked(self, message: messages.ScriptAsked) -> None:
-        self.controllers.repros.read(message)
-
-    def on_lower_asked(self, message: messages.LowerAsked) -> None:
-        self.controllers.compiling.lower(message)
-
-    def on_diff_asked(self, message: messages.DiffAsked) -> None:
-        self.controllers.comparing.look_into(message)
-
-    def on_owner_asked(self, message: messages.OwnerAsked) -> None:
-        self.controllers.comparing.find_owner(message.launch)
-
-    def on_bench_asked(self, message: messages.BenchAsked) -> None:
-        self.controllers.measuring.look_into(message)
-
-    def on_copy_asked(self, message: messages.CopyAsked) -> None:
-        self.controllers.files.copy(message)
-
-    def on_trace_asked(self, message: messages.TraceAsked) -> None:
-        self.controllers.files.write_trace(message)
-
-    def on_editor_asked(self, message: messages.EditorAsked) -> None:
-        self.controllers.files.edit(message)
 
     def on_flash(self, message: messages.Flash) -> None:
         self.bars.flash(message.text, message.level)
