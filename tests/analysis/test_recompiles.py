@@ -94,11 +94,7 @@ CASES: dict[str, tuple[FailedGuard, str, dict[str, object]]] = {
         "allow_unspec_int_on_nn_module = True",
         {"settings": {"dynamo.allow_unspec_int_on_nn_module": True}},
     ),
-    "float": (
-        failed("0/0: L['f'] == 1.5", "2.5"),
-        "specialize_float",
-        {"settings": {"dynamo.specialize_float": False}},
-    ),
+    "float": (failed("0/0: L['f'] == 1.5", "2.5"), "", {}),
     "text": (failed("0/0: L['s'] == 'a'", "'b'"), "", {}),
     "dtype": (failed("0/0: tensor 'x' dtype mismatch. expected Float, actual Double"), "x.to(torch.float32)", {}),
     "gradient": (failed("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0"), "detach", {}),

@@ -82,7 +82,7 @@ def _of_value(failed: FailedGuard, dynamic: bool | None) -> Iterator[Suggestion]
         )
     elif not _NUMBER.match(failed.expected):
         yield Suggestion(
-            "let Python's floats vary", f"{_SET}specialize_float = False", settings={"dynamo.specialize_float": False}
+            f"nothing, if it was once: of floats torch compiles in the first, and lets {name} vary after it"
         )
     elif _is_users(failed.source) and dynamic is not True:
         yield Suggestion(
