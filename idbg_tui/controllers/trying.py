@@ -81,7 +81,7 @@ def summary(found: Compared, before: Run, after: Run) -> str:
     """How counts and time changed: "4 to 2 compiles, 1 to 0 breaks, 3.1 to 2.0 s (caches may have helped one)"."""
     counts = [
         f"{len(before.frames)} to {counted(len(after.frames), 'compile')}",
-        f"{len(before.breaks)} to {counted(len(after.breaks), 'break')}",
+        f"{before.times_broken} to {counted(after.times_broken, 'break')}",
         f"{len(before.recompiles)} to {counted(len(after.recompiles), 'recompile')}",
     ]
     helped = "" if found.cold else " (caches may have helped one of them)"

@@ -108,7 +108,7 @@ def _figures(state: State) -> Iterator[BarPart]:
     many partitions fallbacks leave, if known."""
     style, dot = "$foreground 75%", f" {MARKS['separator']} "
     run = state.shown
-    told = [("break", len(run.breaks)), ("recompile", len(run.recompiles))] if run is not None else []
+    told = [("break", run.times_broken), ("recompile", len(run.recompiles))] if run is not None else []
     if words := ", ".join(counted(count, name) for name, count in told if count):
         yield f"{dot}{words}", "$text-warning"
     graph, profile = queries.peak(state) or (None, None)

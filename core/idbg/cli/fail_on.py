@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
+from idbg.reports.decisions.recompiles import of_guard
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 
@@ -45,7 +46,8 @@ def _breaks(run: Run) -> Iterator[str]:
 def _recompiles(run: Run) -> Iterator[str]:
     for each in run.recompiles:
         frame = run.frames.get(each.frame, Frame(each.frame, "?"))
-        yield f"{near_place(frame.file, frame.line)} {frame.function}: {each.reason}"
+        why = of_guard(each.failed[0]) if each.failed else each.reason.partition("\n")[0]
+        yield f"{near_place(frame.file, frame.line)} {frame.function}: {why}"
 
 
 KINDS: dict[str, tuple[str, Callable[[Run], Iterator[str]]]] = {

@@ -115,7 +115,7 @@ def _told(name: str, run: Run) -> GuardReport:
 
 def _lines(name: str, run: Run, again: Sequence[Recompile]) -> Iterator[str]:
     graphs = sum(graph.stage == "dynamo" for graph in run.graphs)
-    counts = (graphs, "graph"), (len(run.breaks), "graph break"), (len(again), "recompile")
+    counts = (graphs, "graph"), (run.times_broken, "graph break"), (len(again), "recompile")
     yield f"{name}: {', '.join(counted(number, noun) for number, noun in counts)}"
     for each in run.breaks:
         yield f"graph break at {near_place(each.file, each.line) or 'an unknown line'}: {each.reason}"

@@ -74,7 +74,7 @@ def _head(check: Check) -> Iterator[str]:
     peak = f"peak memory {size(check.peak_bytes or 0)}{unsized}, with weights"
     yield (
         f"  {counted(len(check.graphs), 'graph')} of {counted(frames, 'frame')}, {counted(nodes, 'node')}, "
-        f"{counted(len(run.breaks), 'graph break')}; {peak}"
+        f"{counted(run.times_broken, 'graph break')}; {peak}"
     )
     for graph_break in run.breaks[:LINES_OF_ONE]:
         where = near_place(graph_break.file, graph_break.line) or "an unknown line"

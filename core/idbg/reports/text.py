@@ -57,7 +57,7 @@ def _contents(run: Run) -> Iterator[str]:
             f"{counted(len(run.graphs), 'graph')} of {counted(len({graph.frame for graph in run.graphs}), 'frame')}",
             counted(nodes, "node"),
             counted(len(run.kernels), "kernel"),
-            counted(len(run.breaks), "graph break"),
+            counted(run.times_broken, "graph break"),
         ]
         yield "  " + ", ".join(counts + ([counted(len(run.recompiles), "recompile")] if run.recompiles else []))
     if run.exit_status:

@@ -113,6 +113,11 @@ class Run:
         """The kernels of all frames and parts, in the order in which their code came."""
         return [kernel for code in self.codes.values() for kernel in code.kernels]
 
+    @property
+    def times_broken(self) -> int:
+        """How often Dynamo ended a graph, also again at a place that `breaks` has."""
+        return len(self.breaks) + len(self.decided.breaks_again)
+
     def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
         """The graph of this frame at this stage; None where the run has none."""
         return self.graphs.get(GraphId(frame, stage, part))

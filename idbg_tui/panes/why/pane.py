@@ -96,7 +96,7 @@ class WhyPane(RowKeys):
         self._state, self._seen = state, seen
         if self.view == "time" and state.running and self.lines.items:
             return  # its timer lays it: spans are told many times a second
-        breaks = len(run.breaks) if run else 0
+        breaks = run.times_broken if run else 0
         self.mark = f"{breaks:,}" if breaks else ""
         self._lay()
 

@@ -153,4 +153,11 @@ def about(run: Run) -> Iterable[Decision]:
                 places = iter(dict.fromkeys((place_of(run, row.failed[0]), (timeline.file, timeline.line))))
             for file, line in places:
                 if file:
-                    yield Decision(kind="recompile", words=told, why=row.reason, frame=row.frame, file=file, line=line)
+                    yield Decision(
+                        kind="recompile",
+                        words=told,
+                        why=row.reason.partition("\n")[0],
+                        frame=row.frame,
+                        file=file,
+                        line=line,
+                    )

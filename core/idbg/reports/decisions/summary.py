@@ -33,7 +33,7 @@ def as_json(run: Run) -> object:
         "graphs": len(run.graphs),
         "nodes": sum(len(graph.nodes) for graph in run.graphs.values()),
         "kernels": len(run.kernels),
-        "breaks": len(run.breaks),
+        "breaks": run.times_broken,
         "recompiles": len(run.recompiles),
         "skips": len(run.decided.skips),
         "guards": sum(len(each.guards) for each in run.decided.guards.values()),

@@ -33,7 +33,7 @@ HEATS: dict[Heat, str] = {
     "cold": "cold: Inductor made the code of every graph",
     "warm": "warm: Inductor found the code of every graph in its cache",
     "mixed": "partly warm: Inductor found the code of some graphs in its cache",
-    "": "nothing was asked of Inductor",
+    "": "no code came of Inductor",
 }
 LINES = 60  # of the tree, in text
 BUILDS = 10  # kernels, in text
