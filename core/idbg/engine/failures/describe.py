@@ -143,7 +143,10 @@ def _syntax_error(error: SyntaxError) -> Failure:
 
 
 def _traceback(error: BaseException) -> str:
-    text = "".join(traceback.format_exception(type(error), error, _without_ours(error.__traceback__)))
+    told = traceback.TracebackException(type(error), error, _without_ours(error.__traceback__))
+    if told.stack and not told.stack[-1].filename.startswith(OURS):  # we only listened on the way
+        told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(OURS)]
+    text = "".join(told.format())
     return text if len(text) <= _KEPT else f"{text[: _KEPT // 2]}\n  ...\n{text[-_KEPT // 2 :]}"
 
 
