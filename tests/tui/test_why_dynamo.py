@@ -220,11 +220,11 @@ async def test_no_view_is_wider_than_a_small_screen(view: ViewName, tmp_path: Pa
         assert f"[{view}" in pane._names.render().plain and len(pane._names.render().plain.rstrip()) <= 78
 
 
-async def test_the_tab_says_how_many_lines_break(tmp_path: Path) -> None:
+async def test_the_tab_says_how_often_graphs_broke(tmp_path: Path) -> None:
     app = app_of("breaking", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         pane = await shown(pilot, "breaks")
-        assert pane.mark == "2" and pane.heading().plain == "0 Why 2"
+        assert pane.mark == "3" and pane.heading().plain == "0 Why 3"
         assert "go there" in bar(app, "footer")
 
 
