@@ -92,5 +92,5 @@ async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> 
         await settle(pilot)
         await pilot.press("minus", "U")
         await settle(pilot)
-        assert "before torch had said" in app.query_one(SwitchesPane).lines.empty
+        assert "does not say which switches torch has" in app.query_one(SwitchesPane).lines.empty
         assert "read from disk" in bar(app, "footer")

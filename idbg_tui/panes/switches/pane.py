@@ -144,7 +144,11 @@ class SwitchesPane(AskingPane, Searching):
             return "every switch is as torch has it: H shows them all"
         if state.live:
             return "torch is being imported, and says then which switches it has"
-        return "this session was saved before torch had said which switches it has"
+        last = state.history.last
+        again = f": idbg-tui {last.program.label} runs it again and does" if last is not None else ""
+        return (
+            f"this session does not say which switches torch has, as no screen made it{again}; idbg switches lists them"
+        )
 
     def _explain(self) -> None:
         """Say of the switch under the cursor what torch says, how it is given, and what it can be."""
