@@ -1,0 +1,236 @@
+"""What of a run should a machine that watches hear of: failures, wrong numbers, violations, breaks, recompiles?
+
+SARIF, JUnit, Markdown, `--fail-on`, baselines and the pytest plug-in all tell this one list.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from os.path import isabs, relpath
+from typing import Literal
+
+import msgspec
+
+from idbg.analysis.decisions import breaks
+from idbg.analysis.decisions.break_words import suggestions
+from idbg.analysis.decisions.recompiles import place_of as guard_place
+from idbg.analysis.decisions.recompiles import timelines
+from idbg.checking.check import Check
+from idbg.format import failures
+from idbg.format.file_names import short
+from idbg.reports.because import because
+from idbg.reports.decisions import recompiles
+from idbg.schema.diff import TensorDiff
+from idbg.schema.graphs import NodeId
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run
+from idbg.schema.violations import SEVERITIES, Severity, Violation
+
+DiagnosticKind = Literal["failure", "mismatch", "violation", "break", "recompile"]
+Level = Literal["error", "warning", "note"]
+
+KINDS: tuple[DiagnosticKind, ...] = ("failure", "mismatch", "violation", "break", "recompile")  # worst first
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+NODES = 3  # named in a message
+# addresses, and numbers that are counted up by torch: another run has others
+_PASSING = re.compile(r"0x[0-9a-fA-F]+|\d+")
+
+
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong, or that costs, at one place of the user's; `count` is how often (of a violation: nodes).
+
+    `rule` is the broken rule's name, torch's title of a break, the criterion that a tensor failed by, or the kind of a
+    failure. `file` "" where no line of the user's is known. `fix` is what to do about it, `help` the address or text
+    that the rule rests on. `key` is the same for the same thing in another run, also where lines have moved.
+    """
+
+    kind: DiagnosticKind
+    level: Level
+    rule: str
+    message: str
+    program: str
+    file: str = ""
+    line: int = 0
+    fix: str = ""
+    help: str = ""
+    severity: Severity | Literal[""] = ""
+    accelerator: str = ""
+    nodes: tuple[NodeId, ...] = ()
+    count: int = 1
+    key: str = ""
+
+
+def diagnostics(run: Run) -> list[Diagnostic]:
+    """All of a run, as far as it has come, the worst first. A cancelled run has those that it had by then."""
+    found = [
+        *_failures(run),
+        *_mismatches(run),
+        *of_violations(run, run.violations, run.target.accelerator),
+        *_breaks(run),
+        *_recompiles(run),
+    ]
+    return sorted(found, key=_badness)
+
+
+def of_check(check: Check) -> list[Diagnostic]:
+    """What each accelerator of a check finds, and what of the run is wrong beside that; the worst first."""
+    found = [*_failures(check.run), *_breaks(check.run), *_recompiles(check.run)]
+    for result in check.accelerators:
+        violations = (violation for findings in result.findings for violation in findings.violations())
+        found += of_violations(check.run, violations, result.name)
+    return sorted(found, key=_badness)
+
+
+def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -> Iterator[Diagnostic]:
+    """One for each rule, line and finding, with the nodes that it is about."""
+    alike: dict[tuple[object, ...], list[Violation]] = {}
+    for each in violations:
+        alike.setdefault((each.rule, each.severity, each.file, each.line, each.found, each.wanted), []).append(each)
+    for group in alike.values():
+        first = group[0]
+        nodes = tuple(each.node for each in group)
+        yield _keyed(
+            run,
+            Diagnostic(
+                kind="violation",
+                level=_LEVELS[first.severity],
+                rule=first.rule,
+                message=f"{first.found}, wanted {first.wanted} ({_named(nodes)})",
+                program=run.program.label,
+                file=first.file,
+                line=first.line,
+                fix=first.fix,
+                help=first.source,
+                severity=first.severity,
+                accelerator=accelerator,
+                nodes=nodes,
+                count=len(nodes),
+            ),
+            first.found,
+            first.wanted,
+            accelerator,
+            first.severity,
+        )
+
+
+_LEVELS: dict[Severity, Level] = {
+    "reject": "error",
+    "fallback": "warning",
+    "pad": "warning",
+    "tile": "warning",
+    "slow": "warning",
+    "unknown": "note",
+}
+
+
+def _failures(run: Run) -> Iterator[Diagnostic]:
+    """What failed, each once: the run, frames that the program went on without, sides of a comparison. That strict
+    rules stopped a compile is told by its violations, and a cancelled run has not failed.
+    """
+    sides = [side.failure for side in run.diff.sides] if run.diff else []
+    compared = run.diff.failure if run.diff else None
+    told: dict[str, Failure] = {}
+    for failure in (run.failure, *(each.failure for each in run.frame_failures), *sides, compared):
+        if failure is not None and failure.kind not in ("cancelled", "constraints"):
+            told.setdefault(failure.message, failure)
+    for failure in told.values():
+        file, line = failures.place_of(failure)
+        message = str(failures.headline(failure))
+        yield _keyed(run, _error(run, "failure", failure.kind, message, file, line, failure.hint), message)
+    if run.verdict == "empty":
+        yield _keyed(run, _error(run, "failure", "empty", "nothing was compiled", run.program.path, 0, ""))
+    if run.exit_status and run.failure is None:
+        message = f"the script ended itself with status {run.exit_status}"
+        yield _keyed(run, _error(run, "failure", "exit", message, run.program.path, 0, ""), str(run.exit_status))
+
+
+def _mismatches(run: Run) -> Iterator[Diagnostic]:
+    """Each tensor that failed; at the line of the kernel that is accused, where one is."""
+    if run.diff is None:
+        return
+    culprit = run.diff.culprit
+    file, line = (culprit.file, culprit.line) if culprit is not None and culprit.file else (run.program.path, 0)
+    tensors = [("output", each) for each in run.diff.outputs] + [("gradient", each) for each in run.diff.gradients]
+    for noun, tensor in tensors:
+        if tensor.failed:
+            rule = tensor.failed_by[0] if tensor.failed_by else "mismatch"
+            message = f"{noun} {tensor.name} of {run.diff.test} differs from {run.diff.reference}'s: {_why(tensor)}"
+            yield _keyed(run, _error(run, "mismatch", rule, message, file, line, ""), noun, tensor.name)
+
+
+def _why(tensor: TensorDiff) -> str:
+    return because(tensor) or tensor.note or ", ".join(tensor.failed_by) or "it failed"
+
+
+def _breaks(run: Run) -> Iterator[Diagnostic]:
+    for place in breaks.places(run):
+        advice = list(suggestions(place.first))
+        found = Diagnostic(
+            kind="break",
+            level="warning",
+            rule=place.first.kind or "graph break",
+            message=place.words,
+            program=run.program.label,
+            file=place.file,
+            line=place.line,
+            fix=advice[0].words if advice else (place.first.hints or ("",))[0].partition("\n")[0],
+            help=place.first.page,
+            count=place.count,
+        )
+        yield _keyed(run, found, place.words)
+
+
+def _recompiles(run: Run) -> Iterator[Diagnostic]:
+    """One for each function and guard that it was compiled again for, with how often."""
+    for timeline in timelines(run):
+        rows = [row for row in timeline.recompiles if not row.refused]
+        guards = [(row.failed[0].source, row.failed[0].what) if row.failed else ("", "") for row in rows]
+        advice = recompiles.advice(run, timeline)
+        for guard, count in Counter(guards).items():
+            row = rows[guards.index(guard)]
+            file, line = guard_place(run, row.failed[0]) if row.failed else ("", 0)
+            found = Diagnostic(
+                kind="recompile",
+                level="warning",
+                rule="recompile",
+                message=f"{timeline.function} is compiled again: {recompiles.why(row)}",
+                program=run.program.label,
+                file=file or timeline.file,
+                line=line or timeline.line,
+                fix=advice[0].words if advice else "",
+                count=count,
+            )
+            yield _keyed(run, found, timeline.function, *guard)
+
+
+def _error(run: Run, kind: DiagnosticKind, rule: str, message: str, file: str, line: int, fix: str) -> Diagnostic:
+    return Diagnostic(
+        kind=kind, level="error", rule=rule, message=message, program=run.program.label, file=file, line=line, fix=fix
+    )
+
+
+def _keyed(run: Run, found: Diagnostic, *same: str) -> Diagnostic:
+    """With a key of its kind, rule, program and file, and of what else stays the same while the program does."""
+    parts = [found.kind, found.rule, found.program, _stable_file(run, found.file), *same]
+    kept = [part if found.kind == "violation" else _PASSING.sub("#", part) for part in parts]
+    digest = hashlib.sha256("\0".join(kept).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return msgspec.structs.replace(found, key=f"{found.kind}-{digest}")
+
+
+def _stable_file(run: Run, file: str) -> str:
+    """The file as another checkout has it too: relative to where the program was started, if it lies below."""
+    if not isabs(file) or not run.program.cwd:
+        return file
+    relative = relpath(file, run.program.cwd)
+    return short(file) if relative.startswith("..") else relative
+
+
+def _named(nodes: tuple[NodeId, ...]) -> str:
+    names = list(dict.fromkeys(node.name for node in nodes))
+    return ", ".join(names[:NODES]) + (f", +{len(names) - NODES}" if len(names) > NODES else "")
+
+
+def _badness(found: Diagnostic) -> tuple[int, int, int, int]:
+    severity = SEVERITIES.index(found.severity) if found.severity else 0
+    return LEVELS.index(found.level), KINDS.index(found.kind), severity, -found.count

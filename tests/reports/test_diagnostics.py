@@ -1,0 +1,65 @@
+"""What a machine hears of a run is what the run holds, once each, and has the same key in another run."""
+
+import msgspec
+import pytest
+
+from idbg.reports.diagnostics import diagnostics
+from idbg.schema import events
+from idbg.schema.programs import Failure
+from idbg.schema.runs import Run, fold
+from tests.harness.recorded import log
+
+RECORDED = ("attention", "benched", "breaking", "mlp_train", "planted", "resnet", "switched", "wrong_pass")
+
+
+def runs_of(name: str) -> list[Run]:
+    return list(fold(log(name)).runs.values())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_run_that_is_not_clean_has_something_to_tell_and_a_clean_one_no_error(name: str) -> None:
+    for run in runs_of(name):
+        errors = [each for each in diagnostics(run) if each.level == "error"]
+        assert bool(errors) == (run.verdict in ("failed", "wrong", "empty", "violations")), run.verdict
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_each_violation_and_each_break_is_counted_once(name: str) -> None:
+    for run in runs_of(name):
+        told = diagnostics(run)
+        assert sum(each.count for each in told if each.kind == "violation") == len(run.violations)
+        assert sum(each.count for each in told if each.kind == "break") == run.times_broken
+        assert sum(each.count for each in told if each.kind == "recompile") == len(run.recompiles)
+
+
+def test_the_worst_is_first() -> None:
+    (run,) = runs_of("breaking")
+    levels = [each.level for each in diagnostics(run)]
+    assert levels == sorted(levels, key=["error", "warning", "note"].index)
+    assert len(set(levels)) > 1
+
+
+def test_the_key_stays_when_lines_move_and_tells_rules_apart() -> None:
+    (run,) = runs_of("attention")
+    before = diagnostics(run)
+    run.violations = [msgspec.structs.replace(each, line=each.line + 7) for each in run.violations]
+    after = diagnostics(run)
+    assert [each.key for each in after] == [each.key for each in before]
+    assert [each.line for each in after] == [each.line + 7 for each in before]
+    run.violations = [msgspec.structs.replace(each, severity="pad") for each in run.violations]
+    assert not {each.key for each in diagnostics(run)} & {each.key for each in before}
+
+
+def test_a_failure_is_told_once_however_many_heard_of_it_and_a_cancelled_run_has_not_failed() -> None:
+    (run,) = runs_of("mlp_train")
+    run.violations = []
+    failure = Failure("torch", "LoweringException: no lowering for 0x7f01", type="LoweringException")
+    run.failure = failure
+    run.frame_failures = [events.FrameFailed(run=1, frame="0/0", failure=failure)]
+    (told,) = diagnostics(run)
+    assert (told.kind, told.rule, told.level) == ("failure", "torch", "error")
+    other = msgspec.structs.replace(failure, message="LoweringException: no lowering for 0x9a42")
+    run.failure, run.frame_failures = other, []
+    assert [each.key for each in diagnostics(run)] == [told.key]
+    run.failure = Failure("cancelled", "cancelled")
+    assert diagnostics(run) == []
