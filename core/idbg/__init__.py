@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from idbg.accelerators.adapter import CompilationStatus as CompilationStatus
     from idbg.accelerators.model import Accelerator as Accelerator
     from idbg.api import check as check
+    from idbg.api import report as report
     from idbg.api import run_program as run_program
     from idbg.engine.backends import aot_backend as aot_backend
     from idbg.engine.backends import aot_mock_backend as aot_mock_backend
@@ -46,6 +47,7 @@ _HOMES = {
     "compare_tensors": "idbg.engine.kerneldiff.tensors.compare",
     "mock_backend": "idbg.engine.backends",
     "quick_check": "idbg.engine.kerneldiff.api",
+    "report": "idbg.api",
     "run_program": "idbg.api",
 }
 
@@ -68,6 +70,7 @@ __all__ = [  # noqa: RUF022
     "compare_tensors",
     "mock_backend",
     "quick_check",
+    "report",
     "run_program",
     "__version__",
 ]

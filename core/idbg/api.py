@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from idbg.checking import check as checks
@@ -9,10 +10,12 @@ from idbg.checking.check import Check
 from idbg.config.arguments import check_device, parse_program
 from idbg.config.options import family
 from idbg.config.settings import default_accelerator
-from idbg.schema.errors import BadInput
+from idbg.reports.documents import Told, document, format_of, formats
+from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
+from idbg.whole_file import write_whole
 
 
 def run_program(
@@ -71,6 +74,34 @@ def check(
     named = checks.named(accelerators) if accelerators else checks.presets()[0]
     run = _ran(parsed, checks.target(stage, device=device, dynamic=dynamic), Path(output))
     return checks.check(run, stage, named, best_first=not accelerators)
+
+
+def report(session: Session | str | Path, to: str | Path = "", *, format: str = "", other: str | Path = "") -> bytes:
+    """A session, live or the folder of a saved one, as one file's content, which is also written to `to` if that is
+    given.
+
+    `format` is one of `idbg.reports.documents.formats()` ("html", "json", ...); "" is what the name of `to` ends with,
+    or html. `other` is the folder of a session to compare it with. Raises OutputError, or BadInput for an unknown
+    format.
+    """
+    name = format or (format_of(Path(to)) if to else "html")
+    if name not in formats():
+        raise BadInput(f"there is no report {name!r}", hint=f"use one of {', '.join(formats())}")
+    told = replace(_told(session), other=_told(other) if other else None)
+    content = document(name).render(told)
+    if to:
+        try:
+            write_whole(Path(to), content)
+        except OSError as error:
+            raise OutputError(f"cannot write {to}: {error.strerror or error}", hint="name another file") from error
+    return content
+
+
+def _told(session: Session | str | Path) -> Told:
+    if isinstance(session, Session):
+        return Told(session.folder.name, session.history, str(session.folder))
+    with Session.open(Path(session)) as saved:
+        return Told(saved.folder.name, saved.history, str(saved.folder))
 
 
 def _ran(program: Program, target: Target, output: Path) -> Run:

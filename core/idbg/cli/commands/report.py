@@ -1,0 +1,115 @@
+"""How is what happened handed to somebody who was not there? One command for every format of a report."""
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from idbg.cli import FAILED, printing
+from idbg.cli.one_run import one_run
+from idbg.config import places
+from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.config.arguments import settle
+from idbg.reports.documents import Told, document, format_of, formats, together
+from idbg.schema.errors import BadInput, OutputError
+from idbg.schema.runs import History
+from idbg.session import store
+from idbg.session.session import Session
+from idbg.whole_file import write_whole
+
+HELP = "write what happened in a session, or in a run of a program, to one file: HTML, JSON, Markdown, JUnit, SARIF"
+EXITS = """\
+exit status: 0 once every file is written; 1 if there was no session to tell of, or the program failed; 2 for bad usage
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of what, to which files, and in which format where their names do not say."""
+    parser.epilog = EXITS
+    add_program_arguments(parser)
+    program = next(action for action in parser._actions if action.dest == "program")
+    program.metavar = "SESSION|FILE.py[:NAME]"
+    program.help = f"the folder of a saved session, or a folder with sessions; or {program.help}"
+    parser.add_argument("more", metavar="SESSION", nargs="*", help="further sessions, told in the same report")
+    parser.add_argument(
+        "-o",
+        "--to",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="where it is written; again for more. The name's end says the format: "
+        + ", ".join(f"{document(each).SUFFIXES[0]} ({document(each).ABOUT})" for each in formats()),
+    )
+    parser.add_argument("--format", choices=formats(), help="this one, whatever the names say; to stdout without -o")
+    parser.add_argument("--compare", metavar="SESSION", type=Path, help="held against this session")
+
+
+def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
+    """Read or run it, and write each file; the exit status is as `EXITS` has it."""
+    if not args.to and not args.format:
+        raise BadInput("no file to write to", hint="name one: -o report.html, or give --format to have it on stdout")
+    wanted = [(path, args.format or format_of(path)) for path in args.to]
+    told, failed = _told(args, argv)
+    if args.compare is not None:
+        told = _with_other(told, args.compare)
+    for path, name in wanted:
+        write(path, document(name).render(told))
+        print(f"report: {path}", file=sys.stderr)
+    if not wanted:
+        with printing():
+            sys.stdout.buffer.write(document(args.format).render(told))
+    return FAILED if failed else 0
+
+
+def write(path: Path, content: bytes) -> None:
+    """The file as a whole, or as it was before; its folder is made. Raises OutputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror or error}", hint="name another file with -o"
+        ) from error
+
+
+def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
+    """What is to be told, and whether it failed."""
+    named = Path(args.program)
+    if args.module or (not args.more and named.suffix == ".py") or ":" in named.name:
+        asked = settle(args, argv, strict=False)
+        done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
+        return _read(folder)[0], done.verdict not in ("clean", "violations")
+    found = [told for each in (args.program, *args.more) for told in _read(Path(each))]
+    if not found:
+        print(f"idbg: no session in {named}: the report is empty", file=sys.stderr)
+    return together(found) if found else Told("", History()), not found
+
+
+def _read(folder: Path) -> list[Told]:
+    """The session, or those in the folder, oldest first; none where there is no such folder."""
+    if folder.is_dir() and not store.is_session(folder):
+        inside = sorted(each for each in folder.iterdir() if store.is_session(each))
+        return [told for each in inside for told in _readable(each)]
+    if not folder.exists():
+        return []
+    with Session.open(folder) as saved:
+        return [Told(folder.resolve().name, saved.history, str(folder))]
+
+
+def _readable(folder: Path) -> list[Told]:
+    """The session, or none where it is damaged, which is said."""
+    try:
+        return _read(folder)
+    except OutputError as error:
+        print(f"idbg: left out: {error.in_one_line}", file=sys.stderr)
+        return []
+
+
+def _with_other(told: Told, folder: Path) -> Told:
+    others = _read(folder)
+    if not others:
+        raise BadInput(
+            f"no session in {folder}: there is nothing to compare with", hint="idbg list shows what there is"
+        )
+    return replace(told, other=together(others))

@@ -1,0 +1,81 @@
+"""How is a whole session handed, as one file, to somebody who was not there? One format a module.
+
+A module here has ABOUT (a few words), SUFFIXES (of file names, the first is the usual one) and `render`.
+"""
+
+import dataclasses
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from msgspec.structs import replace
+
+from idbg.schema.errors import BadInput
+from idbg.schema.runs import History
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a document is made of: a session's history, or that of several as one (`together`).
+
+    `name` is the session's, for titles; `folder` where it is, "" where it is nowhere. `other` is what it is compared
+    with. Nothing of it is changed.
+    """
+
+    name: str
+    history: History
+    folder: str = ""
+    other: "Told | None" = None
+
+
+class Document(Protocol):
+    """A format."""
+
+    ABOUT: str
+    SUFFIXES: tuple[str, ...]
+
+    def render(self, told: Told) -> bytes:
+        """The file's content. Raises BadInput where this format cannot tell such a session."""
+
+
+@cache
+def formats() -> tuple[str, ...]:
+    """The name of each format."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+def document(name: str) -> Document:
+    """The format of this name, one of `formats()`."""
+    return cast("Document", import_module(f"{__name__}.{name}"))
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's name asks for. Raises BadInput where it asks for none that is known."""
+    name = path.name.lower()
+    found = [(suffix, each) for each in formats() for suffix in document(each).SUFFIXES if name.endswith(suffix)]
+    if not found:
+        known = ", ".join(suffix for each in formats() for suffix in document(each).SUFFIXES)
+        raise BadInput(f"{path}: no format of a report is written to such a name", hint=f"end it with {known}")
+    return max(found, key=lambda each: len(each[0]))[1]
+
+
+def together(sessions: Sequence[Told]) -> Told:
+    """Several sessions as one: their runs are numbered one after another, their repros and rows follow."""
+    if len(sessions) == 1:
+        return sessions[0]
+    whole = History()
+    for told in sessions:
+        first = max(whole.runs, default=0)
+        for number, run in sorted(told.history.runs.items()):
+            whole.runs[first + number] = dataclasses.replace(run, number=first + number)
+        whole.repros += [replace(each, run=first + each.run) for each in told.history.repros]
+        whole.rows += told.history.rows
+        whole.worker = whole.worker or told.history.worker
+        whole.kernels = whole.kernels or told.history.kernels
+        whole.switches = whole.switches or told.history.switches
+    names = [told.name for told in sessions]
+    return Told(", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""), whole)

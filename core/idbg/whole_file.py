@@ -1,0 +1,36 @@
+"""How is a file written so that whoever opens it finds it whole, or as it was before?"""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put the content there by a rename, so also where the process or the machine stops; the file keeps its mode.
+
+    A link is followed: what it points to is replaced. Raises OSError, and leaves nothing behind.
+    """
+    target = Path(os.path.realpath(path))
+    descriptor, spare = tempfile.mkstemp(dir=target.parent, prefix=".idbg-", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(spare, _mode(target))
+        os.replace(spare, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(spare)
+        raise
+
+
+def _mode(path: Path) -> int:
+    """That of the file that is there, or of one that the user would make."""
+    try:
+        return path.stat().st_mode & 0o7777
+    except OSError:
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask

@@ -1,0 +1,63 @@
+"""`idbg report` writes every format that it is asked for, whole, of one session, of several, and of none."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import idbg
+from idbg.cli import main
+from idbg.reports.documents import document, format_of, formats
+from idbg.schema.errors import BadInput
+from tests.harness.recorded import RECORDINGS
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Path:
+    """A folder with two sessions and something else."""
+    folder = tmp_path / "debug_artifacts"
+    for name in ("attention", "breaking"):
+        (folder / name).mkdir(parents=True)
+        shutil.copy(RECORDINGS / f"{name}.jsonl", folder / name / "events.jsonl")
+    (folder / "notes").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("name", formats())
+def test_each_format_is_written_by_the_end_of_the_name(name: str, sessions: Path, tmp_path: Path) -> None:
+    to = tmp_path / "made" / f"report{document(name).SUFFIXES[0]}"
+    assert format_of(to) == name
+    assert main(["report", str(sessions / "attention"), "-o", str(to)]) == 0
+    assert b"attention" in to.read_bytes()
+    assert [each.name for each in to.parent.iterdir()] == [to.name], "nothing is left beside it"
+    assert idbg.report(sessions / "attention", format=name) == to.read_bytes()
+
+
+def test_a_folder_of_sessions_is_told_as_one(sessions: Path, capsysbinary) -> None:
+    assert main(["report", str(sessions), "--format", "text"]) == 0
+    told = capsysbinary.readouterr().out.decode()
+    assert "run 1\n" in told and "run 2\n" in told
+    assert "examples/attention.py" in told and "tests/recordings/breaking.py" in told
+
+
+def test_of_a_folder_that_is_not_there_the_report_is_empty_and_says_so(tmp_path: Path, capsys) -> None:
+    to = tmp_path / "made" / "too" / "report.txt"
+    assert main(["report", str(tmp_path / "missing"), "-o", str(to)]) == 1
+    assert "0 runs, 0 graphs, 0 kernels, 0 violations" in to.read_text()
+    assert "the report is empty" in capsys.readouterr().err
+
+
+def test_a_damaged_session_among_others_is_left_out_and_named(sessions: Path, capsys) -> None:
+    (sessions / "broken").mkdir()
+    (sessions / "broken" / "events.jsonl").write_text("{}\n")
+    assert main(["report", str(sessions), "--format", "text"]) == 0
+    assert "broken" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_said_before_anything_runs(sessions: Path, tmp_path: Path, capsys) -> None:
+    assert main(["report", str(sessions), "-o", str(tmp_path / "report.pdf")]) == 2
+    assert "report.pdf" in capsys.readouterr().err
+    assert main(["report", str(sessions)]) == 2
+    assert "--format" in capsys.readouterr().err
+    with pytest.raises(BadInput, match="no report 'pdf'"):
+        idbg.report(sessions / "attention", format="pdf")
