@@ -15,7 +15,7 @@ from tests.harness.warm import CHILDREN
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "core" / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "core" / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 EVENTS: tuple[type[Event], ...] = SessionEvent.__args__
 TAGS = {str(event.__struct_config__.tag): event for event in EVENTS}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CORE, SCREEN, TESTS = ROOT / "core", ROOT / "idbg_tui", ROOT / "tests"
+CORE, SCREEN, TESTS, TOOLS = (ROOT / name for name in ("core", "idbg_tui", "tests", "tools"))
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 400, 60
 LEAST_DOCSTRINGS, MOST_ANY = 0.85, 3.0  # a share of what is public; in a thousand lines
 
@@ -22,13 +22,13 @@ def place(path: Path, node: ast.stmt | None = None) -> str:
     return str(path.relative_to(ROOT)) + (f":{node.lineno}" if node else "")
 
 
-@pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS, TOOLS], ids=lambda folder: folder.name)
 def test_no_file_has_more_than_400_lines(folder: Path) -> None:
     lines = {place(path): path.read_text(encoding="utf-8").count("\n") for path in files(folder)}
     assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
 
 
-@pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [CORE, SCREEN, TESTS, TOOLS], ids=lambda folder: folder.name)
 def test_no_function_has_more_than_60_lines(folder: Path) -> None:
     long = {}
     for path in files(folder):
@@ -38,7 +38,7 @@ def test_no_function_has_more_than_60_lines(folder: Path) -> None:
     assert long == {}
 
 
-@pytest.mark.parametrize("folder", [CORE, SCREEN], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [CORE, SCREEN, TOOLS], ids=lambda folder: folder.name)
 def test_what_is_public_says_what_it_is(folder: Path) -> None:
     """Classes, functions and methods, but for `action_*`, which a key describes, and what Textual calls by its name."""
     told, silent = 0, []

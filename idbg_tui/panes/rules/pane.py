@@ -33,7 +33,7 @@ RulesView = Literal["form", "text", "relax", "diff"]
 Hints = tuple[tuple[str, str], ...]
 
 _COMMON: Hints = (("^z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
-_HINTS: dict[RulesView, Hints] = {
+VIEW_HINTS: dict[RulesView, Hints] = {
     "form": (
         ("space", "on/off"),
         ("+ -", "value"),
@@ -60,6 +60,7 @@ _HINTS: dict[RulesView, Hints] = {
     "relax": (("enter", "change it so"), ("a", "all of them"), ("space", "every severity"), ("esc", "back")),
     "diff": (("esc", "back"), ("y", "copy"), *_COMMON),
 }
+"""What the footer says of the keys of each view."""
 _EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
 
 
@@ -71,7 +72,7 @@ class RulesPane(RuleText, FindingPane):
 
     ID = "rules"
     LABEL = "Rules"
-    HINTS: Hints = _HINTS["form"]
+    HINTS: Hints = VIEW_HINTS["form"]
     DEFAULT_CSS = """
     RulesPane { layout: vertical; }
     RulesPane > TomlEditor, RulesPane > Lines { height: 1fr; }
@@ -238,7 +239,7 @@ class RulesPane(RuleText, FindingPane):
             self.diff.show_document(self.document)
         for name, widget in self._views.items():
             widget.display = name == view
-        self.HINTS = _HINTS[view]
+        self.HINTS = VIEW_HINTS[view]
         self._show_about()
         self._show_title()
         self.shown_widget().focus()
@@ -280,7 +281,7 @@ class RulesPane(RuleText, FindingPane):
     def on_toml_editor_mode_changed(self, event: TomlEditor.ModeChanged) -> None:
         """Not stopped: the footer, which says what the keys do, is the app's."""
         self.typed_in = self.editor.editing
-        self.HINTS = _EDITING if self.editor.editing else _HINTS[self.view]
+        self.HINTS = _EDITING if self.editor.editing else VIEW_HINTS[self.view]
         self._show_title()
 
     # ---------------------------------------------------------------- keys of every view

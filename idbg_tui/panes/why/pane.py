@@ -34,7 +34,7 @@ _HINTS = (
     *(("[ ]", "view"), ("enter", "go there"), ("space", "unfold"), ("/", "filter"), (", .", "graph before, after")),
     *(("e", "edit"), ("f", "fold all"), ("o", "order"), ("H", "hide, show all"), ("x", "repro"), ("y", "copy")),
 )
-_OWN_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
+VIEW_HINTS: dict[ViewName, tuple[tuple[str, str], ...]] = {
     "breaks": (("t", "try it"),),
     "recompiles": (("t", "try it"),),
     "guards": (("H", "only those that failed"), ("o", "by source, by cost")),
@@ -163,7 +163,7 @@ class WhyPane(RowKeys):
         if self.lines.chosen is not None:
             self._keys[self.view] = self.lines.chosen.key
         self.view = view
-        own = _OWN_HINTS.get(view, ())
+        own = VIEW_HINTS.get(view, ())
         self.HINTS = (_HINTS[0], *own, *(hint for hint in _HINTS[1:] if hint[0] not in dict(own)))
         self.lines.show_rows((), "")
         self._lay()

@@ -1,0 +1,136 @@
+"""What in docs/ is made from the code, and is it as the code is now? `python -m tools.pages` makes it anew.
+
+A page has such a part between `<!-- made: WHAT -->` and `<!-- end -->`: the keys of a pane, the question that it
+answers, the settings. A test holds that nothing would change.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+
+from idbg.config import settings
+from idbg_tui import keymap
+from idbg_tui.layout import ORDER
+from idbg_tui.panes import later
+from idbg_tui.panes.base import Pane
+from idbg_tui.panes.graph.pane import GraphPane
+from idbg_tui.panes.node.pane import NodePane
+from idbg_tui.panes.source.pane import SourcePane
+from idbg_tui.panes.violations.pane import ViolationsPane
+
+Hints = tuple[tuple[str, str], ...]
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+_PART = re.compile(r"(<!-- made: ([\w /-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown; a bar in a cell is no border."""
+    lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+def keyed(keys: Iterable[tuple[str, str]]) -> str:
+    """A table of keys: "/ n" is two."""
+    return table(("key", "does"), ((" ".join(f"`{key}`" for key in keys.split()), words) for keys, words in keys))
+
+
+def panes() -> dict[str, Pane]:
+    """Every pane of the program by its name, in the order of their numbers."""
+    every = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.made()]
+    for pane in every:
+        pane.number = ORDER.index(pane.ID) + 1
+    return {pane.ID: pane for pane in sorted(every, key=lambda pane: pane.number)}
+
+
+def question(name: str) -> str:
+    """What a pane's module says that it answers."""
+    told = import_module(f"idbg_tui.panes.{name}.pane").__doc__ or ""
+    return f"**{told.partition('?')[0]}?**\n"
+
+
+def keys_of(name: str) -> str:
+    """A pane's own keys, as the footer says them; those of one of its views under the view's name."""
+    if name == "everywhere":
+        return _keys_everywhere()
+    told = keyed(panes()[name].HINTS)
+    views: Mapping[str, Hints] = getattr(import_module(f"idbg_tui.panes.{name}.pane"), "VIEW_HINTS", {})
+    rows = [(view, *hint) for view, hints in views.items() if hints != panes()[name].HINTS for hint in hints]
+    if not rows:
+        return told
+    return f"{told}\nIn one view alone:\n\n" + table(
+        ("view", "key", "does"),
+        ((view, " ".join(f"`{key}`" for key in keys.split()), words) for view, keys, words in rows),
+    )
+
+
+def _keys_everywhere() -> str:
+    groups: dict[str, list[tuple[str, str]]] = {"Moving": list(keymap.MOVING)}
+    for key in keymap.KEYS:
+        groups.setdefault(key.group, []).append((keymap.spelled(key.keys), key.words))
+    return "\n".join(f"### {group}\n\n{keyed(keys)}" for group, keys in groups.items())
+
+
+def list_of_panes(_: str) -> str:
+    """All panes: key, page, question."""
+    rows = [
+        (f"`{pane.digit}`", f"[{pane.LABEL}]({name.replace('_', '-')}.md)", question(name).strip("*\n"))
+        for name, pane in panes().items()
+    ]
+    return table(("key", "pane", "what it answers"), rows)
+
+
+def settings_made(_: str) -> str:
+    """Every setting: its type and default, the environment variable that sets it, and what it is."""
+    variables = {name: variable for variable, name in settings.VARIABLES.items()}
+    rows = []
+    for field in msgspec.structs.fields(settings.Settings):
+        default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+        variable = variables.get(field.encode_name, "")
+        rows.append((f"`{field.encode_name}`", f"`{default!r}`", f"`{variable}`" if variable else ""))
+    return table(("setting", "default", "environment"), rows)
+
+
+MADE: dict[str, Callable[[str], str]] = {
+    "question": question,
+    "keys": keys_of,
+    "panes": list_of_panes,
+    "settings": settings_made,
+}
+
+
+def remade(text: str) -> str:
+    """The page with all that is made in it as the code is now."""
+
+    def part(found: re.Match[str]) -> str:
+        what, _, of = found[2].partition(" ")
+        return f"{found[1]}\n{MADE[what](of)}\n{found[3]}"
+
+    return _PART.sub(part, text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make all of it anew, and say which pages changed; with `--check` 1 where one would."""
+    parser = argparse.ArgumentParser(prog="python -m tools.pages", description="Make what docs/ has from the code.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 where something would")
+    args = parser.parse_args(argv)
+    changed = 0
+    for page in sorted(DOCS.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = remade(old)
+        if new != old:
+            changed += 1
+            print(page.relative_to(ROOT))
+            if not args.check:
+                page.write_text(new, encoding="utf-8")
+    return int(args.check and changed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
