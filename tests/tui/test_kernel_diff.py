@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.format.amounts import column_figure, figure
+from idbg.reports.tensors import spot
 from idbg.schema.diff import (
     DiffReport,
     KernelError,
@@ -17,7 +18,6 @@ from idbg.schema.diff import (
 )
 from idbg.schema.programs import Failure
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.kernel_diff.outputs import spot
 from idbg_tui.panes.kernel_diff.rows import Told, items
 from idbg_tui.panes.node import facts
 from idbg_tui.state import queries

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from idbg.format.amounts import column_figure
 from idbg.format.glyphs import LEVELS
+from idbg.reports.tensors import spot
 from idbg.schema.diff import (
     LARGEST,
     Baseline,
@@ -24,7 +25,7 @@ from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import chart as diff_chart
 from idbg_tui.panes.kernel_diff import detail, heat
 from idbg_tui.panes.kernel_diff.launches import heads, kernel_columns, kernel_row, level
-from idbg_tui.panes.kernel_diff.outputs import badness, spot, tensor_columns, tensor_row
+from idbg_tui.panes.kernel_diff.outputs import badness, tensor_columns, tensor_row
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Item, Shown, Told, items
 from idbg_tui.widgets.charts import Series, log_chart
 from idbg_tui.widgets.cutting import told_apart

@@ -3,8 +3,9 @@
 from msgspec.structs import replace
 
 from idbg.reports.diff import summary
+from idbg.reports.launches import kernels_said
 from idbg.schema.diff import DiffReport, KernelError
-from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row, kernels_said
+from idbg_tui.panes.kernel_diff.launches import kernel_columns, kernel_row
 from idbg_tui.panes.kernel_diff.rows import Shown, items
 from idbg_tui.state import queries
 from tests.harness.recorded import state_of

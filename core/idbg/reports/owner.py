@@ -7,6 +7,7 @@ from idbg.format import file_names
 from idbg.schema.diff import DiffReport
 from idbg.schema.errors import BadInput
 from idbg.schema.owner import OwnerKind, OwnerVerdict
+from idbg.schema.programs import Verdict
 
 SIGNS: dict[OwnerKind, str] = {
     "compiler": "✘",
@@ -16,6 +17,16 @@ SIGNS: dict[OwnerKind, str] = {
     "nobody": "✔",
     "unjudged": "…",
 }
+
+LOOKS: dict[OwnerKind, Verdict] = {
+    "compiler": "wrong",
+    "before": "wrong",
+    "graph": "wrong",
+    "precision": "violations",
+    "nobody": "clean",
+    "unjudged": "waiting",
+}
+"""Whose colour it has."""
 
 
 def owner_lines(owner: OwnerVerdict) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.reports.launches import is_bisected, kernels_said
 from idbg.schema.diff import DiffReport, KernelError
 from idbg.schema.graphs import NodeId
 from idbg_tui.panes.kernel_diff import launches
@@ -23,7 +24,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     """
     seen = [(place, one) for place, one in enumerate(report.kernels, 1) if one.error is not None]
     if not seen:
-        why = f"{launches.kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
+        why = f"{kernels_said(report)}: the list says why" if report.kernels else "D compares every kernel"
         return list(sentences(why, width, "dim"))
     good, bad, eager = MARKS["dot"], VERDICT_SIGNS["failed"], MARKS["separator"]
     series = [
@@ -41,7 +42,7 @@ def entries(report: DiffReport, width: int, screen: int) -> list[Entry]:
     lines += sentences(legend, width, "dim")
     lines += sentences("", width)
     columns = cache(lambda width: launches.kernel_columns(report.kernels, width))
-    lines.append(Entry(lambda width: launches.heads(columns(width), nodes=launches.is_bisected(report)), picture=True))
+    lines.append(Entry(lambda width: launches.heads(columns(width), nodes=is_bisected(report)), picture=True))
     for place, one in enumerate(report.kernels):
         culprit = place == report.first_bad_kernel
 
@@ -56,7 +57,7 @@ def _verdict(report: DiffReport, seen: list[KernelError], width: int) -> Iterato
     """The verdict over the kernels. It leads to the first bad one, else to the largest error: the cursor is here."""
     bad = report.culprit
     shown = bad or max(seen, key=lambda one: one.error or 0.0)
-    first, *more = sentences(launches.kernels_said(report), width, "reject" if bad else "")
+    first, *more = sentences(kernels_said(report), width, "reject" if bad else "")
     return iter([Entry(first.draw, _node(shown), here=True), *more])
 
 

@@ -5,38 +5,15 @@ from dataclasses import replace
 from math import log10
 
 from idbg.format import file_names
-from idbg.format.amounts import column_figure, counted
+from idbg.format.amounts import column_figure
 from idbg.format.glyphs import LEVELS, MARKS, VERDICT_SIGNS
-from idbg.schema.diff import DiffReport, KernelError, launch_name
+from idbg.schema.diff import KernelError, launch_name
 from idbg_tui.panes.kernel_diff.columns import DiffColumns
 from idbg_tui.panes.kernel_diff.outcomes import BAD, UNSEEN
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 _QUIET, _LOUD = 1e-8, 1.0  # relative errors that the growth bar shows as least and most
 _LEVEL = 3  # cells of the growth bar and the blanks beside it
-
-
-def is_bisected(report: DiffReport) -> bool:
-    """Whether the engine searched for the first bad node, as there was no kernel to observe."""
-    return any(one.bisected for one in report.kernels)
-
-
-def kernels_said(report: DiffReport) -> str:
-    """How many kernels were observed, and which is the first bad one."""
-    bad = report.culprit
-    if is_bisected(report):
-        return f"the first bad node (bisected): {bad.name if bad else 'none'}"
-    seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
-    launches = counted(every, "kernel launch")
-    if bad is not None:
-        return f"{launches}, {seen:,} observed; the first bad one is {launch_name(bad, report.kernels)}"
-    if not seen:
-        return f"{launches}, none observed"
-    if harmless := sum(one.harmless for one in report.kernels):
-        return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: the outputs agree"
-    if seen == every:
-        return f"{launches}, {seen:,} observed; none is worse than its inputs"
-    return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
 
 
 def kernel_columns(told: Sequence[object], width: int, more: int = 0) -> DiffColumns:

@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from idbg.format.failures import headline
 from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.reports.tensors import LOOKS
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanBirth
@@ -24,7 +25,6 @@ from idbg_tui.messages import (
     SourceAsked,
 )
 from idbg_tui.panes.kernel_diff.lines import DiffLines
-from idbg_tui.panes.kernel_diff.outcomes import LOOKS
 from idbg_tui.panes.kernel_diff.rows import ORDERS, Heads, Shown, Told, items
 from idbg_tui.panes.kernel_diff.stages import StageRow
 from idbg_tui.panes.searchable import FindingPane

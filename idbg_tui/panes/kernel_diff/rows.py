@@ -13,13 +13,16 @@ from idbg.reports import elsewhere
 from idbg.reports import steps as told_steps
 from idbg.reports.blame import blame_sentence, unknown_stages, where_to_ask
 from idbg.reports.faults import births_told
+from idbg.reports.launches import is_bisected, kernels_said
+from idbg.reports.owner import LOOKS as OWNER_LOOKS
 from idbg.reports.owner import script_said
+from idbg.reports.tensors import LOOKS
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanBirth
 from idbg.schema.owner import OwnerVerdict
 from idbg.schema.programs import Failure
 from idbg_tui.panes.kernel_diff import launches, outputs
-from idbg_tui.panes.kernel_diff.outcomes import BAD, LOOKS, OWNER_LOOKS, OWNER_STYLES, STYLES
+from idbg_tui.panes.kernel_diff.outcomes import BAD, OWNER_STYLES, STYLES
 from idbg_tui.panes.kernel_diff.stages import StageRow, badness, place, stage_rows
 from idbg_tui.widgets.search import pattern
 
@@ -145,9 +148,9 @@ def _kernels(report: DiffReport, shown: Shown) -> Iterator[Item]:
     chosen = [one for one in report.kernels if (one.bad or not shown.failed_only) and shown.has(launches.words(one))]
     if shown.order in _WORST:
         chosen.sort(key=partial(_error, alone=shown.order == "the worst alone first"), reverse=True)
-    yield Told(f" {launches.kernels_said(report)}{shown.counted(len(chosen))}", "strong")
+    yield Told(f" {kernels_said(report)}{shown.counted(len(chosen))}", "strong")
     if chosen:
-        yield Heads("nodes" if launches.is_bisected(report) else "kernels")
+        yield Heads("nodes" if is_bisected(report) else "kernels")
         places = {id(one): place for place, one in enumerate(report.kernels)}
         for one in chosen:
             yield one

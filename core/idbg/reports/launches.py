@@ -1,0 +1,27 @@
+"""What is said of all launches of a comparison in one sentence?"""
+
+from idbg.format.amounts import counted
+from idbg.schema.diff import DiffReport, launch_name
+
+
+def is_bisected(report: DiffReport) -> bool:
+    """Whether the engine searched for the first bad node, as there was no kernel to observe."""
+    return any(one.bisected for one in report.kernels)
+
+
+def kernels_said(report: DiffReport) -> str:
+    """How many kernels were observed, and which is the first bad one."""
+    bad = report.culprit
+    if is_bisected(report):
+        return f"the first bad node (bisected): {bad.name if bad else 'none'}"
+    seen, every = sum(one.observed for one in report.kernels), len(report.kernels)
+    launches = counted(every, "kernel launch")
+    if bad is not None:
+        return f"{launches}, {seen:,} observed; the first bad one is {launch_name(bad, report.kernels)}"
+    if not seen:
+        return f"{launches}, none observed"
+    if harmless := sum(one.harmless for one in report.kernels):
+        return f"{launches}, {seen:,} observed; {harmless:,} worse than its inputs and not accused: the outputs agree"
+    if seen == every:
+        return f"{launches}, {seen:,} observed; none is worse than its inputs"
+    return f"{launches}; none of the {seen:,} observed is worse than its inputs; {every - seen:,} were not observed"
