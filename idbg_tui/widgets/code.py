@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
-from idbg_tui.widgets.lexing import Lexing
+from idbg.format.lexing import Lexing
 from idbg_tui.widgets.looks import look
 from idbg_tui.widgets.notices import CopyAsked
 from idbg_tui.widgets.search import SEARCH_KEYS, Finder, SearchAsked

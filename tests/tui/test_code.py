@@ -4,7 +4,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from idbg_tui.widgets.code import CodeView
-from idbg_tui.widgets.lexing import Lexing
+from idbg.format.lexing import Lexing
 
 
 class CodeApp(App[None]):

@@ -14,7 +14,7 @@ from idbg.accelerators import line_edits
 from idbg.accelerators.toml_text import TextEdit, difference
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules.undo import UndoHistory, location
-from idbg_tui.widgets.lexing import Lexing
+from idbg.format.lexing import Lexing
 
 _RULE = "[[rules]]"
 _READING = {"edit", "walk", "edge", "switch", "take", "external"}

@@ -1,0 +1,10 @@
+"""How is a session told to somebody who was not there: as one page that opens anywhere, without a network?"""
+
+from idbg.reports.documents.told import Told
+
+
+def render(told: Told) -> bytes:
+    """The whole page, UTF-8: what `sections/` has to say, our CSS and JavaScript, and nothing that is fetched."""
+    from idbg.reports.documents.html.page import page
+
+    return page(told).encode()

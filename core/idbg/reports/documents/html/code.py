@@ -1,0 +1,33 @@
+"""How does code look in the page: its lines, numbered, with keywords, strings, numbers and comments told apart?"""
+
+from functools import lru_cache
+
+from markupsafe import Markup, escape
+
+from idbg.format.lexing import Lexing
+from idbg.reports.documents.html.templating import clean
+
+_CLASSES = {"keyword": "k", "string": "s", "number": "m", "comment": "c", "name": "n"}
+_LONGEST_LINE = 2_000  # characters of a line that are shown
+
+
+@lru_cache(maxsize=512)
+def highlighted(text: str, language: str = "python", first: int = 1) -> Markup:
+    """A block of code whose first line has the number `first`; plain where the language is not known."""
+    text = clean(text.rstrip("\n"))
+    lexing = Lexing(text, language.lower().replace("c++", "cpp"))
+    while lexing.advance(text.count("\n") + 1, seconds=1):
+        pass
+    lines = "".join(f'<span class="l">{_line(line, lexing, at)}\n</span>' for at, line in enumerate(text.split("\n")))
+    start = f' data-first="{first}"' if first != 1 else ""
+    return Markup(f'<pre class="code" tabindex="0"{start}><code>{lines}</code></pre>')  # noqa: S704 - each piece is escaped
+
+
+def _line(line: str, lexing: Lexing, index: int) -> str:
+    parts, done = [], 0
+    if len(line) > _LONGEST_LINE:
+        return escape(f"{line[:_LONGEST_LINE]}… ({len(line):,} characters)")
+    for start, end, look in lexing.spans(index):
+        parts.append(f'{escape(line[done:start])}<span class="{_CLASSES[look]}">{escape(line[start:end])}</span>')
+        done = end
+    return "".join(parts) + escape(line[done:])

@@ -1,0 +1,37 @@
+"""What stands around the sections: the head, the policy that lets nothing in or out, the navigation, the search?"""
+
+from markupsafe import Markup
+
+from idbg import __version__
+from idbg.reports.documents.html import sections
+from idbg.reports.documents.html.templating import content_hash, fill, static
+from idbg.reports.documents.told import Told
+
+SCRIPTS = ("page.js", "search.js")
+STYLES = ("page.css", "print.css")
+
+
+def page(told: Told) -> Markup:
+    """The page as one text."""
+    style, script = _joined(STYLES), _joined(SCRIPTS)
+    return fill(
+        "page.html",
+        name=told.name,
+        version=__version__,
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704 - a file of ours
+        script=Markup(script),  # noqa: S704 - a file of ours
+        sections=list(sections.of(told)),
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is fetched, sent or framed; of styles and scripts only our own run, by their hashes."""
+    return (
+        f"default-src 'none'; script-src {content_hash(script)}; style-src {content_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return "\n".join(static(name) for name in names)

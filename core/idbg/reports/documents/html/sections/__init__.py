@@ -1,0 +1,54 @@
+"""What does the page tell, in which order?
+
+Each module here tells one thing: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(told)`, which fills a
+template of `../templates/` and gives its Markup, or None where there is nothing to tell.
+
+What a template uses (see `../templating.py`, and `../templates/macros.html` for tables, details, places and links):
+everything is escaped, unless it is Markup; no `style="..."` attribute, which the page's policy does not let in: classes,
+SVG attributes, `--idbg-...` colours of `../static/page.css`. An element with an `id` and `data-find="violation"` is
+found by the search under that word; `data-words` says by what, if not by its text.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from markupsafe import Markup
+
+from idbg.reports.documents.told import Told
+
+ORDER = (
+    "summary",
+    "programs",
+    "environment",
+)
+
+
+class Section(Protocol):
+    """What each module here offers."""
+
+    TITLE: str
+    ANCHOR: str
+
+    def section(self, told: Told) -> Markup | None:
+        """What is between its heading and the next section; None where there is nothing to tell."""
+        ...
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A section of this page."""
+
+    title: str
+    anchor: str
+    body: Markup
+
+
+def of(told: Told) -> Iterator[Filled]:
+    """The sections that have something to tell of it."""
+    for name in ORDER:
+        module = cast(Section, import_module(f"{__name__}.{name}"))
+        body = module.section(told)
+        if body is not None:
+            yield Filled(module.TITLE, module.ANCHOR, body)
