@@ -3,8 +3,8 @@
 import pytest
 from textual.app import App, ComposeResult
 
-from idbg_tui.widgets.code import CodeView
 from idbg.format.lexing import Lexing
+from idbg_tui.widgets.code import CodeView
 
 
 class CodeApp(App[None]):

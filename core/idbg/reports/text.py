@@ -26,7 +26,7 @@ FIXES_OF_A_RULE = 3
 
 def run_report(run: Run) -> list[str]:
     """The lines that tell the run, as far as it has come."""
-    return [_headline(run), *_contents(run), *_failure(run), *_swallowed(run), *violation_lines(run), *_costs(run)]
+    return [headline(run), *contents(run), *_failure(run), *_swallowed(run), *violation_lines(run), *_costs(run)]
 
 
 def render(lines: list[str]) -> str:
@@ -34,7 +34,8 @@ def render(lines: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _headline(run: Run) -> str:
+def headline(run: Run) -> str:
+    """Verdict, program, target and how long it took, or the phase that it is in."""
     target = run.target
     mode = "strict" if target.strict else "warn"
     where = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
@@ -50,7 +51,8 @@ def _devices(run: Run) -> str:
     return ", ".join(sorted(devices - {""})) or "no device yet"
 
 
-def _contents(run: Run) -> Iterator[str]:
+def contents(run: Run) -> Iterator[str]:
+    """How much of what was compiled, and where graphs broke."""
     if run.graphs:
         nodes = sum(len(graph.nodes) for graph in run.graphs.values())
         counts = [

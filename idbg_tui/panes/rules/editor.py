@@ -12,9 +12,9 @@ from textual.widgets.text_area import Edit, EditHistory, EditResult, Selection
 
 from idbg.accelerators import line_edits
 from idbg.accelerators.toml_text import TextEdit, difference
+from idbg.format.lexing import Lexing
 from idbg_tui.messages import CopyAsked, Flash
 from idbg_tui.panes.rules.undo import UndoHistory, location
-from idbg.format.lexing import Lexing
 
 _RULE = "[[rules]]"
 _READING = {"edit", "walk", "edge", "switch", "take", "external"}

@@ -1,6 +1,9 @@
 """How is a session told to somebody who was not there: as one page that opens anywhere, without a network?"""
 
-from idbg.reports.documents.told import Told
+from idbg.reports.documents import Told
+
+ABOUT = "one page for a browser, with everything in it"
+SUFFIXES = (".html", ".htm")
 
 
 def render(told: Told) -> bytes:

@@ -1,11 +1,10 @@
 """How does what is told become HTML in which everything stays text?
 
-Every expression in a template is cleaned (what a browser would not show, or would read backwards, is written out) and escaped;
-what is `Markup` was made here. A template that names what it was not given fails.
+Every expression in a template is cleaned (see `shown`) and escaped; what is `Markup` was made here. A template that
+names what it was not given fails.
 """
 
 import hashlib
-import re
 from base64 import b64encode
 from functools import cache
 from importlib.resources import files
@@ -16,33 +15,14 @@ from markupsafe import Markup
 
 from idbg.format import amounts, file_names
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
-
-LONGEST = 200  # characters of a name that are shown
-
-_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
-# what turns the order of what follows it, and halves of characters, are written as Python writes them
-_ODD = re.compile("[\x80-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-
-
-def clean(text: str) -> str:
-    """The text as a browser can show it: controls by their signs ("␛"), half characters and what reverses the order of
-    writing as Python writes them ("\\udc80").
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return _ODD.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n").translate(_CONTROLS))
-
-
-def short(text: str, most: int = LONGEST) -> str:
-    """A name that may be of any length: its beginning and its end, and how long it is."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]} ({len(text):,} characters)"
+from idbg.reports.documents.html import links
+from idbg.reports.documents.html.code import highlighted
+from idbg.reports.documents.html.shown import clean, short
 
 
 def fill(template: str, **values: object) -> Markup:
     """A template of `templates/` filled in. Raises jinja2.UndefinedError where it names what it was not given."""
-    return Markup(_environment().get_template(template).render(values))  # noqa: S704 - escaped by the environment
+    return Markup(_environment().get_template(template).render(values))
 
 
 def island(name: str, data: object) -> Markup:
@@ -70,9 +50,6 @@ def _finalized(value: object) -> object:
 
 @cache
 def _environment() -> Environment:
-    from idbg.reports.documents.html import links
-    from idbg.reports.documents.html.code import highlighted
-
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,

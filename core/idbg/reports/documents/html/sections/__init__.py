@@ -1,12 +1,12 @@
 """What does the page tell, in which order?
 
-Each module here tells one thing: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(told)`, which fills a
-template of `../templates/` and gives its Markup, or None where there is nothing to tell.
+Each module here tells one thing: it has `TITLE`, `ANCHOR` (the section's id in the page) and `section(told)`, which
+fills a template of `../templates/` and gives its Markup, or None where there is nothing to tell.
 
-What a template uses (see `../templating.py`, and `../templates/macros.html` for tables, details, places and links):
-everything is escaped, unless it is Markup; no `style="..."` attribute, which the page's policy does not let in: classes,
-SVG attributes, `--idbg-...` colours of `../static/page.css`. An element with an `id` and `data-find="violation"` is
-found by the search under that word; `data-words` says by what, if not by its text.
+A template has the filters and functions of `../templating.py`, and `../templates/macros.html` for tables, details,
+places and links. Everything is escaped, unless it is Markup. The page's policy lets in no `style="..."` attribute:
+use classes, SVG attributes, and the `--idbg-...` colours of `../static/page.css`. An element with an `id` and
+`data-find="violation"` is found by the search under that word; `data-words` says by what, if not by its text.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from markupsafe import Markup
 
-from idbg.reports.documents.told import Told
+from idbg.reports.documents import Told
 
 ORDER = (
     "summary",

@@ -1,0 +1,25 @@
+"""How is a text of anybody's shown, whatever characters it has, and however many?"""
+
+import re
+
+LONGEST = 200  # characters of a name that are shown
+
+_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
+# what turns the order of what follows it, and halves of characters, are written as Python writes them
+_ODD = re.compile("[\x80-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """The text as a browser can show it: controls by their signs ("␛"), half characters and what reverses the order of
+    writing as Python writes them ("\\udc80").
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _ODD.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n").translate(_CONTROLS))
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """A name that may be of any length: its beginning and its end, and how long it is."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]} ({len(text):,} characters)"

@@ -1,0 +1,96 @@
+"""The page is one file in which everything stays text, and that asks for nothing."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from msgspec.structs import replace
+
+from idbg.reports.documents import Told, html
+from idbg.reports.documents.html import page, shown, templating
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.runs import History, fold
+from tests.harness.recorded import log
+
+HOSTILE = "</script><img src=x onerror=alert(1)>]]>\x1b[31m\udc80\u202e'\"&{{ 7*7 }}"
+
+
+class Page(HTMLParser):
+    """What the elements of a page are, as a parser finds them."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(content.decode())
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+def rendered(events: list[SessionEvent], name: str = "resnet") -> bytes:
+    return html.render(Told(name, fold(events), "/sessions/it"))
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet", "breaking", "mlp_train_cuda", "switched", "benched", "minified", "wrong_pass"]
+)
+def test_every_recorded_session_is_told(name: str) -> None:
+    text = rendered(log(name), name).decode()
+    assert f"<title>{name} · idbg</title>" in text
+    parsed = Page(text.encode())
+    ids = [value for key, value in parsed.attributes if key == "id"]
+    assert len(ids) == len(set(ids)), {each for each in ids if ids.count(each) > 1}
+
+
+def test_nothing_of_the_page_is_fetched_and_no_style_or_handler_is_inline() -> None:
+    parsed = Page(rendered(log("resnet")))
+    assert not {"link", "iframe", "object", "embed", "base"} & {*parsed.tags}
+    for name, value in parsed.attributes:
+        assert name != "style" and not name.startswith("on")
+        assert name not in ("src", "action", "srcset", "data") or not value
+        assert name != "href" or value.startswith(("#", "https://"))
+
+
+def test_a_session_of_which_nothing_is_known_is_said_to_be_so() -> None:
+    text = html.render(Told("nothing", History())).decode()
+    assert "Nothing was run" in text
+    assert "is not known: no worker said so" in text
+
+
+def test_hostile_names_are_text() -> None:
+    told = []
+    for event in log("wrong_pass"):
+        if isinstance(event, events.RunStarted):
+            event = replace(event, program=replace(event.program, path=HOSTILE, name=HOSTILE))
+        if isinstance(event, events.FrameStarted):
+            event = replace(event, frame=replace(event.frame, function=HOSTILE, file=HOSTILE))
+        told.append(event)
+    content = rendered(told, HOSTILE)
+    parsed = Page(content)
+    assert "img" not in parsed.tags
+    text = content.decode("utf-8", "strict")
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;]]&gt;␛[31m\\udc80\\u202e" in text
+
+
+def test_an_island_of_data_cannot_be_left_by_what_is_in_it() -> None:
+    island = str(templating.island("data", {"name": "</script><!--<script>&\u2028"}))
+    body = re.fullmatch(r'<script type="application/json" id="data">(.*)</script>', island)[1]
+    assert not set("<>&\u2028") & set(body)
+    assert json.loads(body) == {"name": "</script><!--<script>&\u2028"}
+
+
+@pytest.mark.parametrize("name", [*page.SCRIPTS, *page.STYLES])
+def test_our_own_scripts_and_styles_end_where_their_elements_end(name: str) -> None:
+    text = templating.static(name)
+    assert "</" not in text and "<!--" not in text
+    assert "http" not in text and "import " not in text and "@import" not in text
+
+
+def test_a_name_of_any_length_is_cut_and_says_so() -> None:
+    assert shown.short("x" * 1_000_000).endswith("x (1,000,000 characters)")
+    assert len(shown.short("x" * 1_000_000)) < 300
