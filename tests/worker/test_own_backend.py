@@ -51,3 +51,14 @@ def test_only_a_file_that_registers_one_is_believed(tmp_path: Path) -> None:
     other.write_text("mine = 1\n")
     assert registers(Program(str(own)), "mine") and not registers(Program(str(own)), "yours")
     assert not registers(Program(str(other)), "mine") and not registers(Program(str(tmp_path / "none.py")), "mine")
+
+
+def test_a_backend_of_the_programs_own_that_gives_way_to_the_targets_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = "torch.compile(torch.sin, backend=mine)(torch.ones(2))\n"
+    (tmp_path / "own.py").write_text(OWN.partition("def program")[0] + call * 2)
+    assert cli.main(["run", "own.py", "--backend", "eager"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("asks for the backend mine, and is compiled for eager instead") == 1

@@ -237,7 +237,7 @@ def _checked(workload: Workload, case: BenchCase) -> Checked:
         counted.apply(event)
     return Checked(
         graphs=sum(graph.stage == "dynamo" for graph in counted.graphs),
-        breaks=len(counted.breaks),
+        breaks=counted.times_broken,
         violations=len(capture.violations) if backend.backend.checks and case.rules else None,
         diff=report.verdict,
         diff_note=_why(report),

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import torch
@@ -16,14 +16,27 @@ from idbg.engine.capture.run import current
 from idbg.engine.compat import inductor
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.program.in_force import Again
+from idbg.schema import events
 from idbg.schema.programs import Target
 
 
 @dataclass
 class CompileCalls:
-    """How often the program called torch.compile."""
+    """How often the program called torch.compile, and the backends that it asked for and did not get, as told."""
 
     count: int = 0
+    not_theirs: set[str] = field(default_factory=set)
+
+    def hear(self, backend: object, target: Target) -> None:
+        """Tell once of each backend of the program's own that is not the target's."""
+        name = backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
+        capture = current()
+        if backend in (None, INDUCTOR, target.backend) or name in self.not_theirs or capture is None:
+            return
+        self.not_theirs.add(name)
+        hint = f"; --backend {name} gives it that" if isinstance(backend, str) else ""
+        text = f"the program asks for the backend {name}, and is compiled for {target.backend} instead{hint}"
+        capture.emit(events.Noted(level="warning", text=text))
 
 
 class BackendInForce:
@@ -69,6 +82,7 @@ def torch_compile_replaced(
         dynamic = target.dynamic if target.dynamic is not None else cast("bool | None", kwargs.pop("dynamic", None))
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
+        calls.hear(backend, target)
         given = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
         options = _holding(given, mode, backend, dynamic, target) | _of_target(target, dynamic)
         # one object for equal options, or Dynamo compiles again

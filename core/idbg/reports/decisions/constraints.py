@@ -1,18 +1,24 @@
 """Which rules of the accelerator does the program break, where?"""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from idbg.accelerators.parse import parse
+from idbg.checking.check import NamedAccelerator, check
 from idbg.format.amounts import counted
 from idbg.reports.text import violation_lines
 from idbg.schema.runs import Run
+from idbg.schema.violations import Violation
 
 
 def text(run: Run) -> Iterable[str]:
     """What is broken, by rule and by the user's line."""
-    if not run.checked:
-        yield f"{run.target.backend} asks no rules: --backend aot does"
-    elif not run.graphs:
+    if not run.graphs:
         yield "nothing was compiled: no rule was asked"
+    elif not run.checked:
+        since = asked_since(run)
+        yield f"{run.target.backend} asks no rules while it compiles; of its ATen graphs {run.target.accelerator} says:"
+        yield from violation_lines(replace(run, violations=since)) if since else ["no rule is broken"]
     elif not run.violations:
         yield f"{run.target.accelerator}: no rule is broken"
     else:
@@ -22,5 +28,16 @@ def text(run: Run) -> Iterable[str]:
 
 def as_json(run: Run) -> object:
     """The violations as records; null where no rule was asked."""
-    asked = run.checked and bool(run.graphs)
-    return {"accelerator": run.target.accelerator, "violations": run.violations if asked else None}
+    violations = (run.violations if run.checked else asked_since(run)) if run.graphs else None
+    return {"accelerator": run.target.accelerator, "asked_while_compiling": run.checked, "violations": violations}
+
+
+def asked_since(run: Run) -> list[Violation]:
+    """What the accelerator finds, as on the screen, in the ATen graphs of a run whose backend did not ask it."""
+    rules = NamedAccelerator(run.target.accelerator, parse(run.target.rules), ())
+    return [
+        violation
+        for result in check(run, "aten", [rules]).accelerators
+        for findings in result.findings
+        for violation in findings.violations()
+    ]
