@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import idbg
 from idbg.config import places, settings
-from idbg.config.arguments import add_arguments, settle, split
+from idbg.config.arguments import add_arguments, settle
+from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
 from idbg.session import store
 from idbg.session.session import Session

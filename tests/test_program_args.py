@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from idbg.config.arguments import Asked, add_arguments, check_device, parse_program, settle, split
+from idbg.config.arguments import Asked, add_arguments, check_device, parse_program, settle
+from idbg.config.command_line import split
 from idbg.schema.errors import BadInput, ProgramError, SettingsError
 
 

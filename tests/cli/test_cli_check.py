@@ -190,7 +190,7 @@ def test_ctrl_c_ends_it_with_no_report() -> None:
         pass
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=10)
-    assert (process.returncode, out) == (130, "")
+    assert (process.returncode, json.loads(out)["schema"]) == (130, "idbg.error/1")
 
 
 def test_a_full_disk_behind_stdout_is_one_sentence() -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from idbg import cli, constraints, plugins
+from idbg.cli import verbs
 
 
 def test_help_lists_every_command_in_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     written = capsys.readouterr().out
-    for name, command in cli.commands().items():
+    for name, command in verbs.commands().items():
         assert f"{name} " in written
         assert command.HELP in " ".join(written.split())
 

@@ -161,7 +161,7 @@ def test_a_signal_cancels_the_run_and_leaves_no_process(folder: Path, number: si
     process.send_signal(number)
     out, _ = process.communicate(timeout=10)
     assert process.returncode == status
-    assert out == ""
+    assert (json.loads(out)["schema"], json.loads(out)["status"]) == ("idbg.error/1", status)
     assert not left_behind(folder)
 
 

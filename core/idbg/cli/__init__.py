@@ -1,97 +1,119 @@
-"""Which command did the user type? Each module in `commands/` is one: `HELP`, `add_arguments`, `run`.
+"""Which command did the user type? Each module in `commands/` is one: see `verbs.CliCommand`.
 
-Nothing here may import torch, and what `idbg --help` needs must load in 0.3 s.
+Nothing here may import torch; only the command that was typed is imported.
 """
 
-import argparse
-import contextlib
-import io
-import os
-import pkgutil
 import sys
-from collections.abc import Iterator, Sequence
-from importlib import import_module
-from typing import Protocol, cast
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import idbg
-from idbg.cli import commands as rooms
-from idbg.config.arguments import split
-from idbg.schema.errors import BadInput, IdbgError
+from idbg.cli import color, exits, parsing, streams
+from idbg.cli.exits import BAD_USAGE as BAD_USAGE
+from idbg.cli.exits import FAILED as FAILED
+from idbg.config.command_line import split as split
 
-FAILED, BAD_USAGE = 1, 2
+if TYPE_CHECKING:
+    from idbg.cli.output import printing as printing
+    from idbg.schema.programs import Failure
 
-
-class CliCommand(Protocol):
-    """A module of `cli/commands`: its file's name is what the user types."""
-
-    HELP: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Say what its command line is."""
-
-    def run(self, args: argparse.Namespace, argv: tuple[str, ...]) -> int:
-        """Do it, and give the exit status. `argv` is what stood after `--`."""
+A_BUG = "this is a defect of idbg's: please report it, with the lines above"
 
 
-def commands() -> dict[str, CliCommand]:
-    """Every command by its name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(rooms.__path__))
-    return {name.replace("_", "-"): cast("CliCommand", import_module(f"{rooms.__name__}.{name}")) for name in names}
+def __getattr__(name: str) -> object:
+    if name == "printing":  # what it needs is not loaded for --help
+        from idbg.cli.output import printing
+
+        return printing
+    raise AttributeError(name)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`idbg`: 0 clean, 1 strictly rejected, failed or nothing compiled, 2 bad usage, 128 + N ended by signal N."""
+    """`idbg`: what a status says stands in `exits.TABLE`. Raises SystemExit for --help, and for bad usage."""
+    streams.hold()
     ours, programs = split(sys.argv[1:] if argv is None else argv)
-    args = _parser().parse_args(ours)
-    command: CliCommand = args.command
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets its report
     try:
-        status = command.run(args, programs)
-        with printing():
-            pass
+        args = parsing.parsed(ours)
+    except parsing.HelpAsked as asked:
+        raise SystemExit(_told(asked.text)) from None
+    except parsing.UsageProblem as problem:
+        raise SystemExit(_refused(problem, ours)) from None
+    return _done(args, programs)
+
+
+def _done(args: Namespace, programs: tuple[str, ...]) -> int:
+    """Run the command; whatever becomes of it is a status."""
+    from idbg.cli import output
+
+    output.begin(as_json=args.json, verbose=args.verbose, quiet=args.quiet, when=args.color)
+    try:
+        return _status(args, programs)
     except BrokenPipeError:
-        return _quiet()
+        streams.silence()
+        return exits.SIGNALLED + 13
+
+
+def _status(args: Namespace, programs: tuple[str, ...]) -> int:
+    from idbg.cli import output
+    from idbg.schema.errors import BadInput, IdbgError
+    from idbg.schema.programs import Failure
+
+    try:
+        status: int = args.command.run(args, programs)
+        with output.printing():
+            pass
+        return status
     except IdbgError as error:
-        print(f"idbg: {error}", file=sys.stderr)
-        return BAD_USAGE if isinstance(error, BadInput) else FAILED
+        return _failed(error.failure(), BAD_USAGE if isinstance(error, BadInput) else FAILED)
     except KeyboardInterrupt:
-        return 130
+        return _ended(exits.SIGNALLED + 2)
+    except SystemExit as ended:
+        return _ended(ended.code if isinstance(ended.code, int) else FAILED)
+    except BrokenPipeError:
+        raise
+    # Broad on purpose: the program's border. A defect of ours has a status of its own, and with --json its object.
+    except Exception as error:
+        import traceback
+
+        output.line(traceback.format_exc().rstrip())
+        words = f"{type(error).__name__}: {error}"
+        return _failed(Failure(kind="idbg", type="Bug", message=words, hint=A_BUG), exits.BUG)
+
+
+def _failed(failure: "Failure", status: int) -> int:
+    """Say why there is no report: in words on stderr, and with --json as JSON on stdout."""
+    from idbg.cli import output
+
+    output.fault(failure.message, failure.hint)
+    output.say_error(failure, status)
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="idbg", description="Debug torch.compile without a screen; idbg-tui has one.")
-    parser.add_argument("--version", action="version", version=f"idbg {idbg.__version__}")
-    parser.set_defaults(command=None)
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, command in commands().items():
-        sub = subparsers.add_parser(
-            name, help=command.HELP, description=command.HELP[:1].upper() + command.HELP[1:] + "."
-        )
-        command.add_arguments(sub)
-        sub.set_defaults(command=command)
-    return parser
+def _ended(status: int) -> int:
+    """A signal ended it, or a script's own exit."""
+    from idbg.cli import output
+    from idbg.schema.programs import Failure
+
+    if status > exits.SIGNALLED:
+        output.say_error(Failure(kind="cancelled", type="Stopped", message="stopped by a signal"), status)
+    return status
 
 
-@contextlib.contextmanager
-def printing() -> Iterator[None]:
-    """While this lasts, our output is written, all of it. Raises IdbgError if stdout cannot take it."""
+def _told(text: str) -> int:
+    """A page on stdout."""
     try:
-        yield
+        sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        _quiet()
-        raise IdbgError(
-            f"cannot write to stdout: {error.strerror or error}", hint="send it where there is room, and do it again"
-        ) from error
+    except OSError:
+        streams.silence()
+        return exits.SIGNALLED + 13
+    return exits.DONE
 
 
-def _quiet() -> int:
-    """Nobody takes our output: say nothing more there, also not when Python flushes at its end."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + 13
+def _refused(problem: parsing.UsageProblem, ours: Sequence[str]) -> int:
+    """A command line that is none of ours."""
+    from idbg.cli import output
+    from idbg.schema.programs import Failure
+
+    output.begin(as_json="--json" in ours, when=color.asked(ours))
+    return _failed(Failure(kind="input", type="Usage", message=problem.message, hint=problem.hint), BAD_USAGE)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from idbg.cli import output
 from idbg.cli.progress import Progress
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
@@ -60,7 +61,7 @@ def searched(session: Session) -> int:
         session.wait()
         return 0
     except Stopped as stopped:
-        print("idbg: stopping: the smallest script that fails is kept (once more: at once)", file=sys.stderr)
+        output.note("idbg: stopping: the smallest script that fails is kept (once more: at once)")
         status = stopped.status
     try:
         session.cancel()
@@ -82,7 +83,7 @@ class Stopped(BaseException):
 def _stop(session: Session, progress: Progress) -> None:
     """Cancel the session's run; a second signal meanwhile leaves it to `close`, which kills the worker."""
     progress.clear()
-    print("idbg: stopping", file=sys.stderr)
+    output.note("idbg: stopping")
     try:
         session.cancel()
         session.wait()

@@ -5,7 +5,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
@@ -29,15 +29,6 @@ class Asked(NamedTuple):
     program: Program
     target: Target
     settings: Settings
-
-
-def split(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Our arguments, and the program's own, which stand after the first `--`. As in Python, `-mNAME` is `-m NAME`."""
-    at = argv.index("--") if "--" in argv else len(argv)
-    ours: list[str] = []
-    for text in argv[:at]:
-        ours += ["-m", text[2:]] if re.match(r"-m[^=]", text) else [text]
-    return ours, tuple(argv[at + 1 :])
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

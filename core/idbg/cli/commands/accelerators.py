@@ -1,7 +1,6 @@
 """Which accelerators are there, and what are the rules of one?"""
 
 import argparse
-import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,15 +13,33 @@ from idbg.accelerators.model import Accelerator
 from idbg.accelerators.numerics import Numerics
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import printing
+from idbg.cli import exits, output
 from idbg.constraints import Constraint
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.schema.errors import AcceleratorError
+from idbg.schema.errors import AcceleratorError, BadInput
 from idbg.schema.programs import Target
 from idbg.schema.violations import SEVERITIES, Severity
 
 HELP = "list the accelerators, or show the rules of one"
+ABOUT = """\
+List the accelerators: the presets, those of other packages, and how many rules of each severity they have; or show the
+rules of one, with their sources.
+"""
+EXAMPLES = (
+    ("idbg accelerators", "the list"),
+    ("idbg accelerators show tpu", "the rules of one"),
+    ("idbg accelerators show tpu --toml > mine.toml", "its file, as a beginning of your own"),
+)
+EXITS = {
+    exits.DONE: "they were told",
+}
+SEE = (
+    "check",
+    "info",
+)
 
+
+SCHEMA = "idbg.accelerators/1"
 WIDTH = 100
 COMMON = frozenset(("kind", *(field.name for field in msgspec.structs.fields(Constraint))))  # keys of every rule
 
@@ -41,6 +58,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """One accelerator, with the rules that are written in its file; each has `kind` and the keys of its kind."""
 
+    schema: str = SCHEMA
     name: str
     path: str
     description: str
@@ -51,26 +69,24 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which accelerator is told, or all of them as a list, and whether as text, JSON or TOML."""
-    parser.add_argument("--json", action="store_true", help="the list as JSON")
     parser.set_defaults(name=None)
     show = parser.add_subparsers(metavar="show").add_parser(
         "show", help="the rules of one: idbg accelerators show NAME", description="Show the rules of one accelerator."
     )
     show.add_argument("name", metavar="NAME|FILE", help="a preset's name or a TOML file")
-    how = show.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the rules as JSON")
-    how.add_argument("--toml", action="store_true", help="the file as it is")
+    show.add_argument("--toml", action="store_true", help="the file as it is")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """List them, or tell one of them; gives 0. Raises AcceleratorError for one that cannot be had."""
-    with printing():
-        if args.name is None:
-            _tell_list(list(listed()), as_json=args.json)
-        elif args.toml:
-            sys.stdout.write(registry.find(args.name)[0])
-        else:
-            _tell_one(args.name, as_json=args.json)
+    if args.name is None:
+        _tell_list(list(listed()), as_json=args.json)
+    elif args.toml and args.json:
+        raise BadInput("--toml and --json are two forms of one thing", hint="leave one out")
+    elif args.toml:
+        output.say(registry.find(args.name)[0].rstrip("\n"))
+    else:
+        _tell_one(args.name, as_json=args.json)
     return 0
 
 
@@ -96,11 +112,11 @@ def listed() -> Iterator[Listed]:
 
 def _tell_list(listed: list[Listed], *, as_json: bool) -> None:
     if as_json:
-        _print_json({"accelerators": listed})
+        output.say_json({"schema": SCHEMA, "accelerators": listed})
         return
     shown = [severity for severity in SEVERITIES if any(severity in each.rules for each in listed)]
     left = max(len(each.name) for each in listed)
-    print(f"{'':{left}}  {'  '.join(shown)}")
+    output.say(f"{'':{left}}  {'  '.join(shown)}")
     for each in listed:
         numbers = "  ".join(f"{each.rules.get(severity, 0) or '':>{len(severity)}}" for severity in shown)
         text = f"cannot be used: {each.error}" if each.error else each.description
@@ -114,7 +130,7 @@ def _tell_one(name: str, *, as_json: bool) -> None:
     if as_json:
         rules = [{"kind": rule.kind, **msgspec.structs.asdict(rule)} for rule in _written(accelerator, text)]
         told = [warning._asdict() for warning in odd]
-        _print_json(
+        output.say_json(
             Shown(
                 name=name,
                 path=path,
@@ -189,8 +205,6 @@ def _value(value: object) -> str:
 
 
 def _print_wrapped(line: str, indent: int) -> None:
-    print(textwrap.fill(line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
-
-
-def _print_json(told: object) -> None:
-    print(msgspec.json.format(msgspec.json.encode(told)).decode())
+    output.say(
+        textwrap.fill(line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    )

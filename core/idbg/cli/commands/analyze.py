@@ -1,10 +1,10 @@
 """Why did the compiler do what it did with a program: breaks, recompiles, guards, time, fusion, caches?"""
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 
-from idbg.cli import BAD_USAGE, FAILED, fail_on, printing
+from idbg.cli import exits, fail_on, output
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import one_run
 from idbg.config import places
@@ -16,16 +16,33 @@ from idbg.schema.errors import BadInput
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
+log = logging.getLogger(__name__)
 HELP = "tell why the compiler did what it did: breaks, recompiles, guards, time, fusion, caches"
-EXITS = """\
-exit status: 0; 1 if the run failed, nothing was compiled, or what --fail-on names happened; 2 for bad usage. Broken
-rules alone are no failure here: idbg check tells those.
+ABOUT = """\
+Tell why the compiler did what it did with a program: where graphs break and why, what was compiled again and which
+guard failed, what guards cost, where the time went, what was fused or not, which caches were hit.
+
+A saved session is read, and nothing is run.
 """
+EXAMPLES = (
+    ("idbg analyze examples/mlp_train.py", "a summary"),
+    ("idbg analyze train.py --type breaks --type recompiles", "two kinds, in full"),
+    ("idbg analyze debug_artifacts/SESSION --nodes add mul", "why two nodes are not one kernel, from a saved session"),
+    ("idbg analyze train.py --trace time.json", "where the time of the compile went, for Perfetto"),
+)
+EXITS = {
+    exits.DONE: "it was told; broken rules alone are no failure here: idbg check tells those",
+    exits.FAILED: "the run failed, nothing was compiled, or what --fail-on names happened",
+}
+SEE = (
+    "run",
+    "compare",
+    "bench",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program or session, what is asked of it, and whether that is told as text or as JSON."""
-    parser.epilog = EXITS
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
     program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
@@ -43,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("A", "B"),
         help="why these two nodes or kernels are not one kernel, in place of all that was fused or not",
     )
-    parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
     parser.add_argument(
         "--trace",
         metavar="OUT.json",
@@ -63,8 +79,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     else:
         _report(done, args.types or ["summary"], as_json=args.json)
     if done.cause is not None and "summary" not in (args.types or ["summary"]):
-        print(f"idbg: the run failed: {done.cause.message.strip().partition(chr(10))[0]}", file=sys.stderr)
-    print(f"session: {folder}", file=sys.stderr)
+        log.warning("the run failed: %s", done.cause.message.strip().partition("\n")[0])
+    output.note(f"session: {folder}")
     return _status(done, args.fail_on)
 
 
@@ -84,8 +100,8 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, P
 def _status(run: Run, kinds: list[str]) -> int:
     happened = fail_on.happened(run, kinds)
     if is_unusable(run):
-        return BAD_USAGE
-    return FAILED if happened or run.verdict not in ("clean", "violations") else 0
+        return exits.BAD_USAGE
+    return exits.FAILED if happened or run.verdict not in ("clean", "violations") else 0
 
 
 def _report_pair(run: Run, one: str, other: str, *, as_json: bool) -> None:
@@ -93,25 +109,23 @@ def _report_pair(run: Run, one: str, other: str, *, as_json: bool) -> None:
     from idbg.reports import json
     from idbg.reports.decisions import fusion
 
-    with printing():
-        if as_json:
-            pair = fusion.pair_json(run, one, other)
-            sys.stdout.buffer.write(json.encode({"schema": "idbg.analyze/1", "pair": pair}) + b"\n")
-        else:
-            print("\n".join(fusion.pair_lines(run, one, other)))
+    if as_json:
+        pair = fusion.pair_json(run, one, other)
+        output.say_json(json.encode({"schema": "idbg.analyze/1", "pair": pair}))
+    else:
+        output.say("\n".join(fusion.pair_lines(run, one, other)))
 
 
 def _report(run: Run, types: list[str], *, as_json: bool) -> None:
-    with printing():
-        if as_json:
-            from idbg.reports import json
+    if as_json:
+        from idbg.reports import json
 
-            told = {name: decisions.telling(name).as_json(run) for name in types}
-            sys.stdout.buffer.write(json.encode({"schema": "idbg.analyze/1", **told}) + b"\n")
-            return
-        if is_unusable(run):
-            types = ["summary"]  # there is nothing but why
-        for number, name in enumerate(types):
-            if len(types) > 1:
-                print(f"{'' if number == 0 else chr(10)}{name}")
-            print("\n".join(decisions.telling(name).text(run)))
+        told = {name: decisions.telling(name).as_json(run) for name in types}
+        output.say_json(json.encode({"schema": "idbg.analyze/1", **told}))
+        return
+    if is_unusable(run):
+        types = ["summary"]  # there is nothing but why
+    for number, name in enumerate(types):
+        if len(types) > 1:
+            output.say(f"{'' if number == 0 else chr(10)}{name}")
+        output.say("\n".join(decisions.telling(name).text(run)))

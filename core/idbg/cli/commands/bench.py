@@ -1,8 +1,8 @@
 """What does compiling buy, for each program on each backend, and what changed since the last time?"""
 
 import argparse
+import logging
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from idbg.bench import plan
 from idbg.bench.history import BenchHistory, default_path
 from idbg.bench.runner import kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
-from idbg.cli import FAILED, printing
+from idbg.cli import exits, output
 from idbg.cli.one_run import signals_raise
 from idbg.config import places, settings
 from idbg.config.arguments import check_device
@@ -32,14 +32,37 @@ from idbg.schema.bench import (
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 
+log = logging.getLogger(__name__)
 HELP = "measure programs on several backends: compile time, latency, memory, and whether the numbers agree"
+ABOUT = """\
+Measure programs on several backends: how long compiling takes, how long a call, how much memory, and whether the
+numbers agree with eager's. Each row is measured in processes of its own, and kept at once, so that an interrupted suite
+goes on with --resume, and a later one is compared with it.
+"""
+EXAMPLES = (
+    ("idbg bench examples/mlp_train.py --backend eager --backend inductor", "one program on two backends"),
+    ("idbg bench --all --name before", "every model of the examples folder, under a name"),
+    ("idbg bench --all --compare before", "again, and what changed since"),
+    (
+        "idbg bench examples/mlp_train.py --kernels --csv rows.csv",
+        "also each kernel's time; the rows for a spreadsheet",
+    ),
+)
+EXITS = {
+    exits.DONE: "every row was measured, and its numbers agree",
+    exits.FAILED: "a row was not measured, or its numbers do not agree",
+}
+SEE = (
+    "compare",
+    "diff",
+    "analyze",
+)
+
 LAST = "last"
-EXITS = "exit status: 0 if every row was measured and its numbers agree; 1 if not; 2 for bad usage; 130 interrupted"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which programs are measured, how, and what of that is kept and compared."""
-    parser.epilog = EXITS
     parser.add_argument("programs", metavar="FILE.py[:NAME]", nargs="*", help="programs, as for `idbg run`")
     which = parser.add_argument_group("which")
     which.add_argument("--all", action="store_true", help="every model of the examples folder")
@@ -72,7 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept.add_argument("--name", default="", help="a name for this suite, for --compare")
     kept.add_argument("--database", metavar="FILE", help="where rows are kept (in the user's data folder)")
     parser.add_argument("--csv", metavar="FILE", help="write the rows there too")
-    parser.add_argument("--json", action="store_true", help="the rows as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -90,7 +112,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory) -> int:
     for note in history.notes:
-        print(f"idbg: {note}", file=sys.stderr)
+        log.warning(note)
     cases = [] if args.resume else _cases(args, argv)
     if not (args.resume or cases or args.compare):
         raise BadInput("no program is named", hint="name files, --model NAME, or --all")
@@ -104,14 +126,14 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory)
     try:
         changes = suite.changes(older) if args.compare else []
     except OutputError as error:  # the rows are measured: they are told whatever the database says
-        print(f"idbg: {error.message}", file=sys.stderr)
+        log.warning(error.message)
     kernels: list[tuple[BenchCase, Timed | Failed]] = []
     try:
         if args.kernels:
             kernels += _kernels(suite.cases, args.timeout)
     finally:
         _report(suite.rows, changes, kernels, args, notes=history.notes)
-    return 0 if report.passed(suite.rows) else FAILED
+    return 0 if report.passed(suite.rows) else exits.FAILED
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -153,7 +175,7 @@ def _measure(suite: Suite, seconds: float) -> None:
                 measured += 1
         except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
             if measured < len(suite.cases):
-                print(f"idbg: {measured} of {len(suite.cases)} rows are kept; --resume goes on", file=sys.stderr)
+                log.warning("%d of %d rows are kept; --resume goes on", measured, len(suite.cases))
             raise
 
 
@@ -164,7 +186,7 @@ def _refused(error: OutputError, row: Row | None) -> None:
         with tempfile.NamedTemporaryFile("w", prefix="idbg-bench-", suffix=".json", delete=False) as file:
             file.write(report.to_json([row]))
         kept = f"; the row is in {file.name}"
-    print(f"idbg: {error.message}{kept}", file=sys.stderr)
+    log.warning("%s%s", error.message, kept)
 
 
 def _kernel_lines(name: str, result: Timed | Failed) -> str:
@@ -179,7 +201,7 @@ def _kernels_as_json(case: BenchCase, result: Timed | Failed) -> dict[str, objec
 
 
 def _progress(case: BenchCase, task: Task) -> None:
-    print(f"… {case.program.label} {case.backend}: {task}", file=sys.stderr)
+    output.note(f"… {case.program.label} {case.backend}: {task}")
 
 
 def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
@@ -200,13 +222,12 @@ def _report(
     args: argparse.Namespace,
     notes: list[str],
 ) -> None:
-    with printing():
-        if args.json:
-            print(report.to_json(rows, changes, notes, [_kernels_as_json(*timed) for timed in kernels]))
-        else:
-            for case, result in kernels:
-                print(_kernel_lines(f"{case.program.label} {case.backend}", result), end="\n\n")
-            print(report.report(rows, changes))
+    if args.json:
+        output.say_json(report.to_json(rows, changes, notes, [_kernels_as_json(*timed) for timed in kernels]))
+    else:
+        for case, result in kernels:
+            output.say(_kernel_lines(f"{case.program.label} {case.backend}", result) + "\n")
+        output.say(report.report(rows, changes))
     if args.csv:
         try:
             Path(args.csv).write_text(report.to_csv(rows))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from idbg.accelerators.registry import rules_for
 from idbg.bisect import options as option_sets
 from idbg.bisect.job import bisected
-from idbg.cli import FAILED, printing
+from idbg.cli import exits, output
 from idbg.cli.one_run import signals_told
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -22,19 +22,32 @@ from idbg.schema.guilty import TRY_SECONDS, Bisected, Kind, OptionSet, Question,
 from idbg.schema.programs import Program, Target
 
 HELP = "find who is guilty of a failure: which part of the compiler, which options, which commit"
-
-EXITS = """\
-It fails as `idbg run` would; where it runs through, as `idbg diff` would; with --check, as the command does. Every try
-is a process of its own, so a crash or a hang is a failure like others.
-exit status: 1 if somebody is guilty; 0 if nothing fails; 2 for bad usage; 128 + N if signal N stopped it: what is known
-by then is told
+ABOUT = """\
+Find who is guilty of a failure: which part of the compiler, which of two sets of options, or which commit of the
+program's. It fails as `idbg run` would; where it runs through, as `idbg diff` would; with --check, as the command does.
+Every try is a process of its own, so a crash or a hang is a failure like others.
 """
+EXAMPLES = (
+    ("idbg bisect train.py", "which part of the compiler: backend, pass, lowering, kernel"),
+    ("idbg bisect train.py --good v1.2 --bad HEAD", "which commit of the program's"),
+    (
+        "idbg bisect train.py --option-bad max_autotune=true --option-bad epilogue_fusion=false",
+        "which of these options",
+    ),
+)
+EXITS = {
+    exits.DONE: "nothing fails",
+    exits.FAILED: "somebody is guilty",
+}
+SEE = (
+    "minify",
+    "diff",
+    "replay",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program fails, and between what the guilty one is looked for."""
-    parser.epilog = EXITS
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add_program_arguments(parser, required=False)
     search = parser.add_argument_group(
         "search (without any of these: which part of the compiler)", conflict_handler="resolve"
@@ -70,7 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=TRY_SECONDS,
         help=f"a try that takes longer hangs ({TRY_SECONDS:g})",
     )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -82,7 +94,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     _report(found, as_json=args.json)
     if stop:
         return 128 + stop[0]
-    return FAILED if found.part or found.options or found.commit else 0
+    return exits.FAILED if found.part or found.options or found.commit else 0
 
 
 def _question(args: argparse.Namespace, argv: tuple[str, ...]) -> Question:
@@ -164,8 +176,7 @@ def _told(what: str, tried: Tried | None) -> None:
 
 
 def _report(found: Bisected, *, as_json: bool) -> None:
-    with printing():
-        if as_json:
-            sys.stdout.buffer.write(guilty.to_json(found) + b"\n")
-        else:
-            print(guilty.summary(found))
+    if as_json:
+        output.say_json(guilty.to_json(found))
+    else:
+        output.say(guilty.summary(found))

@@ -1,27 +1,45 @@
 """Which accelerators take a program's model as it is, which with padding, and which fall back, and where?"""
 
 import argparse
-import sys
+import logging
 from pathlib import Path
 
 from idbg.checking.check import LEVELS, Check, NamedAccelerator, check, named, presets, target
-from idbg.cli import BAD_USAGE, FAILED, printing
+from idbg.cli import exits, output
 from idbg.cli.commands.run import never_began
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import settle
 
+log = logging.getLogger(__name__)
 HELP = "compile a program once, and say which accelerators take it"
+ABOUT = """\
+Compile a program once, and hold its graphs against each accelerator's rules: which take it as it is, which with
+padding, which let parts fall back to the host, and which reject it; and where, why, and what would mend it.
 
-EXITS = """\
-exit status: 0 if at least one accelerator takes the program (accept, pad, fallback); 1 if every one rejects it, or it
-failed to run; 2 for bad usage
+Without --accelerator every preset is asked. The program is compiled once, however many there are.
 """
+EXAMPLES = (
+    ("idbg check examples/mlp_train.py", "every preset, the best first"),
+    (
+        "idbg check examples/mlp_train.py --accelerator tpu --accelerator my_npu.toml",
+        "two: a preset, and a file of your own",
+    ),
+    ("idbg check examples/mlp_train.py --stage post_grad --json", "what Inductor makes of it, as JSON"),
+)
+EXITS = {
+    exits.DONE: "at least one accelerator takes the program: as it is, with padding, or with parts that fall back",
+    exits.FAILED: "every one rejects it, or it failed to run",
+}
+SEE = (
+    "accelerators",
+    "run",
+    "minify",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program is held against which accelerators at which stage, and whether that is told as text or as JSON."""
-    parser.epilog = EXITS
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="a file or script, as for `idbg run`")
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
     parser.add_argument(
@@ -44,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
     )
     parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
     parser.set_defaults(option=[], setting=[], dynamic_sources=[], cold=False)
 
 
@@ -62,8 +79,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 def status(check: Check) -> int:
     """The exit status that says whether anything takes the program."""
     if never_began(check.run):
-        return BAD_USAGE
-    return 0 if check.failure is None and check.taken else FAILED
+        return exits.BAD_USAGE
+    return 0 if check.failure is None and check.taken else exits.FAILED
 
 
 def _accelerators(names: list[str]) -> list[NamedAccelerator]:
@@ -71,23 +88,22 @@ def _accelerators(names: list[str]) -> list[NamedAccelerator]:
     if not names:
         good, broken = presets()
         for name, why in broken.items():
-            print(f"idbg: {name} is left out: {why}", file=sys.stderr)
+            log.warning("%s is left out: %s", name, why)
         return good
     good = named(names)
     for name, _, warnings in good:
         for line, message in warnings:
-            print(f"idbg: {name}:{line}: {message}", file=sys.stderr)
+            log.warning("%s:%d: %s", name, line, message)
     return good
 
 
 def _report(check: Check, *, as_json: bool, folder: Path) -> None:
-    with printing():
-        if as_json:
-            from idbg.reports import check_json
+    if as_json:
+        from idbg.reports import check_json
 
-            sys.stdout.buffer.write(check_json.encode(check_json.check_report(check)) + b"\n")
-            return
+        output.say_json(check_json.encode(check_json.check_report(check)))
+    else:
         from idbg.reports import check_text
 
-        print("\n".join(check_text.check_report(check)))
-    print(f"session: {folder}", file=sys.stderr)
+        output.say("\n".join(check_text.check_report(check)))
+    output.note(f"session: {folder}")

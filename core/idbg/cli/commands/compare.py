@@ -1,12 +1,12 @@
 """What does a switch change? Two runs of a program, or of two saved sessions, held against each other."""
 
 import argparse
+import logging
 import shutil
-import sys
 from pathlib import Path
 
 from idbg.analysis.decisions.compared import Compared, compared
-from idbg.cli import FAILED, printing
+from idbg.cli import exits, output
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import a_session
 from idbg.config import options, places
@@ -20,17 +20,39 @@ from idbg.schema.programs import Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
+log = logging.getLogger(__name__)
 HELP = "run a program with and without a switch, or take two sessions, and tell what changed"
-Both = tuple[Latency, Latency]
-EXITS = """\
-exit status: 0; 1 if the second run failed, or nothing was compiled in it; 2 for bad usage. `idbg switches` lists what
-can be given to --with.
+ABOUT = """\
+Run a program with and without a switch, or take two saved sessions, and tell what changed: breaks, recompiles, fusion,
+kernels and their code, time and memory.
+
+One session alone: its last two runs. `idbg switches` lists what can be given to --with.
 """
+EXAMPLES = (
+    (
+        "idbg compare examples/mlp_train.py --with max_autotune=true --latency",
+        "what a switch changes, and what it buys",
+    ),
+    (
+        "idbg compare debug_artifacts/ONE debug_artifacts/OTHER --source",
+        "two sessions, with the code of kernels that changed",
+    ),
+)
+EXITS = {
+    exits.DONE: "it was told",
+    exits.FAILED: "the second run failed, or nothing was compiled in it",
+}
+SEE = (
+    "switches",
+    "analyze",
+    "bench",
+)
+
+Both = tuple[Latency, Latency]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is compared, and whether that is told as text or as JSON."""
-    parser.epilog = EXITS
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
     program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
@@ -52,7 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also how long a call takes: both are measured, in processes of their own",
     )
     parser.add_argument("--source", action="store_true", help="also the code of kernels that changed, side by side")
-    parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -71,7 +92,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         if is_unusable(one) and one.failure is not None:
             raise BadInput(one.failure.message, hint=one.failure.hint)
     _report(before, after, compared(before, after, latency), args)
-    return 0 if after.verdict in ("clean", "violations") else FAILED
+    return 0 if after.verdict in ("clean", "violations") else exits.FAILED
 
 
 def _of_sessions(one: str, other: str) -> tuple[Run, Run]:
@@ -111,7 +132,7 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, R
         session.wait()
         before, after = session.history.runs[first], session.history.runs[second]
         latency = _latency(session, before, after) if args.latency else None
-    print(f"session: {session.folder}", file=sys.stderr)
+    output.note(f"session: {session.folder}")
     return before, after, latency
 
 
@@ -122,7 +143,7 @@ def _latency(session: Session, before: Run, after: Run) -> Both | None:
     one, other = session.history.rows[-2:]
     for row in (one, other):
         if row.latency_ms is None:
-            print(f"idbg: no latency of {row.backend}: {row.reason}", file=sys.stderr)
+            log.warning("no latency of %s: %s", row.backend, row.reason)
     if one.latency_ms is None or other.latency_ms is None:
         return None
     return one.latency_ms, other.latency_ms
@@ -137,15 +158,13 @@ def _with(target: Target, texts: list[str]) -> Target:
 
 
 def _report(before: Run, after: Run, found: Compared, args: argparse.Namespace) -> None:
-    with printing():
-        if args.json:
-            from idbg.reports import json
+    if args.json:
+        from idbg.reports import json
 
-            told = {"schema": "idbg.compare/1", **report.as_json(before, after, found)}
-            sys.stdout.buffer.write(json.encode(told) + b"\n")
-            return
-        print("\n".join(report.text(before, after, found)))
-        width = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2)
-        for change in found.different if args.source else ():
-            print("\n" + report.kernel_words(change).strip())
-            print("\n".join(report.source_lines(change, width)))
+        output.say_json(json.encode({"schema": "idbg.compare/1", **report.as_json(before, after, found)}))
+        return
+    output.say("\n".join(report.text(before, after, found)))
+    width = max(30, (shutil.get_terminal_size((160, 24)).columns - 6) // 2)
+    for change in found.different if args.source else ():
+        output.say("\n" + report.kernel_words(change).strip())
+        output.say("\n".join(report.source_lines(change, width)))

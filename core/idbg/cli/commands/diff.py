@@ -1,8 +1,8 @@
 """Where do a compiled program's numbers go wrong, held against eager or another reference?"""
 
 import argparse
+import logging
 import math
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import BAD_USAGE, FAILED, printing
+from idbg.cli import exits, output
 from idbg.cli.commands.run import status as run_status
 from idbg.cli.one_run import one_run
 from idbg.config import places
@@ -24,17 +24,31 @@ from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
+log = logging.getLogger(__name__)
 HELP = "compare a program's compiled outputs and gradients with a reference"
-
-EXITS = (
-    "exit status: 0 if the numbers agree; 1 if they do not, a side failed, or nothing was compiled or compared; "
-    "2 for bad usage"
+ABOUT = """\
+Compare a program's compiled outputs and gradients with a reference: eager, float64, another backend, or a saved
+session. A number is wrong where the compiled side is further from float64 than eager's own rounding explains.
+"""
+EXAMPLES = (
+    ("idbg diff examples/mlp_train.py", "Inductor against eager"),
+    ("idbg diff examples/mlp_train.py --backend aot --backward --per-kernel", "gradients too, and where it goes wrong"),
+    ("idbg diff train.py --owner", "whose error the first bad kernel has, with a script that shows it"),
+    ("idbg diff train.py --steps 100 --json", "at which step of a training do the two part?"),
+)
+EXITS = {
+    exits.DONE: "the numbers agree",
+    exits.FAILED: "they do not, a side failed, or nothing was compiled or compared",
+}
+SEE = (
+    "minify",
+    "bisect",
+    "run",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the program is compared with and by which tolerances, and whether that is told as text or as JSON."""
-    parser.epilog = EXITS
     add_program_arguments(parser)
     # resolve: `--backend` is one side here, and has another default than elsewhere
     how = parser.add_argument_group("comparison", conflict_handler="resolve")
@@ -49,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
     )
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
 
 
 def add_reference(how: argparse._ArgumentGroup) -> None:
@@ -119,7 +132,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     comparison = _comparison(args)
     asked = settle(args, argv, strict=False)
     _warn_of_numerics(asked.target)
-    output = places.expanded(asked.settings.output)
+    kept_in = places.expanded(asked.settings.output)
     problems: list[IdbgError] = []
 
     def find_owner(session: Session, run: Run) -> None:
@@ -129,11 +142,11 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
             except BadInput as problem:  # told below what was compared all the same
                 problems.append(problem)
 
-    done, folder = one_run(asked.program, asked.target, output, comparison, find_owner)
+    done, folder = one_run(asked.program, asked.target, kept_in, comparison, find_owner)
     _report(done, as_json=args.json, folder=folder)
     for problem in problems:
-        print(f"idbg: {problem.in_one_line}", file=sys.stderr)
-    return BAD_USAGE if problems and args.owner else status(done)
+        log.error(problem.in_one_line)
+    return exits.BAD_USAGE if problems and args.owner else status(done)
 
 
 def _warn_of_numerics(target: Target) -> None:
@@ -143,19 +156,19 @@ def _warn_of_numerics(target: Target) -> None:
     """
     text, _ = rules_for(target)
     if target.backend != "mock" and parse(text).numerics is not None:
-        print(
-            f"idbg: the [numerics] of {target.accelerator} are not applied by the backend {target.backend}: "
-            "they work with --backend mock only",
-            file=sys.stderr,
+        log.warning(
+            "the [numerics] of %s are not applied by the backend %s: they work with --backend mock only",
+            target.accelerator,
+            target.backend,
         )
 
 
 def status(run: Run) -> int:
     """The exit status that says whether the numbers agree."""
-    if run_status(run) == BAD_USAGE:
-        return BAD_USAGE
+    if run_status(run) == exits.BAD_USAGE:
+        return exits.BAD_USAGE
     agrees = run.diff is not None and run.diff.passed and (run.diff.outputs or run.diff.gradients)
-    return 0 if agrees and run.failure is None else FAILED
+    return 0 if agrees and run.failure is None else exits.FAILED
 
 
 def _comparison(args: argparse.Namespace) -> Comparison:
@@ -205,15 +218,13 @@ def _reference(named: str) -> str:
 
 def _report(run: Run, *, as_json: bool, folder: Path) -> None:
     assert run.diff is not None, "a run with a comparison has one, whatever becomes of it"
-    with printing():
-        if as_json:
-            print(diff_report.to_json(run.diff))
-            return
-        if run.failure is None or run.diff.sides:
-            asked = run.comparison is not None and run.comparison.per_kernel
-            print(diff_report.summary(run.diff, "" if asked else "--per-kernel"))
-        else:  # it did not come to its first side
-            from idbg.reports import text
+    if as_json:
+        output.say_json(diff_report.to_json(run.diff))
+    elif run.failure is None or run.diff.sides:
+        asked = run.comparison is not None and run.comparison.per_kernel
+        output.say(diff_report.summary(run.diff, "" if asked else "--per-kernel"))
+    else:  # it did not come to its first side
+        from idbg.reports import text
 
-            print(text.render(text.run_report(run)))
-    print(f"session: {folder}", file=sys.stderr)
+        output.say(text.render(text.run_report(run)))
+    output.note(f"session: {folder}")

@@ -14,22 +14,41 @@ import idbg
 from idbg import plugins
 from idbg.accelerators import adapter, registry
 from idbg.accelerators.parse import parse
+from idbg.cli import exits, output
 from idbg.config import places, settings
 from idbg.constraints import broken_kinds
 from idbg.schema.errors import AcceleratorError
 
 HELP = "print versions, and every path that is used"
+ABOUT = """\
+Print which versions run here, which files and folders are read and written, and which plug-ins cannot be used, and
+why. It is what a report of a defect should begin with.
+"""
+EXAMPLES = (
+    ("idbg info", "as text"),
+    ("idbg info --json", "as JSON"),
+)
+EXITS = {
+    exits.DONE: "always",
+}
+SEE = (
+    "config",
+    "accelerators",
+    "switches",
+)
+
 
 PACKAGES = ("torch", "triton", "textual", "rich", "plotext", "msgspec", "numpy", "safetensors", "pygments")
 
 
-class Info(msgspec.Struct, frozen=True):
+class Info(msgspec.Struct, frozen=True, kw_only=True):
     """`versions` has None for what is not installed; `missing` names the paths that are not there (yet).
 
     `backends` are those of other packages; `broken` has the plug-ins that cannot be used ("idbg.backends: name"), and
     why.
     """
 
+    schema: str = "idbg.info/1"
     versions: dict[str, str | None]
     paths: dict[str, str]
     missing: tuple[str, ...]
@@ -41,25 +60,24 @@ class Info(msgspec.Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Whether it is told as text or as JSON."""
-    parser.add_argument("--json", action="store_true", help="the same as JSON")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Tell what is installed and what of it cannot be used; 0 always."""
     info = collect()
     if args.json:
-        print(msgspec.json.format(msgspec.json.encode(info)).decode())
+        output.say_json(info)
         return 0
     for name, number in info.versions.items():
-        print(f"{name:12} {number or 'not installed'}")
-    print()
+        output.say(f"{name:12} {number or 'not installed'}")
+    output.say("")
     for name, path in info.paths.items():
-        print(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
-    print(f"\naccelerators   {', '.join(info.accelerators)}")
+        output.say(f"{name:14} {path}{'  (not there yet)' if name in info.missing else ''}")
+    output.say(f"\naccelerators   {', '.join(info.accelerators)}")
     if info.backends:
-        print(f"backends       {', '.join(info.backends)} (of other packages)")
+        output.say(f"backends       {', '.join(info.backends)} (of other packages)")
     for plugin, why in info.broken.items():
-        print(f"broken plug-in {plugin}: {why}")
+        output.say(f"broken plug-in {plugin}: {why}")
     return 0
 
 

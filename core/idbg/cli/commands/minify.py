@@ -1,17 +1,17 @@
 """What is the smallest script that shows a program's failure again?"""
 
 import argparse
+import logging
 import os
 import re
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from idbg import __version__
-from idbg.cli import BAD_USAGE, chosen, printing
+from idbg.cli import chosen, exits, output
 from idbg.cli.commands.diff import add_reference, check_numbers, held_against
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import a_session, searched
@@ -30,26 +30,44 @@ from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
 from idbg.schema.runs import Run
 from idbg.session.session import Session
 
+log = logging.getLogger(__name__)
 HELP = "find the smallest script that shows a program's failure again"
+ABOUT = """\
+Find the smallest script that shows a program's failure again.
 
-REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
-
-EXITS = """\
 What is looked for, where no option says so: how the run failed; else the severest rule that strict mode stopped it for;
 else, compared with eager, what is wrong in its numbers; else the severest rule that it breaks. Ctrl+C stops the search
 and keeps the smallest script that fails; the same command again goes on from there.
-
-exit status: 1 if there is a script, and it failed so again in a fresh process; 0 if nothing fails; 3 if something does,
-and no script was seen to show it; 2 for bad usage; 130 stopped by Ctrl+C
 """
+EXAMPLES = (
+    ("idbg minify train.py", "whatever fails in it"),
+    ("idbg minify examples/mlp_train.py --rule dtype --accelerator tpu", "the severest violation of a rule"),
+    ("idbg minify train.py --break train.py:12 --markdown --zip", "a graph break, with a report and all in one file"),
+    (
+        'idbg minify train.py --check "python fails.py" --seconds 600',
+        "whatever a command of yours says, in ten minutes",
+    ),
+)
+EXITS = {
+    exits.DONE: "nothing fails",
+    exits.FAILED: "there is a script, and it failed so again in a fresh process",
+    exits.UNDECIDED: "something fails, and no script was seen to show it",
+}
+SEE = (
+    "repro",
+    "replay",
+    "bisect",
+)
+
+
+REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
+
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program for which target, which of its failures, and what the search may take."""
-    parser.epilog = EXITS
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add_program_arguments(parser)
     what = parser.add_argument_group("failure", conflict_handler="resolve")
     what.add_argument("--violation", metavar="N", type=int, help="the run's Nth violation (idbg repro FILE --list)")
@@ -70,7 +88,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--markdown", action="store_true", help="also a report for PyTorch's issue form beside the script"
     )
     parser.add_argument("--zip", action="store_true", help="also the script with all that it needs as one file")
-    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, and nothing else there")
     what.add_argument(
         "--backend",
         metavar="NAME",
@@ -133,11 +150,11 @@ def _write_files(args: argparse.Namespace, found: Searched, worker: WorkerStarte
         if args.markdown:
             report = script.with_name("report.md")
             report.write_text(bundle.report_of(repro.minified, versions), encoding="utf-8")
-            print(f"report: {from_here(str(report))}", file=sys.stderr)
+            output.note(f"report: {from_here(str(report))}")
     except OSError as error:
         raise OutputError(f"no report can be written: {error.strerror or error}", hint="free some space") from error
     if args.zip:
-        print(f"packed: {from_here(str(bundle.packed(script, versions)))}", file=sys.stderr)
+        output.note(f"packed: {from_here(str(bundle.packed(script, versions)))}")
 
 
 def status(found: Searched) -> int:
@@ -145,7 +162,7 @@ def status(found: Searched) -> int:
     if found.stopped:
         return found.stopped
     if found.repro is None:
-        return BAD_USAGE if is_unusable(found.run) else NOTHING
+        return exits.BAD_USAGE if is_unusable(found.run) else NOTHING
     if found.repro.minified is not None and found.repro.minified.signature.kind == "none":
         return NOTHING
     return REPRODUCED if found.repro.reproduced else UNSHOWN
@@ -239,7 +256,7 @@ def _of_rule(done: Run, args: argparse.Namespace) -> Sought:
     found = chosen.violation(done, args.violation, args.rule, args.node)
     if len(done.violations) > 1:
         number = chosen.number_of(done, found)
-        print(f"idbg: violation {number} of {len(done.violations):,} (another: --violation N)", file=sys.stderr)
+        output.note(f"idbg: violation {number} of {len(done.violations):,} (another: --violation N)")
     return Sought("violation", found.node, found.rule)
 
 
@@ -259,7 +276,7 @@ def _hung(session: Session, seconds: float) -> Run | None:
     number = session.run()
     if session.wait(seconds):
         return None
-    print(f"idbg: it has not ended after {seconds:g} s (--timeout): it hangs", file=sys.stderr)
+    log.warning("it has not ended after %g s (--timeout): it hangs", seconds)
     session.cancel()
     session.wait()
     return session.history.runs[number]
@@ -275,15 +292,14 @@ def _ran(session: Session, against: Comparison | None = None) -> Run:
 
 
 def _report(found: Searched, *, as_json: bool) -> None:
-    with printing():
-        if as_json:
-            from idbg.reports import repros_json
+    if as_json:
+        from idbg.reports import repros_json
 
-            sys.stdout.buffer.write(repros_json.encode(repros_json.minify_report(found.run, found.repro)) + b"\n")
-        else:
-            for line in _lines(found):
-                print(line)
-    print(f"session: {found.folder}", file=sys.stderr)
+        output.say_json(repros_json.encode(repros_json.minify_report(found.run, found.repro)))
+    else:
+        for line in _lines(found):
+            output.say(line)
+    output.note(f"session: {found.folder}")
 
 
 def _lines(found: Searched) -> list[str]:

@@ -3,11 +3,10 @@
 import argparse
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 from idbg.accelerators import registry
-from idbg.cli import printing
+from idbg.cli import exits, output
 from idbg.cli.commands.diff import check_numbers
 from idbg.cli.one_run import Stopped, signals_raise
 from idbg.replay.process import SECONDS
@@ -17,22 +16,36 @@ from idbg.schema.errors import BadInput
 from idbg.schema.replays import Replayed, Variant
 
 HELP = "run a repro as it is, and with another backend, accelerator, options or torch"
+ABOUT = """\
+Run a repro as it is, and with another backend, accelerator, options or torch: each is a process of its own, with one
+thing changed at a time in a copy; the script itself is never changed.
+
+Answers: same: it fails as it should; different: it fails in another way; gone: it does not fail; not run: nobody knows.
+"""
+EXAMPLES = (
+    ("idbg replay repro.py", "does it still fail?"),
+    (
+        "idbg replay debug_artifacts/SESSION --backend eager aot --python other/venv/bin/python",
+        "a session's repros, elsewhere",
+    ),
+)
+EXITS = {
+    exits.DONE: "it is gone everywhere",
+    exits.FAILED: "it is the same anywhere, as it is or changed",
+    exits.UNDECIDED: "it is the same nowhere, and different, or could not be run, somewhere",
+}
+SEE = (
+    "repro",
+    "minify",
+    "bisect",
+)
+
 
 SAME, GONE, OTHERWISE = 1, 0, 3
-
-EXITS = """\
-Each is a process of its own, with one thing changed at a time in a copy; the script itself is never changed. Answers:
-same: it fails as it should; different: it fails in another way; gone: it does not fail; not run: nobody knows.
-
-exit status: 1 if it is the same anywhere, as it is or changed; 0 if it is gone everywhere; 3 if it is the same nowhere,
-and different, or could not be run, somewhere; 2 for bad usage; 130 stopped by Ctrl+C
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which scripts, and what is changed."""
-    parser.epilog = EXITS
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("scripts", metavar="SCRIPT", nargs="+", help="a repro.py, or a folder of them (a session too)")
     parser.add_argument(
         "--backend",
@@ -69,7 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", metavar="S", type=float, default=SECONDS, help=f"at most S seconds each ({SECONDS:g})"
     )
-    parser.add_argument("--json", action="store_true", help="the table as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -122,12 +134,11 @@ def _python(path: str) -> str:
 
 
 def _say(path: Path, variant: Variant) -> None:
-    print(f"… {path} {variant}", file=sys.stderr, flush=True)
+    output.note(f"… {path} {variant}")
 
 
 def _report(done: list[Replayed], *, as_json: bool) -> None:
-    with printing():
-        if as_json:
-            sys.stdout.buffer.write(told.encode(told.report(done)) + b"\n")
-        else:
-            print("\n".join(told.table(done)))
+    if as_json:
+        output.say_json(told.encode(told.report(done)))
+    else:
+        output.say("\n".join(told.table(done)))

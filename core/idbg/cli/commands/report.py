@@ -1,11 +1,11 @@
 """How is what happened handed to somebody who was not there? One command for every format of a report."""
 
 import argparse
-import sys
+import logging
 from dataclasses import replace
 from pathlib import Path
 
-from idbg.cli import FAILED, printing
+from idbg.cli import exits, output
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -17,15 +17,39 @@ from idbg.session import store
 from idbg.session.session import Session
 from idbg.whole_file import write_whole
 
+log = logging.getLogger(__name__)
 HELP = "write what happened in a session, or in a run of a program, to one file: HTML, JSON, Markdown, JUnit, SARIF"
-EXITS = """\
-exit status: 0 once every file is written; 1 if there was no session to tell of, or the program failed; 2 for bad usage
+ABOUT = """\
+Write what happened in a session, in several, or in a run of a program, to files that can be handed on: a page, a
+comment for a pull request, results that a CI system reads. The name's end says the format.
+
+With --json the files that were written are named as JSON; without -o it is the JSON report itself.
 """
+EXAMPLES = (
+    (
+        "idbg report debug_artifacts/SESSION -o report.html -o results.sarif",
+        "a page, and what GitHub shows on the lines of a pull request",
+    ),
+    ("idbg report debug_artifacts/NEW --compare debug_artifacts/OLD -o report.html", "two sessions side by side"),
+    ("idbg report examples/mlp_train.py --backend inductor -o report.html", "run it, then tell"),
+)
+EXITS = {
+    exits.DONE: "every file is written",
+    exits.FAILED: "there was no session to tell of, or the program failed",
+}
+SEE = (
+    "show",
+    "list",
+    "run",
+    "watch",
+)
+
+
+SCHEMA = "idbg.files/1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of what, to which files, and in which format where their names do not say."""
-    parser.epilog = EXITS
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
     program.metavar = "SESSION|FILE.py[:NAME]"
@@ -47,6 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Read or run it, and write each file; the exit status is as `EXITS` has it."""
+    if args.json and not args.to:
+        args.format = "json"
     if not args.to and not args.format:
         raise BadInput("no file to write to", hint="name one: -o report.html, or give --format to have it on stdout")
     wanted = [(path, args.format or format_of(path)) for path in args.to]
@@ -55,11 +81,13 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         told = _with_other(told, args.compare)
     for path, name in wanted:
         write(path, document(name).render(told))
-        print(f"report: {path}", file=sys.stderr)
+        output.note(f"report: {path}")
     if not wanted:
-        with printing():
-            sys.stdout.buffer.write(document(args.format).render(told))
-    return FAILED if failed else 0
+        output.say_bytes(document(args.format).render(told))
+    elif args.json:
+        files = [{"path": str(path), "format": name} for path, name in wanted]
+        output.say_json({"schema": SCHEMA, "files": files})
+    return exits.FAILED if failed else 0
 
 
 def write(path: Path, content: bytes) -> None:
@@ -82,7 +110,7 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
         return _read(folder)[0], done.verdict not in ("clean", "violations")
     found = [told for each in (args.program, *args.more) for told in _read(Path(each))]
     if not found:
-        print(f"idbg: no session in {named}: the report is empty", file=sys.stderr)
+        log.warning("no session in %s: the report is empty", named)
     return together(found) if found else Told("", History()), not found
 
 
@@ -102,7 +130,7 @@ def _readable(folder: Path) -> list[Told]:
     try:
         return _read(folder)
     except OutputError as error:
-        print(f"idbg: left out: {error.in_one_line}", file=sys.stderr)
+        log.warning("left out: %s", error.in_one_line)
         return []
 
 

@@ -2,11 +2,10 @@
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 
-from idbg.cli import BAD_USAGE, chosen, printing
+from idbg.cli import chosen, exits, output
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import a_session
 from idbg.config import places, settings
@@ -21,22 +20,35 @@ from idbg.schema.violations import Violation
 from idbg.session.session import Session
 
 HELP = "write a script that shows one violation, or a failed compile, again; list those of a session"
+ABOUT = """\
+Write a script that shows one violation, or a failed compile, again, and try it; or list the violations of a program or
+of a saved session. Without --violation, --rule or --node it is the failed compile.
+
+A saved session is not changed: its program runs again, for its target and with the rules that were in force last.
+`idbg minify` makes the script as small as can be.
+"""
+EXAMPLES = (
+    ("idbg repro examples/mlp_train.py --accelerator tpu --list", "the violations, with their numbers"),
+    ("idbg repro examples/mlp_train.py --accelerator tpu --violation 1", "a script of one"),
+    ("idbg repro debug_artifacts/SESSION", "the failed compile of a session"),
+)
+EXITS = {
+    exits.DONE: "nothing fails (any more), or --list",
+    exits.FAILED: "the script failed so again in a fresh process",
+    exits.UNDECIDED: "no script was seen to show it",
+}
+SEE = (
+    "minify",
+    "replay",
+    "check",
+)
+
 
 REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
-
-EXITS = """\
-A saved session is not changed: its program runs again, for its target and with the rules that were in force last.
-Without --violation, --rule or --node it is the failed compile. `idbg minify` makes it as small as can be.
-
-exit status: 1 if the script failed so again in a fresh process; 0 if nothing fails (any more), or with --list; 3 if no
-script was seen to show it; 2 for bad usage; 130 stopped by Ctrl+C
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program or session, which of its violations, and whether that is told as text or as JSON."""
-    parser.epilog = EXITS
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
     program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
@@ -46,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="the violations with their numbers, and the repros there are"
     )
-    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -86,8 +97,7 @@ def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -
         else:
             _check_named(last)
         target = saved.target
-    output = places.expanded(_output(args))
-    return _written(args, last.program, target, output, before)
+    return _written(args, last.program, target, places.expanded(_output(args)), before)
 
 
 def _output(args: argparse.Namespace) -> str:
@@ -101,9 +111,11 @@ def _names_one(args: argparse.Namespace) -> bool:
 # ------------------------------------------------------------- a run
 
 
-def _written(args: argparse.Namespace, program: Program, target: Target, output: Path, before: Violation | None) -> int:
+def _written(
+    args: argparse.Namespace, program: Program, target: Target, kept_in: Path, before: Violation | None
+) -> int:
     """Run the program, have the repro written and tried, and tell. `before`: the violation that a session had."""
-    with a_session(program, target, output) as session:
+    with a_session(program, target, kept_in) as session:
         number = session.run()
         session.wait()
         done = session.history.runs[number]
@@ -117,10 +129,10 @@ def _written(args: argparse.Namespace, program: Program, target: Target, output:
     asked = [repro for repro in kept if repro.origin == "written"]
     repro = asked[-1] if asked else None
     _report(args, done, kept, repro, before)
-    print(f"session: {folder}", file=sys.stderr)
+    output.note(f"session: {folder}")
     if repro is not None:
         return REPRODUCED if repro.reproduced else UNSHOWN
-    return BAD_USAGE if is_unusable(done) else NOTHING
+    return exits.BAD_USAGE if is_unusable(done) else NOTHING
 
 
 def _sought(args: argparse.Namespace, done: Run, before: Violation | None) -> Violation | None:
@@ -161,20 +173,19 @@ def _report(
     repro: KeptRepro | None = None,
     before: Violation | None = None,
 ) -> None:
-    with printing():
-        if args.json:
-            from idbg.reports import repros_json
+    if args.json:
+        from idbg.reports import repros_json
 
-            sys.stdout.buffer.write(repros_json.encode(repros_json.repros_report(done, kept, repro)) + b"\n")
-        elif args.list:
-            print("\n".join(told.listed(done, kept, time.time())))
-        elif repro is not None:
-            print("\n".join(told.written_lines(repro)))
-        elif is_unusable(done):
-            from idbg.reports import text
+        output.say_json(repros_json.encode(repros_json.repros_report(done, kept, repro)))
+    elif args.list:
+        output.say("\n".join(told.listed(done, kept, time.time())))
+    elif repro is not None:
+        output.say("\n".join(told.written_lines(repro)))
+    elif is_unusable(done):
+        from idbg.reports import text
 
-            print(text.render(text.run_report(done)))
-        elif before is not None:
-            print(f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more")
-        else:
-            print(f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}")
+        output.say(text.render(text.run_report(done)))
+    elif before is not None:
+        output.say(f"run again, {done.program.label} does not break {before.rule} at {before.node.name} any more")
+    else:
+        output.say(f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}")

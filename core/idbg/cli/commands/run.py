@@ -1,40 +1,55 @@
 """What does one run of a program come to, as JSON for a machine or as text for a person?"""
 
 import argparse
-import sys
 from pathlib import Path
 
-from idbg.cli import BAD_USAGE, FAILED, fail_on, printing
-from idbg.cli.one_run import one_run
-from idbg.config import places
+from idbg.cli import exits, fail_on, output
 from idbg.config.arguments import add_arguments as add_program_arguments
-from idbg.config.arguments import settle
 from idbg.schema.runs import Run
 
 HELP = "compile and run a program once, and report what came of it"
+ABOUT = """\
+Compile a program for a target, run it once, and report what came of it: its graphs, the rules that it breaks and where,
+its kernels, graph breaks and recompiles, and why it failed if it did. It compiles in a process of its own. Everything
+is kept as a session, which every other command can be given in place of the program.
+
+A program is a file whose program() gives a model and its inputs, or any script that calls torch.compile. What stands
+after -- is the script's own.
+"""
+EXAMPLES = (
+    ("idbg run examples/mlp_train.py", "the report, as text; the last line says where the session is kept"),
+    ("idbg run examples/mlp_train.py --accelerator tpu --warn", "against other rules, which do not stop it"),
+    (
+        "idbg run train.py --backend inductor --fail-on break --fail-on recompile -- --epochs 1",
+        "for CI: 1 if it breaks",
+    ),
+    ("idbg run -m package.train --json -q > run.json", "a module; as JSON alone"),
+)
+EXITS = {
+    exits.DONE: "it ran, and nothing stopped it",
+    exits.FAILED: "it failed, nothing was compiled, strict rules were broken, or what --fail-on names happened",
+    exits.OWN: "a script's own status, where it ends with another than 0",
+}
+SEE = ("check", "analyze", "diff", "report", "show")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program is compiled for which target, and whether that is told as text or as JSON."""
-    parser.epilog = EXITS
     add_program_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout, and nothing else there")
     fail_on.add_argument(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Compile, run and tell; the exit status is as `EXITS` has it."""
+    from idbg.cli.one_run import one_run
+    from idbg.config import places
+    from idbg.config.arguments import settle
+
     asked = settle(args, argv, strict=True)
     done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
     _report(done, as_json=args.json, folder=folder)
     happened = fail_on.happened(done, args.fail_on)
-    return status(done) or (FAILED if happened else 0)
-
-
-EXITS = """\
-exit status: a script's own, where it ends with another than 0; else 0, or 1 if the run failed, nothing was compiled,
-strict rules were broken, or what --fail-on names happened; 2 for bad usage
-"""
+    return status(done) or (exits.FAILED if happened else 0)
 
 
 def never_began(run: Run) -> bool:
@@ -51,23 +66,22 @@ def is_unusable(run: Run) -> bool:
 def status(run: Run) -> int:
     """The exit status that says what came of the run."""
     if run.verdict == "failed" and never_began(run):
-        return BAD_USAGE
+        return exits.BAD_USAGE
     if run.exit_status:
         return run.exit_status
     if run.verdict not in ("clean", "violations"):
-        return FAILED
+        return exits.FAILED
     rejected = any(violation.severity == "reject" for violation in run.violations)
-    return FAILED if rejected and run.target.strict else 0
+    return exits.FAILED if rejected and run.target.strict else 0
 
 
-def _report(run: Run, *, as_json: bool, folder: Path) -> None:
-    with printing():
-        if as_json:
-            from idbg.reports import json
+def _report(done: Run, *, as_json: bool, folder: Path) -> None:
+    if as_json:
+        from idbg.reports import json
 
-            sys.stdout.buffer.write(json.encode(json.run_report(run)) + b"\n")
-            return
+        output.say_json(json.encode(json.run_report(done)))
+    else:
         from idbg.reports import text
 
-        print(text.render(text.run_report(run)))
-    print(f"session: {folder}", file=sys.stderr)
+        output.say(text.render(text.run_report(done)))
+    output.note(f"session: {folder}")

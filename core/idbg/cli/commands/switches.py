@@ -2,10 +2,9 @@
 
 import argparse
 import queue
-import sys
 from difflib import get_close_matches
 
-from idbg.cli import printing
+from idbg.cli import exits, output
 from idbg.reports import switches as report
 from idbg.schema import events
 from idbg.schema.decisions.switches import Switch
@@ -14,13 +13,29 @@ from idbg.schema.events import SessionEvent
 from idbg.worker.client import Worker
 
 HELP = "list torch's settings that can be flipped: type, default, meaning, and how each is given"
+ABOUT = """\
+List torch's settings that people flip while they debug, as the torch that runs here has them: type, default, meaning,
+and how each is given to a command.
+"""
+EXAMPLES = (
+    ("idbg switches", "all of them"),
+    ("idbg switches autotune --json", "those whose name has a word in it"),
+)
+EXITS = {
+    exits.DONE: "they were told",
+}
+SEE = (
+    "compare",
+    "info",
+    "config",
+)
+
 SECONDS = 300.0  # torch is imported first: 5 s, and more where its files are read for the first time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which of them, and whether they are told as text or as JSON."""
     parser.add_argument("word", nargs="?", default="", help="only those whose name or group has this in it")
-    parser.add_argument("--json", action="store_true", help="as JSON on stdout, and nothing else there")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -31,13 +46,12 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         near = get_close_matches(args.word, [each.name for each in every], n=1)
         hint = f"did you mean {near[0]}?" if near else "idbg switches lists all of them"
         raise BadInput(f"no switch has {args.word!r} in its name", hint=hint)
-    with printing():
-        if args.json:
-            from idbg.reports import json
+    if args.json:
+        from idbg.reports import json
 
-            sys.stdout.buffer.write(json.encode(report.as_json(found)) + b"\n")
-        else:
-            print("\n".join(report.text(found)))
+        output.say_json(json.encode(report.as_json(found)))
+    else:
+        output.say("\n".join(report.text(found)))
     return 0
 
 

@@ -1,0 +1,162 @@
+"""How does the page read that --help prints? Wrapped to the terminal, and plain where it is no terminal."""
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from idbg.cli import exits, verbs
+from idbg.cli.color import paint
+
+ABOUT = "Debug torch.compile without a screen: each command prints a report, or has it as JSON. idbg-tui is the screen."
+SHARED = "flags of every command"
+WIDEST, LEFT, NARROW = 100, 26, 50
+ENVIRONMENT = (
+    ("IDBG_BACKEND, ...", "any setting: IDBG_ and its name; idbg config tells what is in force, and from where"),
+    ("IDBG_SETTINGS", "the settings file, in place of the one in the user's config folder"),
+    ("NO_COLOR, FORCE_COLOR", "no colours, or colours where there is no terminal"),
+    ("debug_artifacts/", "where sessions are kept, unless a setting or --output says otherwise"),
+)
+Section = tuple[str, list[tuple[str, str]]]
+
+
+def page(parser: argparse.ArgumentParser, command: verbs.CliCommand, *, color: bool) -> str:
+    """The whole page of a command, for the terminal's width."""
+    width = _width()
+    lines = [f"{_head('usage', color)} {synopsis(parser)}", ""]
+    lines += _paragraphs(parser.description or "", width)
+    for title, entries in arguments(parser):
+        lines += ["", _head(title, color), *_table(entries, width)]
+    if command_examples := getattr(command, "EXAMPLES", ()):
+        lines += ["", _head("examples", color), *_examples(command_examples, width)]
+    for title, entries in _last(command):
+        lines += ["", _head(title, color), *_table(entries, width)]
+    return "\n".join([*lines, "", *_see(command, width)]) + "\n"
+
+
+def top_page(parser: argparse.ArgumentParser, *, color: bool) -> str:
+    """What `idbg --help` prints: every command in a line."""
+    width = _width()
+    lines = [f"{_head('usage', color)} idbg [flags] COMMAND ...", "", *_paragraphs(ABOUT, width)]
+    for title, names in verbs.grouped():
+        lines += ["", _head(title, color), *_table([(name, verbs.help_of(name)) for name in names], width)]
+    for title, entries in arguments(parser):
+        if title != "arguments":
+            lines += ["", _head(title, color), *_table(entries, width)]
+    rows = [(row.shown, row.meaning) for row in exits.TABLE.values()]
+    lines += ["", _head("exit status", color), *_table(rows, width)]
+    lines += ["", _head("files and environment", color), *_table(ENVIRONMENT, width)]
+    lines += ["", *_paragraphs("idbg help COMMAND tells all of one, with examples. To begin: idbg tour", width)]
+    return "\n".join(lines) + "\n"
+
+
+def synopsis(parser: argparse.ArgumentParser) -> str:
+    """`idbg run [flags] FILE.py[:NAME] [-- ARGS]`."""
+    words = [parser.prog, "[flags]"]
+    for action in parser._get_positional_actions():
+        name = invocation(action)
+        match action.nargs:
+            case "?":
+                words.append(f"[{name}]")
+            case "*":
+                words.append(f"[{name} ...]")
+            case "+":
+                words.append(f"{name} ...")
+            case _:
+                words.append(name)
+    if any(action.dest in ("program", "programs") for action in parser._actions):
+        words.append("[-- ARGS]")
+    return " ".join(words)
+
+
+def arguments(parser: argparse.ArgumentParser) -> list[Section]:
+    """Its arguments by group, each with what it is for."""
+    titles = {"positional arguments": "arguments", "options": "flags", "optional arguments": "flags"}
+    sections: list[Section] = []
+    for group in parser._action_groups:
+        entries = [
+            (invocation(action), helped(action)) for action in group._group_actions if action.help != argparse.SUPPRESS
+        ]
+        if entries:
+            title = group.title or ""
+            sections.append((titles.get(title, title), entries))
+    first = [each for each in sections if each[0] == "arguments"]
+    common = [each for each in sections if each[0] == SHARED]
+    plain = [each for each in sections if each[0] == "flags"]
+    return [*first, *(each for each in sections if each not in [*first, *common, *plain]), *plain, *common]
+
+
+def invocation(action: argparse.Action) -> str:
+    """`-o, --output FOLDER`; of an argument its name."""
+    name = action.metavar or (action.dest.upper() if action.option_strings else action.dest)
+    named = " ".join(name) if isinstance(name, tuple) else name
+    if isinstance(action, argparse._SubParsersAction):
+        return f"[{'|'.join(action.choices)} ...]"
+    if not action.option_strings:
+        return named
+    if isinstance(action, argparse.BooleanOptionalAction):
+        long = next(each for each in action.option_strings if each.startswith("--"))
+        return f"--[no-]{long[2:]}"
+    flags = ", ".join(action.option_strings)
+    if action.nargs == 0:
+        return flags
+    shown = {"?": f"[{named}]", "*": f"[{named} ...]", "+": f"{named} ..."}
+    return f"{flags} {shown.get(str(action.nargs), named)}"
+
+
+def helped(action: argparse.Action) -> str:
+    """What it is for, with the choices that the words do not name."""
+    words = (action.help or "") % {**vars(action), "prog": "idbg"}
+    if isinstance(action, argparse._SubParsersAction):
+        return words or "; ".join(f"{each.dest}: {each.help}" for each in action._choices_actions)
+    choices = [str(each) for each in action.choices or ()]
+    if any(each not in words for each in choices):
+        words = f"{words} ({', '.join(choices)})" if words else ", ".join(choices)
+    return words
+
+
+def _last(command: verbs.CliCommand) -> Iterator[Section]:
+    yield "exit status", exits.of_command(getattr(command, "EXITS", {}))
+    yield "files and environment", [*getattr(command, "FILES", ()), *ENVIRONMENT]
+
+
+def _see(command: verbs.CliCommand, width: int) -> list[str]:
+    see = ", ".join(f"idbg {name}" for name in getattr(command, "SEE", ()))
+    return _paragraphs(f"See also: {see}{', ' if see else ''}idbg help", width)
+
+
+def _examples(examples: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    for line, what in examples:
+        yield f"  {line}"  # never wrapped: it is there to be copied
+        yield from textwrap.wrap(what, max(width, 20), initial_indent=" " * 6, subsequent_indent=" " * 6)
+
+
+def _table(entries: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    """Names on the left, what they are on the right; below one another where there is no room."""
+    left = min(LEFT, max(len(name) for name, _ in entries) + 4) if width >= NARROW else 4
+    for name, words in entries:
+        told = textwrap.wrap(words, max(width - left, 16), break_on_hyphens=False) or [""]
+        if len(name) + 4 <= left:
+            yield f"  {name:{left - 2}}{told.pop(0)}".rstrip()
+        else:
+            yield from textwrap.wrap(
+                f"{name}", max(width - 2, 16), initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
+            )
+        yield from (" " * left + line for line in told if line)
+
+
+def _paragraphs(text: str, width: int) -> list[str]:
+    """Each paragraph wrapped; an empty line between them."""
+    wrapped = [
+        textwrap.fill(" ".join(each.split()), max(width, 16), break_on_hyphens=False) for each in text.split("\n\n")
+    ]
+    return "\n\n".join(wrapped).splitlines()
+
+
+def _head(title: str, color: bool) -> str:
+    return paint(f"{title}:", "bold") if color else f"{title}:"
+
+
+def _width() -> int:
+    columns = shutil.get_terminal_size((80, 24)).columns
+    return max(20, min(columns, WIDEST) - 1)
