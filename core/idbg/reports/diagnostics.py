@@ -24,7 +24,7 @@ from idbg.reports.decisions import recompiles
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
-from idbg.schema.runs import Run
+from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation
 
 DiagnosticKind = Literal["failure", "mismatch", "violation", "break", "recompile"]
@@ -70,7 +70,26 @@ def diagnostics(run: Run) -> list[Diagnostic]:
         *_breaks(run),
         *_recompiles(run),
     ]
-    return sorted(found, key=_badness)
+    return _worst_first(found)
+
+
+def of_history(history: History) -> list[Diagnostic]:
+    """All of a session's `last_runs`, each once, the worst first."""
+    by_key = {found.key: found for run in last_runs(history) for found in diagnostics(run)}
+    return sorted(by_key.values(), key=_badness)
+
+
+def last_runs(history: History) -> list[Run]:
+    """The last run of each program for each target, in the order in which they were made: those before are past. What
+    was compared stands beside what was not, and a run that was cancelled replaces none.
+    """
+    last: dict[str, Run] = {}
+    for run in history.runs.values():
+        asked = (run.program, msgspec.structs.replace(run.target, rules=""), run.comparison)
+        key = repr(asked)  # which has tables, that cannot be hashed
+        if run.verdict != "waiting" or key not in last:
+            last[key] = run
+    return sorted(last.values(), key=lambda run: run.number)
 
 
 def of_check(check: Check) -> list[Diagnostic]:
@@ -79,7 +98,7 @@ def of_check(check: Check) -> list[Diagnostic]:
     for result in check.accelerators:
         violations = (violation for findings in result.findings for violation in findings.violations())
         found += of_violations(check.run, violations, result.name)
-    return sorted(found, key=_badness)
+    return _worst_first(found)
 
 
 def of_violations(run: Run, violations: Iterable[Violation], accelerator: str) -> Iterator[Diagnostic]:
@@ -224,6 +243,17 @@ def _stable_file(run: Run, file: str) -> str:
         return file
     relative = relpath(file, run.program.cwd)
     return short(file) if relative.startswith("..") else relative
+
+
+def _worst_first(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Sorted, and each with a key of its own: what is the same at another line is the second of its kind, and so on."""
+    seen: Counter[str] = Counter()
+    told = []
+    for each in sorted(found, key=lambda each: (each.file, each.line)):
+        seen[each.key] += 1
+        nth = seen[each.key]
+        told.append(each if nth == 1 else msgspec.structs.replace(each, key=f"{each.key}.{nth}"))
+    return sorted(told, key=_badness)
 
 
 def _named(nodes: tuple[NodeId, ...]) -> str:

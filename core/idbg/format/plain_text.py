@@ -1,0 +1,41 @@
+"""How is a text of strangers told, so that it stays text wherever it is read?
+
+Names, messages and outputs come from programs and from sessions of others. A terminal obeys what begins with ESC, XML
+has no sign for most control characters, UTF-8 none for a lone surrogate, and marks of direction make a line read as
+another than it is.
+"""
+
+import re
+
+_UNSAID = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tabs and ends of line
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what changes the direction of writing
+    "\u2028\u2029"  # ends of line to some readers alone
+    "\ud800-\udfff\ufffe\uffff]"
+)
+LONGEST = 2_000  # characters of one name or message: beyond that nobody reads it
+
+
+def plain(text: str) -> str:
+    """The text with each character spelled that is none for the eye: "\\x1b", "\\udcff". Ends of line are "\\n"."""
+    return _UNSAID.sub(_spelled, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    """The same on one line, and cut after `most` characters, which is said."""
+    cut = len(text) > 4 * most  # the rest is not looked at: a name may have a million characters
+    line = " ".join(plain(text[: 4 * most] if cut else text).split())
+    return shortened(line, most, len(text)) if cut or len(line) > most else line
+
+
+def shortened(text: str, most: int, length: int = 0) -> str:
+    """At most `most` characters of a text that has `length`, and how many it has: "aaa… (1,000,000 characters)"."""
+    length = length or len(text)
+    if length <= most:
+        return text
+    told = f"… ({length:,} characters)"
+    return text[: max(most - len(told), 0)] + told
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -1,0 +1,200 @@
+"""How does a session read as SARIF 2.1.0, which GitHub shows on the lines of a pull request?
+
+One analysis, with a rule for each kind of thing that was found, and its results the worst first.
+"""
+
+import re
+from collections import Counter
+from urllib.parse import quote
+
+import msgspec
+
+import idbg
+from idbg.format.amounts import counted
+from idbg.format.plain_text import one_line, plain
+from idbg.reports.diagnostics import KINDS, Diagnostic, DiagnosticKind, last_runs, of_history
+from idbg.reports.documents import Told
+from idbg.reports.documents.sarif import places
+from idbg.reports.documents.sarif.log import (
+    SCHEMA,
+    VERSION,
+    AnalysisRun,
+    AutomationDetails,
+    Configuration,
+    Driver,
+    Invocation,
+    Log,
+    LogicalLocation,
+    Message,
+    Notification,
+    Result,
+    Rule,
+    Tool,
+)
+from idbg.schema.graphs import NodeId
+from idbg.schema.runs import Run
+
+ABOUT, SUFFIXES = "results on the lines of a pull request", (".sarif", ".sarif.json")
+MOST_RESULTS = 5_000  # of one analysis: GitHub shows no more
+NODES = 10  # of one result
+FINGERPRINT = "idbgDiagnostic/v1"
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9._~%/:?#@!$&'()*+,;=-]{1,2000}")
+_MOST_TITLE, _MOST_TEXT = 250, 1_000  # characters: GitHub takes 255 of a rule's name, 1024 of its descriptions
+
+_ABOUT: dict[DiagnosticKind, tuple[str, str]] = {
+    "failure": (
+        "the program, torch or the backend failed",
+        "What was to be compiled did not come to its end, or not all of it was compiled.",
+    ),
+    "mismatch": (
+        "the compiled program gives other numbers",
+        "An output or a gradient of the compiled program is further from the reference than its precision explains.",
+    ),
+    "violation": (
+        "the accelerator's rule is broken",
+        "The accelerator's file has a rule that these nodes of the captured graphs break.",
+    ),
+    "break": (
+        "the graph breaks here",
+        "torch.compile ends the graph at this line: what follows is a graph of its own, or runs in Python.",
+    ),
+    "recompile": (
+        "this is compiled again",
+        "A guard on this value failed at a later call, and torch.compile compiled the function once more.",
+    ),
+}
+
+
+def render(told: Told) -> bytes:
+    """The log as strict JSON."""
+    return msgspec.json.format(msgspec.json.encode(log(told)), indent=1) + b"\n"
+
+
+def log(told: Told) -> Log:
+    """The session's last run for each target, as one analysis."""
+    runs = last_runs(told.history)
+    found = of_history(told.history)
+    root = places.root_of(runs)
+    rules = {_rule_id(each): each for each in reversed(found)}  # the worst of each
+    ids = sorted(rules, key=lambda name: (KINDS.index(rules[name].kind), name))
+    numbers = {name: number for number, name in enumerate(ids)}
+    by_label = {run.program.label: run for run in runs}
+    results = [
+        _result(each, numbers[_rule_id(each)], by_label.get(each.program), root) for each in found[:MOST_RESULTS]
+    ]
+    driver = Driver(
+        name="idbg",
+        full_name="idbg, a debugger for torch.compile",
+        semantic_version=idbg.__version__,
+        rules=tuple(_rule(name, rules[name]) for name in ids),
+    )
+    analysis = AnalysisRun(
+        tool=Tool(driver=driver),
+        invocations=(_invocation(runs, found[MOST_RESULTS:]),),
+        original_uri_base_ids={places.ROOT: places.base(root)},
+        automation_details=AutomationDetails(id=_category(runs)),
+        results=tuple(results),
+        column_kind="unicodeCodePoints",
+    )
+    return Log(schema=SCHEMA, version=VERSION, runs=(analysis,))
+
+
+def _category(runs: list[Run]) -> str:
+    """The same for the same programs, whatever came of them: GitHub replaces what it had of this name."""
+    labels = list(dict.fromkeys(run.program.label for run in runs))
+    names = "+".join(quote(one_line(label, 80), safe="") for label in labels[:3])
+    return f"idbg/{names}{f'+{len(labels) - 3}' if len(labels) > 3 else ''}/" if names else "idbg/"
+
+
+def _rule_id(found: Diagnostic) -> str:
+    """ "violation/mock/alignment", "break/Data-dependent branching"."""
+    accelerator = found.accelerator.rpartition("/")[2].removesuffix(".toml")
+    parts = (found.kind, accelerator, found.rule) if found.kind == "violation" else (found.kind, found.rule)
+    return one_line("/".join(part for part in parts if part), _MOST_TITLE)
+
+
+def _rule(name: str, found: Diagnostic) -> Rule:
+    title, explained = _ABOUT[found.kind]
+    rule = one_line(found.rule, _MOST_TITLE)
+    said = f"{title}: {rule}" if found.kind in ("violation", "break") else title
+    help_lines = [explained]
+    if found.accelerator:
+        help_lines.append(f"The rule is {rule} of the accelerator {one_line(found.accelerator, _MOST_TITLE)}.")
+    if found.help:
+        help_lines.append(f"It rests on {one_line(found.help, _MOST_TEXT)}")
+    help_lines.append("idbg open SESSION shows the graph, its nodes and what became of them.")
+    return Rule(
+        id=name,
+        name=_camel(found.kind, rule),
+        short_description=Message(text=one_line(said, _MOST_TEXT)),
+        full_description=Message(text=one_line(explained, _MOST_TEXT)),
+        help=Message(text="\n\n".join(help_lines)),
+        default_configuration=Configuration(level=found.level),
+        help_uri=found.help if _ADDRESS.fullmatch(found.help) else None,
+        properties={
+            "tags": ("torch.compile", found.kind),
+            "precision": "very-high",
+            "problem.severity": _SEVERITY[found.level],
+        },
+    )
+
+
+_SEVERITY = {"error": "error", "warning": "warning", "note": "recommendation"}
+
+
+def _camel(kind: str, rule: str) -> str:
+    """A rule's name as SARIF has it: "ViolationAlignment"."""
+    words = "".join(char if char.isalnum() else " " for char in f"{kind} {rule}").split()
+    return "".join(word[:1].upper() + word[1:] for word in words)[:_MOST_TITLE]
+
+
+def _result(found: Diagnostic, rule: int, run: Run | None, root: str) -> Result:
+    shown, *elsewhere = places.location(found, run, root)
+    logical = tuple(_logical(node) for node in found.nodes[:NODES])
+    text = plain(found.message[: 4 * _MOST_TEXT]).strip() or found.kind
+    if elsewhere:
+        text += f" (at {one_line(found.file, _MOST_TITLE)}:{found.line})"
+    if found.fix:
+        text += f"\n{plain(found.fix[:_MOST_TEXT])}"
+    if found.count > 1 and found.kind != "violation":
+        text += f"\nIt happened {found.count:,} times."
+    properties: dict[str, str | tuple[str, ...]] = {"program": one_line(found.program)}
+    if found.accelerator:
+        properties |= {"accelerator": one_line(found.accelerator), "severity": found.severity}
+    return Result(
+        rule_id=_rule_id(found),
+        rule_index=rule,
+        level=found.level,
+        message=Message(text=_no_links(text)[: 4 * _MOST_TEXT]),
+        locations=(msgspec.structs.replace(shown, logical_locations=logical),),
+        related_locations=tuple(elsewhere),
+        partial_fingerprints={FINGERPRINT: found.key},
+        occurrence_count=found.count,
+        properties=properties,
+    )
+
+
+def _no_links(text: str) -> str:
+    """A message's "[text](target)" is a link to readers of SARIF, and a program's text is none."""
+    return text.replace("](", "] (")
+
+
+def _logical(node: NodeId) -> LogicalLocation:
+    name = one_line(node.name, _MOST_TITLE)
+    return LogicalLocation(name=name, fully_qualified_name=f"{one_line(str(node.graph), 80)}: {name}", kind="object")
+
+
+def _invocation(runs: list[Run], left_out: list[Diagnostic]) -> Invocation:
+    """Whether each run came to its end, and what else is to be known."""
+    notes = []
+    if left_out:
+        levels = Counter(each.level for each in left_out)
+        words = ", ".join(counted(number, level) for level, number in levels.items())
+        text = f"{counted(len(left_out), 'result')} are left out, none worse than those that are told: {words}. "
+        notes.append(Notification(level="warning", message=Message(text=text + "The JSON report has all of them.")))
+    unfinished = [run for run in runs if run.verdict == "waiting"]
+    for run in unfinished:
+        text = f"run {run.number} of {one_line(run.program.label)} did not come to its end: what it had by then is told"
+        notes.append(Notification(level="warning", message=Message(text=text)))
+    broken = [run for run in runs if run.failure is not None and run.failure.kind in ("idbg", "worker", "input")]
+    return Invocation(execution_successful=not unfinished and not broken, tool_execution_notifications=tuple(notes))
