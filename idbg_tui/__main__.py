@@ -22,7 +22,7 @@ from idbg.config import places, settings
 from idbg.config.arguments import add_arguments, settle
 from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
-from idbg.session import store
+from idbg.session.reading import is_session
 from idbg.session.session import Session
 from idbg_tui.terminal.watchdog import ScreenWatchdog
 
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session, settings.Settings]:
     """A live session, or a saved one; raises BadInput."""
     folder = Path(args.program)
-    if folder.is_dir() and not args.module and store.is_session(folder):
+    if folder.is_dir() and not args.module and is_session(folder):
         chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
         _check_terminal()
         return Session.open(folder), chosen

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from idbg.schema import event_log, events
 from idbg.schema.programs import Failure, Program, Target
+from idbg.session.files import LOG
 from idbg.session.past import MOST, phases_of_earlier
 from idbg.session.session import Session
-from idbg.session.store import LOG
 
 PROGRAM = Program("model.py")
 

@@ -16,8 +16,9 @@ from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Sought
 from idbg.session.queue import JobQueue
+from idbg.session.reading import load
 from idbg.session.session import Session
-from idbg.session.store import Store, load
+from idbg.session.store import Store
 from idbg.worker.protocol import Minify
 from tests.harness.fake_sessions import FAKE, Open, fake_sessions, until
 

@@ -11,7 +11,7 @@ from idbg.schema.errors import OutputError
 from idbg.schema.events import FORMAT, SessionEvent
 from idbg.schema.graphs import Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
-from idbg.session import store
+from idbg.session import files, reading
 from idbg.session.store import Store
 
 PROGRAM = Program(path="examples/resnet.py")
@@ -35,13 +35,13 @@ def test_every_event_reads_back_in_order(tmp_path: Path) -> None:
         events.OutputWritten(run=1, stream="stdout", text="line\n\u2028é\n"),
         events.RunEnded(run=1, verdict="clean", seconds=0.5),
     ]
-    assert store.load(kept(tmp_path, *log)) == [OPENED, *log]  # type: ignore[arg-type]
+    assert reading.load(kept(tmp_path, *log)) == [OPENED, *log]  # type: ignore[arg-type]
 
 
 def test_an_event_is_on_disk_before_the_session_closes(tmp_path: Path) -> None:
     made = Store.create(tmp_path, PROGRAM)
     made.append(OPENED)
-    assert store.load(made.folder) == [OPENED]
+    assert reading.load(made.folder) == [OPENED]
     made.close()
 
 
@@ -99,41 +99,44 @@ def test_an_output_folder_that_cannot_be_written_is_refused_in_words(tmp_path: P
 
 def test_a_log_whose_writer_was_killed_in_a_line_reads_up_to_there(tmp_path: Path) -> None:
     folder = kept(tmp_path)
-    with (folder / store.LOG).open("ab") as log:
+    with (folder / files.LOG).open("ab") as log:
         log.write(b'{"type":"run_end')
-    assert store.load(folder) == [OPENED]
+    assert reading.load(folder) == [OPENED]
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+def test_a_session_opens_up_to_a_damaged_line_and_says_what_is_left_out(tmp_path: Path) -> None:
     folder = kept(tmp_path)
-    with (folder / store.LOG).open("ab") as log:
+    with (folder / files.LOG).open("ab") as log:
         log.write(b"rubbish\n" + event_log.encode(OPENED) + b"\n")
-    with pytest.raises(OutputError, match="damaged at line 2"):
-        store.load(folder)
+    found, missing = reading.read(folder)
+    assert found == [OPENED]
+    assert "line 2 is damaged" in missing and "are left out" in missing
+    (_, note) = reading.load(folder)
+    assert isinstance(note, events.Noted) and note.missing and note.text == missing
 
 
 @pytest.mark.parametrize("text", ["", "rubbish\n", "[1]\n", '{"type":"noted","level":"info","text":""}\n', "\xff\n"])
 def test_what_is_not_a_session_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / store.LOG).write_bytes(text.encode("latin-1"))
+    (tmp_path / files.LOG).write_bytes(text.encode("latin-1"))
     with pytest.raises(OutputError):
-        store.load(tmp_path)
+        reading.load(tmp_path)
 
 
 def test_a_folder_without_a_log_is_no_session(tmp_path: Path) -> None:
-    assert not store.is_session(tmp_path)
+    assert not reading.is_session(tmp_path)
     with pytest.raises(OutputError, match="is not a session"):
-        store.load(tmp_path)
+        reading.load(tmp_path)
 
 
 def test_a_log_of_a_newer_format_is_refused_and_says_by_whom_it_was_written(tmp_path: Path) -> None:
     newer = events.SessionOpened(version="9.0", program=PROGRAM, folder="", format=FORMAT + 1)
-    (tmp_path / store.LOG).write_bytes(event_log.encode(newer) + b"\n")
+    (tmp_path / files.LOG).write_bytes(event_log.encode(newer) + b"\n")
     with pytest.raises(OutputError, match=r"newer idbg \(9\.0"):
-        store.load(tmp_path)
+        reading.load(tmp_path)
 
 
 def test_events_of_a_later_version_are_skipped(tmp_path: Path) -> None:
     folder = kept(tmp_path)
-    with (folder / store.LOG).open("ab") as log:
+    with (folder / files.LOG).open("ab") as log:
         log.write(b'{"type":"from_the_future","at":1.0}\n' + event_log.encode(OPENED) + b"\n")
-    assert store.load(folder) == [OPENED, OPENED]
+    assert reading.load(folder) == [OPENED, OPENED]

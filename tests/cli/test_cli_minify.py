@@ -16,7 +16,7 @@ import idbg.cli.one_run
 from idbg import cli
 from idbg.schema import events
 from idbg.schema.repros import Budget, Sought
-from idbg.session import store
+from idbg.session import reading
 from idbg.session.session import Session
 from tests.harness.fake_sessions import FAKE_CHILD
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def sought() -> Sought:
     """What the last session was asked to look for."""
     folder = max(Path("debug_artifacts").iterdir(), key=lambda each: each.stat().st_mtime)
-    (begun,) = [event for event in store.load(folder) if isinstance(event, events.MinifyStarted)]
+    (begun,) = [event for event in reading.load(folder) if isinstance(event, events.MinifyStarted)]
     return begun.sought
 
 

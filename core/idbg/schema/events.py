@@ -340,10 +340,11 @@ class KernelLowered(Event, frozen=True, kw_only=True, tag="kernel_lowered"):
 
 
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
-    """A sentence for the user that changes no state."""
+    """A sentence for the user. `missing`: it says what the session lacks, from here on or of what stood in its log."""
 
     level: Literal["info", "warning", "error"]
     text: str
+    missing: bool = False
 
 
 SessionEvent = (

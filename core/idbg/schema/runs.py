@@ -198,7 +198,7 @@ BENCH = (
 @dataclass
 class History:
     """Every run of a session, and the worker that made them; its repros, oldest first; the benchmark rows, and what is
-    measured now.
+    measured now. `missing` says, a sentence each, what the session lacks: what was damaged, or was not kept.
     """
 
     runs: dict[int, Run] = field(default_factory=dict)
@@ -211,6 +211,7 @@ class History:
     kernels: events.KernelsTimed | None = None  # the last
     worker: events.WorkerStarted | None = None
     switches: tuple[Switch, ...] = ()
+    missing: list[str] = field(default_factory=list)
 
     @property
     def last(self) -> Run | None:
@@ -228,6 +229,8 @@ class History:
             self.worker = event
         elif isinstance(event, events.SwitchesListed):
             self.switches = event.switches
+        elif isinstance(event, events.Noted):
+            self.missing += [event.text] if event.missing else []
         elif isinstance(event, BENCH):
             self._apply_bench(event)
         elif (run := self.runs.get(getattr(event, "run", 0))) is not None:

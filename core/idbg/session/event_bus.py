@@ -5,7 +5,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable
 
-from idbg.schema.events import Noted, SessionEvent
+from idbg.schema.events import Noted, RunEnded, RunStarted, SessionEvent
 from idbg.schema.runs import History, fold
 from idbg.session.store import Store
 
@@ -82,12 +82,14 @@ class EventBus:
             store.close()
             why = getattr(error, "strerror", None) or error
             note = f"cannot write to {store.folder}: {why}; from here on nothing is saved"
-            self.emit(Noted(level="error", text=note))
+            self.emit(Noted(level="error", text=note, missing=True))
 
     def _deliver(self) -> None:
         while (delivery := self._deliveries.get()) is not None:
             event, listeners = delivery
             self._write(event)
+            if isinstance(event, RunStarted | RunEnded):
+                self._summarize()
             for listener in listeners:
                 if listener not in self._listeners:
                     continue  # it has unsubscribed since
@@ -99,6 +101,16 @@ class EventBus:
             with self._changed:
                 self._waiting -= 1
                 self._changed.notify_all()
+        self._summarize()
         if self.store is not None:
             self.store.close()
             self.store = None
+
+    def _summarize(self) -> None:
+        store = self.store
+        if store is None:
+            return
+        with self._changed:
+            told = store.told(self.history)
+        if told is not None:
+            store.keep(told)

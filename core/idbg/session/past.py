@@ -8,7 +8,7 @@ import msgspec
 
 from idbg.schema import event_log, events
 from idbg.schema.programs import Program
-from idbg.session.store import LOG
+from idbg.session.files import LOG
 
 MOST = 5  # sessions: the newest; older ones tell of a program that has changed since
 LOOKED_AT = 200  # sessions: an output folder may hold any number, most of other programs

@@ -23,10 +23,10 @@ from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History
-from idbg.session import store
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.past import phases_of_earlier
 from idbg.session.queue import JobQueue
+from idbg.session.reading import load
 from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
 from idbg.worker.child import COMMAND
@@ -79,7 +79,7 @@ class Session:
 
         Raises OutputError if the folder is not a session that can be read.
         """
-        saved = store.load(folder)
+        saved = load(folder)
         opened = next((event for event in saved if isinstance(event, events.SessionOpened)), None)
         started = [event for event in saved if isinstance(event, events.RunStarted)]
         last = max(started, key=lambda event: event.run, default=None)

@@ -1,7 +1,8 @@
-"""How is a session kept on disk, and read again?
+"""How is a session kept on disk? `reading` reads it again.
 
 OUTPUT/resnet-20260301-101500/
     events.jsonl                  everything that happened, a line each, on disk before it is on the screen
+    summary.json                  what that comes to in a line of a list
     run-1/rules.toml              the accelerator that the run was made for
     run-1/frame-0_0/dynamo.py     each graph as readable Python; dynamo.metadata.json has its shapes, dtypes, strides
     run-1/frame-0_0/output_code-inference.py
@@ -18,16 +19,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from idbg.schema import event_log, events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import OutputError
-from idbg.schema.events import FORMAT, SessionEvent
+from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph
 from idbg.schema.programs import Program
-from idbg.session.bounds import impossible
+from idbg.schema.runs import History
+from idbg.schema.summaries import SessionSummary
+from idbg.session import files, kept_summary, liveness
+from idbg.session.files import LOG
+from idbg.session.summarizing import bytes_within, summary
 
-LOG = "events.jsonl"
 SUFFIXES = {"cpp": ".cpp", "c++": ".cpp", "triton": ".py", "python": ".py", "cuda": ".cu"}
 NAME_LIMIT = 80  # characters; file systems take 255 bytes, and names get suffixes
 
@@ -37,16 +42,14 @@ def safe_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("._-")[:NAME_LIMIT] or "unnamed"
 
 
-def is_session(folder: Path) -> bool:
-    """Whether the folder has an event log; it may be damaged."""
-    return (folder / LOG).is_file()
-
-
 class Store:
     """A live session's folder. `append` raises OSError when the disk refuses."""
 
     def __init__(self, folder: Path, log: BinaryIO) -> None:
         self.folder, self._log = folder, log
+        self._opened: events.SessionOpened | None = None
+        self._last = 0.0
+        liveness.claim(log.fileno())
 
     @classmethod
     def create(cls, output: Path, program: Program) -> "Store":
@@ -67,7 +70,19 @@ class Store:
         """Write the event to the log, and what it carries to files of its own."""
         self._log.write(event_log.encode(event) + b"\n")
         self._log.flush()
+        self._last = event.at
+        if isinstance(event, events.SessionOpened):
+            self._opened = event
         self._write_artifacts(event)
+
+    def told(self, history: History) -> SessionSummary | None:
+        """What the session has come to; None before it has begun."""
+        return None if self._opened is None else summary(self.folder, self._opened, history, self._last)
+
+    def keep(self, told: SessionSummary) -> None:
+        """Write down what the session has come to, for lists of many: where that cannot be, they read the log."""
+        with contextlib.suppress(OSError, ValueError):  # a full disk, or a log that was closed under us
+            kept_summary.write(self.folder, replace(told, bytes=bytes_within(self.folder)), self._log.tell())
 
     def repro_folder(self) -> Path:
         """The folder for repros, which is made where it is not there. Raises OSError if it cannot be."""
@@ -77,7 +92,8 @@ class Store:
 
     def close(self) -> None:
         """Close the log; it is whole as it is."""
-        with contextlib.suppress(OSError):  # a full disk: what could be written was, at each event
+        with contextlib.suppress(OSError, ValueError):  # a full disk: what could be written was, at each event
+            liveness.give_up(self._log.fileno())
             self._log.close()
 
     def _run(self, run: int) -> Path:
@@ -114,70 +130,6 @@ class Store:
         return self._run(run) / f"frame-{safe_name(frame)}"
 
 
-def load(folder: Path) -> list[SessionEvent]:
-    """The events of a saved session.
-
-    Raises OutputError if this is not a session's folder, or its log is damaged or of a newer format.
-    """
-    path = folder / LOG
-    try:
-        with path.open("rb") as log:
-            first = log.readline()
-            _check_format(folder, first)
-            log.seek(0)
-            saved = list(event_log.decode_all(log))
-    except FileNotFoundError as error:
-        raise OutputError(
-            f"{folder} is not a session: it has no {LOG}", hint="open a folder that a run made, under debug_artifacts/"
-        ) from error
-    except OSError as error:
-        raise OutputError(
-            f"cannot read the session {folder}: {error.strerror or error}", hint="check its permissions"
-        ) from error
-    except msgspec.DecodeError as error:
-        raise OutputError(
-            f"the log of the session {folder} is damaged at line {_bad_line(path)}: {error}",
-            hint="cut that line out of events.jsonl to read the rest",
-        ) from error
-    if why := next(filter(None, map(impossible, saved)), ""):
-        raise OutputError(
-            f"the session {folder} says what cannot be: {why}",
-            hint="it was damaged, or is not what it seems: compile the program again",
-        )
-    return saved
-
-
-class _Opening(msgspec.Struct):
-    type: str
-    version: str = ""
-    format: int = 0
-
-
-def _check_format(folder: Path, line: bytes) -> None:
-    opening = msgspec.json.decode(line, type=_Opening)
-    if opening.type != "session_opened":
-        raise OutputError(
-            f"{folder} is not a session: its {LOG} does not begin with session_opened",
-            hint="open a folder that a run made, under debug_artifacts/",
-        )
-    if opening.format > FORMAT:
-        raise OutputError(
-            f"the session {folder} was written by a newer idbg ({opening.version}, log format {opening.format})",
-            hint=f"this one reads format {FORMAT}: pip install --upgrade idbg",
-        )
-
-
-def _bad_line(path: Path) -> int:
-    """The 1-based number of the first line that is not an event."""
-    with path.open("rb") as log:
-        for number, line in enumerate(log, 1):
-            try:
-                event_log.decode(line)
-            except msgspec.DecodeError:
-                return number
-    return 1  # an empty file
-
-
 def _stem(program: Program) -> str:
     return program.path.rpartition(".")[2] if program.module else Path(program.path).stem
 
@@ -200,5 +152,4 @@ def _candidates(base: str) -> Iterator[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    files.write(path, text.encode("utf-8", "backslashreplace"))

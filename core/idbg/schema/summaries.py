@@ -1,0 +1,39 @@
+"""What is there to say of a saved session in one line of a list?"""
+
+import msgspec
+
+from idbg.schema.programs import Verdict
+
+
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as a list of them tells it. Verdict, target and counts are those of its last run, as on the screen.
+
+    `folder` is absolute and `name` its last part; `program` is as the user names it; `started` is in seconds since the
+    epoch, `seconds` lie between its first event and its last. `live`: a process has it open now; `ended`: none has, and
+    each run came to its end. `verdict` is "waiting" where that is not known, `looks` the one whose sign and colour it
+    is shown with, `said` the same in words ("17 violations"). `bytes` is all that lies in its folder. `damaged` says
+    in a sentence what of it cannot be read, "" where all can: the rest is of what stands before that. `version` is
+    that of the idbg that wrote it.
+    """
+
+    folder: str
+    name: str
+    program: str = ""
+    backend: str = ""
+    accelerator: str = ""
+    device: str = ""
+    started: float = 0.0
+    live: bool = False
+    ended: bool = False
+    seconds: float = 0.0
+    runs: int = 0
+    verdict: Verdict = "waiting"
+    looks: Verdict = "waiting"
+    said: str = "waiting"
+    graphs: int = 0
+    kernels: int = 0
+    violations: int = 0
+    breaks: int = 0
+    bytes: int = 0
+    damaged: str = ""
+    version: str = ""

@@ -1,0 +1,61 @@
+"""What did a session say of itself when it was last whole, and what does its log say where it did not?"""
+
+import os
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from idbg.schema.errors import OutputError
+from idbg.schema.summaries import SessionSummary
+from idbg.session import files
+
+NAME = "summary.json"
+_MOST = 64 << 10  # bytes
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    log_bytes: int
+    summary: SessionSummary
+
+
+def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
+    """Keep in the session's folder what it has come to with so many bytes of log. Raises OSError."""
+    data = msgspec.json.encode(_Kept(log_bytes, summary))
+    if len(data) <= _MOST:
+        files.write(folder / NAME, msgspec.json.format(data, indent=1) + b"\n")
+
+
+def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:
+    """What the session has come to, as it was written down in its folder, which may have been moved since.
+
+    None where there is nothing, or where that is not of the log as it is; `log` None: it goes on, whatever it is now.
+    """
+    try:
+        kept = msgspec.json.decode(files.read(folder / NAME, 2 * _MOST), type=_Kept)
+        written = os.stat(folder / NAME, follow_symlinks=False).st_mtime_ns
+    except (OSError, ValueError, RecursionError):
+        return None
+    if log is not None and (kept.log_bytes != log.st_size or written < log.st_mtime_ns):
+        return None
+    return replace(kept.summary, folder=str(folder), name=folder.name)
+
+
+def of_log(folder: Path) -> SessionSummary | None:
+    """What the session's log comes to; None where it is none of ours."""
+    # late: what a list mostly needs is written down, and these take a third of its time
+    from idbg.schema.runs import fold
+    from idbg.session import reading
+    from idbg.session.summarizing import bytes_within, summary
+
+    try:
+        found, missing = reading.read(folder)
+    except reading.NotASession:
+        return None
+    except OutputError as error:
+        return SessionSummary(folder=str(folder), name=folder.name, damaged=error.message, bytes=bytes_within(folder))
+    history = fold(found)
+    if missing:
+        history.missing.insert(0, missing)
+    opened = reading.opening(found)
+    return replace(summary(folder, opened, history, found[-1].at), bytes=bytes_within(folder))
