@@ -13,7 +13,7 @@ from idbg.config.arguments import settle
 from idbg.reports.documents import Told, document, format_of, formats, together
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
-from idbg.session import store
+from idbg.session.reading import is_session
 from idbg.session.session import Session
 from idbg.whole_file import write_whole
 
@@ -116,8 +116,8 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
 
 def _read(folder: Path) -> list[Told]:
     """The session, or those in the folder, oldest first; none where there is no such folder."""
-    if folder.is_dir() and not store.is_session(folder):
-        inside = sorted(each for each in folder.iterdir() if store.is_session(each))
+    if folder.is_dir() and not is_session(folder):
+        inside = sorted(each for each in folder.iterdir() if is_session(each))
         return [told for each in inside for told in _readable(each)]
     if not folder.exists():
         return []
