@@ -63,6 +63,7 @@ KEYS: tuple[Key, ...] = (
     Key("forward", "ctrl+y", "forward again", "Graph"),
     Key("copy", "y", "copy what the cursor is on", "Files"),
     Key("edit", "e", "open the node's line in $EDITOR", "Files"),
+    Key("report", "O", "write the session as one page (report.html), to hand it to somebody", "Files"),
     Key("pane_1", "1", "Graph", "Panes"),
     Key("pane_2", "2", "Source", "Panes"),
     Key("pane_3", "3", "Node", "Panes"),

@@ -1,7 +1,11 @@
 """How do text and files leave the screen: to the clipboard, and to the user's editor?"""
 
+import subprocess
+import sys
 from pathlib import Path
 
+from idbg.config.environment import importable
+from idbg.format.amounts import size
 from idbg.format.failures import place_of
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.messages import CopyAsked, EditorAsked, TraceAsked
@@ -15,7 +19,7 @@ class Files:
 
     def actions(self) -> Actions:
         """What the keys do."""
-        return {"copy": self.copy_nothing, "edit": self.edit_line}
+        return {"copy": self.copy_nothing, "edit": self.edit_line, "report": self.write_report}
 
     def copy_nothing(self) -> None:
         """Where the pane has nothing of its own to copy."""
@@ -62,6 +66,26 @@ class Files:
         name = f"trace-run-{run.number}.json" if session.live else f"{session.folder.name}-trace-{run.number}.json"
         if self._context.attempt(lambda: chrome_trace.write(run, folder / name)):
             self._context.flash(f"written: {folder / name}; ui.perfetto.dev opens it")
+
+    def write_report(self) -> None:
+        """Write the session as one page: to its folder; of a saved session, which stays as it is, to the present one.
+
+        In a process of its own, which reads what is on disk: it takes a second, and keys are answered meanwhile.
+        """
+        session, app = self._context.session, self._context.app
+        page = session.folder / "report.html" if session.live else Path.cwd() / f"{session.folder.name}.html"
+        command = [sys.executable, "-m", "idbg", "report", str(session.folder), "-o", str(page)]
+
+        def write() -> None:
+            done = subprocess.run(
+                command, env=importable(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+            )
+            said = done.stderr.strip().splitlines() or [f"the report ended with status {done.returncode}"]
+            told = f"written: {page} ({size(page.stat().st_size)})" if done.returncode == 0 else said[0]
+            app.call_from_thread(self._context.flash, told)
+
+        self._context.flash("the report is written …")
+        app.run_worker(write, thread=True, exclusive=True, group="report")
 
     def edit(self, asked: EditorAsked) -> None:
         """Leave the screen to the editor until it ends; a text that has no file becomes the rules."""

@@ -19,7 +19,7 @@ from idbg_tui.terminal import suspend
 from idbg_tui.widgets.lines import Lines
 from tests.harness.pane_host import Host
 from tests.harness.recorded import app_of, chain, state_of
-from tests.harness.screen import settle
+from tests.harness.screen import bar, settle, until
 
 TORCHVISION = "/usr/lib/python3/site-packages/torchvision/models/resnet.py"
 SYNTAX = Failure("user", "invalid syntax (syntax.py, line 4)", type="SyntaxError", file="/x/syntax.py", line=4)
@@ -132,3 +132,19 @@ async def test_e_in_the_log_opens_the_line_that_is_told_of_there() -> None:
             await pilot.pause()
         asked = [(message.path, message.line) for message in app.of(EditorAsked)]  # type: ignore[attr-defined]
     assert asked == [("/x/syntax.py", 4), ("/x/lib.py", 9)]
+
+
+async def test_the_session_is_written_as_one_page_beside_the_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a saved session, to the present folder: the session's stays as it is."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    app = app_of("attention", tmp_path)
+    page = tmp_path / "here" / "attention.html"
+    async with app.run_test(size=(200, 40)) as pilot:
+        await settle(pilot)
+        await pilot.press("O")
+        await until(pilot, lambda: "written: " in bar(app, "footer"))
+    assert page.read_bytes().lstrip().lower().startswith(b"<!doctype html>")
+    assert [each.name for each in (tmp_path / "attention").iterdir()] == ["events.jsonl"]
