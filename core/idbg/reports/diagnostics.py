@@ -231,13 +231,13 @@ def _error(run: Run, kind: DiagnosticKind, rule: str, message: str, file: str, l
 
 def _keyed(run: Run, found: Diagnostic, *same: str) -> Diagnostic:
     """With a key of its kind, rule, program and file, and of what else stays the same while the program does."""
-    parts = [found.kind, found.rule, found.program, _stable_file(run, found.file), *same]
+    parts = [found.kind, found.rule, found.program, stable_file(run, found.file), *same]
     kept = [part if found.kind == "violation" else _PASSING.sub("#", part) for part in parts]
     digest = hashlib.sha256("\0".join(kept).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return msgspec.structs.replace(found, key=f"{found.kind}-{digest}")
 
 
-def _stable_file(run: Run, file: str) -> str:
+def stable_file(run: Run, file: str) -> str:
     """The file as another checkout has it too: relative to where the program was started, if it lies below."""
     if not isabs(file) or not run.program.cwd:
         return file

@@ -1,0 +1,73 @@
+"""Which command shows a run again?"""
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from idbg.schema.diff import EAGER, Comparison
+from idbg.schema.programs import OptionValue, Program, Target
+from idbg.schema.runs import Run
+
+_COMPARED = Comparison()
+
+
+def command(run: Run) -> str:
+    """A line for a shell in the folder where the program was started: `idbg run FILE ...`, or `idbg diff` of a run that
+    was compared.
+    """
+    verb = "run" if run.comparison is None else "diff"
+    words = ["idbg", verb, *_program(run.program), *_target(run.target)]
+    if run.comparison is not None:
+        words += [*_comparison(run.comparison), *(("--float64", "cpu") if run.target.float64 == "cpu" else ())]
+    return shlex.join([*words, *(("--", *run.program.argv) if run.program.argv else ())])
+
+
+def _program(program: Program) -> list[str]:
+    name = program.path + (f":{program.name}" if program.name else "")
+    return ["-m", name] if program.module else [name]
+
+
+def _target(target: Target) -> Iterator[str]:
+    yield from ("--backend", target.backend, "--accelerator", target.accelerator)
+    if target.device:
+        yield from ("--device", target.device)
+    yield "--strict" if target.strict else "--warn"
+    if target.dynamic is not None:
+        yield "--dynamic" if target.dynamic else "--no-dynamic"
+    for name, value in target.options.items():
+        yield from ("--option", f"{name}={_value(value)}")
+    if target.mode:
+        yield from ("--mode", target.mode)
+    if target.stance:
+        yield from ("--stance", target.stance)
+    for name, value in target.settings.items():
+        yield from ("--setting", f"{name}={_value(value)}")
+    for source in target.dynamic_sources:
+        yield from ("--dynamic-source", source)
+    if target.cold:
+        yield "--cold"
+
+
+def _comparison(asked: Comparison) -> Iterator[str]:
+    if asked.reference != EAGER:
+        yield from ("--against", asked.reference)
+    for flag in ("per_kernel", "backward", "sync", "nan"):
+        if getattr(asked, flag):
+            yield f"--{flag.replace('_', '-')}"
+    given = {"--runs": "runs", "--atol": "atol", "--rtol": "rtol", "--factor": "k", "--timeout": "seconds"}
+    for option, name in (given | {"--steps": "steps"}).items():
+        value = getattr(asked, name)
+        if value is not None and value != getattr(_COMPARED, name):
+            yield from (option, str(value))
+
+
+def _value(value: OptionValue) -> str:
+    """As `idbg.config.options.parse` reads it: a text that would be read as another type is quoted."""
+    if isinstance(value, str):
+        plain = value[:1].isalpha() and value.lower() not in _OTHERS
+        return value if plain else msgspec.json.encode(value.encode("utf-8", "backslashreplace").decode()).decode()
+    return repr(value) if isinstance(value, float) else msgspec.json.encode(value).decode()
+
+
+_OTHERS = ("true", "false", "none", "null", "inf", "nan", "infinity")

@@ -1,0 +1,134 @@
+"""How does a session read in an issue or a pull request?
+
+The verdict, what was found, how to have it again, and the details folded: never more than GitHub takes of a comment.
+"""
+
+import re
+from collections.abc import Iterator
+
+import idbg
+from idbg.format.amounts import counted, elapsed
+from idbg.format.file_names import short
+from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.format.verdicts import verdict_words
+from idbg.reports import bench, diff
+from idbg.reports.again import command
+from idbg.reports.diagnostics import LEVELS, Diagnostic, last_runs, of_history, stable_file
+from idbg.reports.documents import Told
+from idbg.reports.documents.markdown.text import block, code, folded
+from idbg.reports.text import render as joined
+from idbg.reports.text import run_report
+from idbg.schema.runs import Run
+
+ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
+MOST = 65_536  # characters that GitHub takes
+MOST_FINDINGS = 40  # rows, the worst first
+MOST_RUNS = 10
+_LEAST_FOLDED = 400  # characters: less of a run tells nothing
+_SIGNS = {"error": "✘", "warning": "⚠", "note": "·"}
+
+
+def render(told: Told) -> bytes:
+    """The text, at most MOST characters of it; what is left out is said at its end."""
+    runs = last_runs(told.history)
+    found = of_history(told.history)
+    parts = [_head(told, runs), *_table(found, runs), *_reproduce(runs), *_environment(told)]
+    left_out = []
+    for title, text in _details(told, runs):
+        room = (
+            MOST - sum(len(part) + 2 for part in parts) - len(title) - 500
+        )  # for the fold and what is said at the end
+        if room < _LEAST_FOLDED:
+            left_out.append(title)
+            continue
+        parts.append(folded(title, block(text, most=room)))
+    if left_out:
+        more = f"; and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+        parts.append(f"Left out, as a comment takes {MOST:,} characters: {'; '.join(left_out[:3])}{more}.")
+    return ("\n\n".join(parts) + "\n").encode()
+
+
+def _head(told: Told, runs: list[Run]) -> str:
+    if not runs:
+        what = "only benchmarks" if told.history.rows else "nothing"
+        return f"### idbg: {what} ran in this session"
+    worst = min(runs, key=lambda run: list(VERDICT_SIGNS).index(run.looks))
+    lines = [f"### {VERDICT_SIGNS[worst.looks]} idbg: {_verdict(worst)}", ""]
+    lines += [f"- {_sentence(run)}" for run in runs[:MOST_RUNS]]
+    if len(runs) > MOST_RUNS:
+        lines.append(f"- and {counted(len(runs) - MOST_RUNS, 'run')} more")
+    return "\n".join(lines)
+
+
+def _sentence(run: Run) -> str:
+    """ "`model.py` on `mock`, accelerator `npu` (warn): 3 violations; 2 graphs, 40 nodes, 1 kernel, 3.2 s"."""
+    target = run.target
+    mode = "strict" if target.strict else "warn"
+    nodes = sum(len(graph.nodes) for graph in run.graphs.values())
+    known = [
+        counted(len(run.graphs), "graph"),
+        counted(nodes, "node"),
+        counted(len(run.kernels), "kernel"),
+        counted(run.times_broken, "graph break"),
+    ]
+    known += [counted(len(run.recompiles), "recompile")] if run.recompiles else []
+    known += [elapsed(run.seconds)] if run.ended is not None else []
+    what = f"{code(run.program.label)} on {code(target.backend)}, accelerator {code(target.accelerator)} ({mode})"
+    return f"{what}: **{_verdict(run)}**; {', '.join(known)}"
+
+
+def _verdict(run: Run) -> str:
+    """In words of ours; they may name a side of a comparison, which is a backend of others."""
+    words = verdict_words(run)
+    return words if re.fullmatch(r"[\w ,:.-]{1,100}", words) else code(words, 100)
+
+
+def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
+    if not found:
+        return
+    by_label = {run.program.label: run for run in runs}
+    lines = ["| | what | found | where | what to do |", "|---|---|---|---|---|"]
+    for each in found[:MOST_FINDINGS]:
+        times = f" × {each.count:,}" if each.count > 1 else ""
+        what = f"{each.kind} {code(each.rule, 60, cell=True)}{times}".replace(f"{each.kind} `{each.kind}`", each.kind)
+        place = code(_place(each, by_label.get(each.program)), 120, cell=True)
+        message, fix = code(each.message, 300, cell=True), code(each.fix, 200, cell=True)
+        lines.append(f"| {_SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
+    yield "\n".join(lines)
+    if more := found[MOST_FINDINGS:]:
+        levels = [(level, sum(each.level == level for each in more)) for level in LEVELS]
+        words = ", ".join(counted(number, level) for level, number in levels if number)
+        yield f"… and {counted(len(more), 'finding')} more, none worse than these ({words}): the JSON report has all."
+
+
+def _place(found: Diagnostic, run: Run | None) -> str:
+    file = (stable_file(run, found.file) if run else short(found.file)) if found.file else ""
+    return f"{file}:{found.line}" if file and found.line else file
+
+
+def _reproduce(runs: list[Run]) -> Iterator[str]:
+    if runs:
+        commands = dict.fromkeys(command(run) for run in runs[:MOST_RUNS])
+        yield "**To have it again**\n\n" + block("\n".join(commands), "sh", most=4_000)
+
+
+def _environment(told: Told) -> Iterator[str]:
+    worker = told.history.worker
+    known = [f"- idbg {idbg.__version__} wrote this"]
+    if worker is not None:
+        known += [f"- torch {code(worker.torch)}, Python {code(worker.python)}"]
+        known += [f"- {code(device)}" for device in worker.devices[:16]]
+    else:
+        known += ["- which torch and Python it ran with is not known"]
+    yield "**Environment**\n\n" + "\n".join(known)
+
+
+def _details(told: Told, runs: list[Run]) -> Iterator[tuple[str, str]]:
+    """Title and text of what is folded, the most important first."""
+    for run in runs:
+        which = f", run {run.number}" if len(runs) > 1 else ""
+        if run.diff is not None:
+            yield f"Where the numbers differ{which}", diff.summary(run.diff)
+        yield f"The run as <code>idbg run</code> tells it{which}", joined(run_report(run))
+    if told.history.rows:
+        yield "Benchmarks", bench.report(told.history.rows)
