@@ -4,33 +4,21 @@ What is wrong with the command line, the settings or the folders is said before 
 """
 
 import argparse
-import asyncio
 import gc
 import os
-import select
-import signal
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
 
 import idbg
-from idbg.config import places, settings
+from idbg.config import examples, places, settings
 from idbg.config.arguments import add_arguments, settle
 from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
 from idbg.session.reading import is_session
 from idbg.session.session import Session
-from idbg_tui.terminal.watchdog import ScreenWatchdog
-
-if TYPE_CHECKING:
-    from idbg_tui.app import IdbgApp
 
 BAD_USAGE = 2
-HANG_UP = 0.5  # seconds after the terminal is gone, for the kernel's own signal to come first
 
 TRY = """\
 idbg-tui FILE.py[:NAME]      compile a program and look at everything that comes of it
@@ -45,26 +33,37 @@ More: idbg-tui --help, idbg info
 def main(argv: Sequence[str] | None = None) -> int:
     """`idbg-tui`: 0 when the user quits, 2 for bad usage, 128 + N when signal N ended it."""
     ours, programs = split(sys.argv[1:] if argv is None else argv)
-    args = _parser().parse_args(ours)
-    if args.program is None:
+    parser = _parser()
+    args = parser.parse_args(ours)
+    if args.tour and args.program is not None:
+        parser.error("--tour has a program of its own")
+    if args.program is None and not args.tour:
         print(TRY, end="")
         return BAD_USAGE if ours else 0
     try:
-        session, chosen = _open(args, programs)
+        session, chosen = _tour(args, programs) if args.tour else _open(args, programs)
     except BadInput as error:
         print(f"idbg-tui: {error}", file=sys.stderr)
         return BAD_USAGE
     with session:
-        gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
-        from idbg_tui import theming
-        from idbg_tui.app import IdbgApp
+        return _show(session, chosen, tour=args.tour)
 
-        app = IdbgApp(session, chosen)
-        if not chosen.theme and app.console.color_system == "standard":
-            app.theme = theming.SIXTEEN  # made for it: others come out as whatever of the 16 is nearest
-        gc.freeze()  # modules stay: later collections need not look at them
-        gc.enable()
-        return _show(app)
+
+def _show(session: Session, chosen: settings.Settings, *, tour: bool) -> int:
+    """The screen over a session, until it is left."""
+    gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
+    from idbg_tui import theming
+    from idbg_tui.app import IdbgApp
+    from idbg_tui.terminal.ending import Ending
+    from idbg_tui.terminal.watchdog import ScreenWatchdog
+
+    app = IdbgApp(session, chosen, tour=tour)
+    if not chosen.theme and app.console.color_system == "standard":
+        app.theme = theming.SIXTEEN  # made for it: others come out as whatever of the 16 is nearest
+    gc.freeze()  # modules stay: later collections need not look at them
+    gc.enable()
+    app.watchdog = ScreenWatchdog()
+    return Ending().show(app, app.watchdog)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"idbg {idbg.__version__}")
     add_arguments(parser, required=False)
     parser.add_argument("--theme", help="a theme's name (idbg-dark)")
+    parser.add_argument("--tour", action="store_true", help="five minutes with a small model: where everything is")
     parser.epilog = "FILE.py may also be the folder of a saved session."
     return parser
 
@@ -89,49 +89,19 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session,
     return Session(asked.program, asked.target, output=output), asked.settings
 
 
+def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session, settings.Settings]:
+    """A session of the tour's example, for what the tour speaks of, whatever the settings say; raises BadInput."""
+    known = {example.name: example for example in examples.shipped()}
+    if examples.TOUR not in known:
+        raise BadInput("the examples that come with idbg are not installed", hint="install idbg again")
+    args.program, args.module = str(known[examples.TOUR].path), False
+    args.backend, args.accelerator, args.device, args.strict = "aot", "mock", "cpu", False
+    return _open(args, programs)
+
+
 def _check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws to stderr
         raise BadInput("this is not a terminal", hint="idbg run FILE.py reports without one")
-
-
-def _show(app: "IdbgApp") -> int:
-    """Run the app; whatever signal ends it, the terminal is given back as it was."""
-    ended: list[int] = []
-    app.watchdog = watchdog = ScreenWatchdog()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and watchdog.is_away:
-            return  # it is for the editor
-        ended.append(number)
-        watchdog.asked(number)
-        if len(ended) > 1:
-            raise SystemExit(128 + number)  # the app did not leave when it was asked
-        try:
-            asyncio.get_running_loop().call_soon_threadsafe(app.exit)
-        except RuntimeError:
-            raise SystemExit(128 + number) from None  # no screen yet, or no longer
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, end)
-    threading.Thread(target=watch_terminal, args=(sys.stdin.fileno(), ended), daemon=True).start()
-    try:
-        app.run()
-    finally:
-        watchdog.stop()
-    return 128 + ended[0] if ended else app.return_code or 0
-
-
-def watch_terminal(terminal: int, ended: list[int]) -> None:
-    """Wait until the terminal is gone, and hang up ourselves if nobody has.
-
-    The kernel does it only for a controlling terminal; without, Textual would read the end of its input for ever.
-    """
-    poller = select.poll()
-    poller.register(terminal, 0)  # a hang-up is told unasked
-    if poller.poll() and not ended:
-        time.sleep(HANG_UP)
-        if not ended:
-            os.kill(os.getpid(), signal.SIGHUP)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.state.inbox import Inbox
 from idbg_tui.state.state import State
 from idbg_tui.terminal.watchdog import ScreenWatchdog
+from idbg_tui.tour.progress import Tour
+from idbg_tui.tour.strip import TourStrip
 from idbg_tui.widgets.harmless import Harmless
 from idbg_tui.widgets.palette import Palette
 from idbg_tui.widgets.plain import use_plain
@@ -54,7 +56,7 @@ class IdbgApp(Asked, App[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {IdbgCommands}
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings()]
 
-    def __init__(self, session: Session, settings: Settings) -> None:
+    def __init__(self, session: Session, settings: Settings, *, tour: bool = False) -> None:
         super().__init__()
         self.session = session
         plain = glyphs.wants_ascii(os.environ)
@@ -77,8 +79,9 @@ class IdbgApp(Asked, App[None]):
             self.keys = keymap.in_force({})
             problem = f"{error.message}; {error.hint}"
         self.bars = Bars(self, self.state, self.body, self.keys, problem)
+        self.tour = TourStrip(Tour(), self.keys) if tour else None
         context = Context(self, session, self.state, self.body, self.bars, lambda: self.show())
-        self.controllers = Controllers(context, self.keys, settings.editor)
+        self.controllers = Controllers(context, self.keys, settings.editor, self.tour)
         self.actions = {
             **self.controllers.actions(),
             **self.body.actions(),
@@ -89,6 +92,8 @@ class IdbgApp(Asked, App[None]):
     def compose(self) -> ComposeResult:
         yield self.bars.header
         yield self.body
+        if self.tour is not None:
+            yield self.tour
         yield self.bars.footer
 
     # ---------------------------------------------------------------- events become state
@@ -143,6 +148,7 @@ class IdbgApp(Asked, App[None]):
         self.controllers.listings.show()
         self.controllers.trying.show()
         self.controllers.switching.show()
+        self.controllers.touring.look()
         self.bars.show()
 
     def on_resize(self) -> None:
@@ -156,6 +162,7 @@ class IdbgApp(Asked, App[None]):
 
     def on_descendant_focus(self, event: ui.DescendantFocus) -> None:
         self.body.focus_moved(event.widget)
+        self.controllers.touring.look()
         self.bars.show()
 
     # ---------------------------------------------------------------- what the user does
@@ -168,6 +175,7 @@ class IdbgApp(Asked, App[None]):
     def action_do(self, name: str) -> None:
         """Do what a key does, by its name in keymap.KEYS."""
         self.actions[name]()
+        self.controllers.touring.asked(name)
 
     def action_command_palette(self) -> None:
         """Show the palette, unless it is open."""

@@ -14,13 +14,15 @@ from idbg_tui.controllers.pairing import Pairing
 from idbg_tui.controllers.repros import Repros
 from idbg_tui.controllers.switching import Switching
 from idbg_tui.controllers.targeting import Targeting
+from idbg_tui.controllers.touring import Touring
 from idbg_tui.controllers.trying import Trying
+from idbg_tui.tour.strip import TourStrip
 
 
 class Controllers:
     """All of them, each with what it needs."""
 
-    def __init__(self, context: Context, keys: dict[str, str], editor: str) -> None:
+    def __init__(self, context: Context, keys: dict[str, str], editor: str, tour: TourStrip | None = None) -> None:
         """`keys` are those in force, by the names of keymap.KEYS; `editor` is the settings', or ""."""
         self.listings = Listings(context)
         self.compiling = Compiling(context)
@@ -36,11 +38,12 @@ class Controllers:
         self.trying = Trying(context, self.listings)
         self.files = Files(context, editor)
         self.leaving = Leaving(context, self.compiling)
+        self.touring = Touring(context, tour)
 
     def actions(self) -> Actions:
         """What every key does that is theirs."""
         controllers: tuple[Controller, ...] = (
             *(self.compiling, self.targeting, self.comparing, self.measuring, self.costing),
-            *(self.deciding, self.pairing, self.navigation, self.repros, self.files, self.leaving),
+            *(self.deciding, self.pairing, self.navigation, self.repros, self.files, self.leaving, self.touring),
         )
         return {name: do for controller in controllers for name, do in controller.actions().items()}

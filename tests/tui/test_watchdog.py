@@ -21,8 +21,8 @@ from pathlib import Path
 from idbg.session.session import Session
 from idbg.config.settings import Settings
 from idbg_tui.terminal import watchdog
-from idbg_tui.__main__ import _show
 from idbg_tui.app import IdbgApp
+from idbg_tui.terminal.ending import Ending
 
 watchdog.PATIENCE, watchdog.TICK = 3, 0.2
 app = IdbgApp(Session.open(Path(sys.argv[1])), Settings())
@@ -44,7 +44,8 @@ def edit():
         time.sleep(2)
 
 app.call_later(app.set_timer, 0.3, globals()[sys.argv[2]])
-sys.exit(_show(app))
+app.watchdog = watchdog.ScreenWatchdog()
+sys.exit(Ending().show(app, app.watchdog))
 """
 
 pytestmark = pytest.mark.slow

@@ -1,12 +1,11 @@
 """Which rows does a command line ask for?"""
 
-import ast
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-import idbg
+from idbg.config import examples
 from idbg.config.arguments import parse_program
 from idbg.schema.bench import EAGER, BenchBackend, BenchCase
 from idbg.schema.errors import BadInput, ProgramError
@@ -31,27 +30,14 @@ def _backend(text: str) -> BenchBackend:
     return BenchBackend(name, "" if mode == "default" else mode)
 
 
-def examples() -> Path:
-    """The folder of example models: the checkout's, or `examples` where we stand. Raises ProgramError where there is
-    none.
+def models(folder: Path | None) -> dict[str, Path]:
+    """The programs of the folder by name, each file that defines program(): of the examples that come with idbg where
+    none is named. Raises ProgramError where there are none of these.
     """
-    for folder in (Path(idbg.__file__).resolve().parents[2] / "examples", Path("examples")):
-        if folder.is_dir():
-            return folder
-    raise ProgramError("there is no folder of examples", hint="name programs, or a folder with --examples")
-
-
-def models(folder: Path) -> dict[str, Path]:
-    """The programs of the folder by name: each file that defines program()."""
-    return {path.stem: path for path in sorted(folder.glob("*.py")) if _defines_program(path)}
-
-
-def _defines_program(path: Path) -> bool:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except SyntaxError:
-        return False
-    return any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body)
+    folder = folder or examples.folder()
+    if folder is None:
+        raise ProgramError("there is no folder of examples", hint="name programs, or a folder with --examples")
+    return {example.name: example.path for example in examples.in_folder(folder) if example.is_model}
 
 
 def programs(
@@ -67,7 +53,7 @@ def programs(
     asked = [parse_program(file, argv=argv, cwd=cwd) for file in files]
     if not wanted and not everything:
         return asked
-    known = models(folder or examples())
+    known = models(folder)
     for name in wanted:
         if name not in known:
             raise BadInput(f"there is no model {name!r}", hint=f"there are: {', '.join(known) or 'none'}")
