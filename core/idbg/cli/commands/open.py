@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from idbg.cli import exits
 from idbg.cli.on_screen import become_screen
 from idbg.schema.errors import BadInput
 from idbg.session.reading import is_session
@@ -12,6 +13,9 @@ EXAMPLES = (
     ("idbg open", "choose among the last sessions and the examples"),
     ("idbg open debug_artifacts/resnet-20260301-101500", "what happened in this one; it needs no torch"),
 )
+EXITS = {exits.DONE: "you left the screen; without a terminal: what can be opened is told"}
+NO_JSON = "it is the screen: idbg show SESSION --json tells of a session"
+SEE = ("list", "show", "tour", "run")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
