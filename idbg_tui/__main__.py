@@ -15,7 +15,7 @@ from idbg.config import examples, places, settings
 from idbg.config.arguments import add_arguments, settle
 from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
-from idbg.session.reading import is_session
+from idbg.session.files import is_session
 from idbg.session.session import Session
 
 BAD_USAGE = 2

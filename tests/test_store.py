@@ -123,7 +123,7 @@ def test_what_is_not_a_session_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_folder_without_a_log_is_no_session(tmp_path: Path) -> None:
-    assert not reading.is_session(tmp_path)
+    assert not files.is_session(tmp_path)
     with pytest.raises(OutputError, match="is not a session"):
         reading.load(tmp_path)
 

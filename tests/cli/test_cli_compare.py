@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from idbg import cli
+from tests.harness.sessions import small_log
 
 SIZES = """\
 import torch
@@ -21,6 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "sizes.py").write_text(SIZES)
+    small_log(tmp_path / "saved", at=1.0)
     return tmp_path
 
 
@@ -32,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["sizes.py", "--with", "dynamic=perhaps"], "dynamic cannot be 'perhaps'"),
         (["sizes.py", "other", "--with", "mode=lite"], "sizes.py is no session"),
         (["."], "is not a session"),
-        ([".", "--with", "mode=lite"], "--with runs a program"),
+        (["saved", "--with", "mode=lite"], "--with runs a program"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

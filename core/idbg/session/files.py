@@ -13,6 +13,14 @@ LOG = "events.jsonl"
 """What a session is: everything that happened, a line each."""
 
 
+def is_session(folder: Path) -> bool:
+    """Whether the folder has an event log; it may be damaged."""
+    try:
+        return stat.S_ISREG((folder / LOG).lstat().st_mode)
+    except (OSError, ValueError):  # ValueError: a name with a NUL
+        return False
+
+
 def opened(path: Path) -> int:
     """A descriptor of the regular file. Raises OSError, also for a link and for what is no regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -6,7 +6,6 @@ alone (a pipe would be waited for), a line at a time, and never more of it than 
 """
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -35,14 +34,6 @@ class Reading(NamedTuple):
 
     events: list[SessionEvent]
     missing: str
-
-
-def is_session(folder: Path) -> bool:
-    """Whether the folder has an event log; it may be damaged."""
-    try:
-        return stat.S_ISREG((folder / LOG).lstat().st_mode)
-    except (OSError, ValueError):  # ValueError: a name with a NUL
-        return False
 
 
 def read(folder: Path) -> Reading:

@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from idbg.cli import exits, fail_on, output
+from idbg.cli import exits, fail_on, output, sessions
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import one_run
 from idbg.config import places
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program or session, what is asked of it, and whether that is told as text or as JSON."""
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
+    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"{sessions.SESSION}; or {program.help}"
     parser.add_argument(
         "--type",
         action="append",
@@ -71,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run the program, or read its session, and tell; the exit status is as `EXITS` has it."""
-    done, folder = _of_session(Path(args.program)) if Path(args.program).is_dir() else _of_program(args, argv)
+    folder = None if args.module else sessions.named(args.program, args.output)
+    done, folder = _of_program(args, argv) if folder is None else _of_session(folder)
     if args.trace is not None:
         chrome_trace.write(done, args.trace)
     if args.nodes:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from idbg.analysis.decisions.compared import Compared, compared
-from idbg.cli import exits, output
+from idbg.cli import exits, output, sessions
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import a_session
 from idbg.config import options, places
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is compared, and whether that is told as text or as JSON."""
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
+    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"{sessions.SESSION}; or {program.help}"
     parser.add_argument(
         "other", metavar="SESSION", nargs="?", default="", help="the second session (the first's own last two runs)"
     )
@@ -78,12 +78,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run or read both, and tell; the exit status is as `EXITS` has it."""
-    if Path(args.program).is_dir():
+    saved = None if args.module else sessions.named(args.program, args.output)
+    if saved is not None:
         if args.switches:
             raise BadInput("--with runs a program: a session was run already", hint="name its file instead")
         if args.latency:
             raise BadInput("--latency runs a program: a session was run already", hint="name its file, and --with")
-        before, after, latency = *_of_sessions(args.program, args.other), None
+        before, after, latency = (
+            *_of_sessions(saved, sessions.find(args.other, args.output) if args.other else None),
+            None,
+        )
     else:
         if args.other:
             raise BadInput(f"{args.program} is no session", hint="name two sessions' folders, or one file and --with")
@@ -95,18 +99,18 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     return 0 if after.verdict in ("clean", "violations") else exits.FAILED
 
 
-def _of_sessions(one: str, other: str) -> tuple[Run, Run]:
+def _of_sessions(one: Path, other: Path | None) -> tuple[Run, Run]:
     """The last run of each; of one alone its last two. Raises BadInput where there are not two."""
     runs = _runs(one)
-    if other:
+    if other is not None:
         return runs[-1], _runs(other)[-1]
     if len(runs) < 2:
         raise BadInput(f"the session {one} has one run", hint="name a second session, or a file and --with NAME=VALUE")
     return runs[-2], runs[-1]
 
 
-def _runs(folder: str) -> list[Run]:
-    with Session.open(Path(folder)) as saved:
+def _runs(folder: Path) -> list[Run]:
+    with Session.open(folder) as saved:
         runs = [saved.history.runs[number] for number in sorted(saved.history.runs)]
     if not runs:
         raise BadInput(f"the session {folder} has no run: there is nothing to compare", hint="run it: idbg run")

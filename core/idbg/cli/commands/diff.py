@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import exits, output
+from idbg.cli import exits, output, sessions
 from idbg.cli.commands.run import status as run_status
 from idbg.cli.one_run import one_run
 from idbg.config import places
@@ -188,7 +188,7 @@ def held_against(args: argparse.Namespace) -> Comparison:
     """The comparison of the arguments of `add_reference`. Raises BadInput for a number that means nothing."""
     check_numbers(args, atol=0.0, rtol=0.0, factor=1.0, timeout=0.001)
     return Comparison(
-        reference=_reference(args.against),
+        reference=_reference(args.against, args.output),
         backward=args.backward,
         atol=args.atol,
         rtol=args.rtol,
@@ -206,14 +206,15 @@ def check_numbers(args: argparse.Namespace, **lowest: float) -> None:
             raise BadInput(f"--{option} is {value:g}", hint=f"give a number from {least:g} up")
 
 
-def _reference(named: str) -> str:
+def _reference(named: str, output_folder: str | None) -> str:
     if named in ("fp64", FLOAT64):
         return FLOAT64
-    if not Path(named).is_dir():
+    folder = Path(named) if Path(named).is_dir() else sessions.named(named, output_folder)
+    if folder is None:
         return named
-    if not any(Path(named).glob("repros/outputs-*.safetensors")):
+    if not any(folder.glob("repros/outputs-*.safetensors")):
         raise BadInput(f"the session {named} has no outputs to compare with", hint="give one that `idbg diff` made")
-    return str(Path(named).absolute())
+    return str(folder.absolute())
 
 
 def _report(run: Run, *, as_json: bool, folder: Path) -> None:

@@ -5,7 +5,7 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from idbg.cli import exits, output
+from idbg.cli import exits, output, sessions
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -13,7 +13,7 @@ from idbg.config.arguments import settle
 from idbg.reports.documents import Told, document, format_of, formats, together
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
-from idbg.session.reading import is_session
+from idbg.session.files import is_session
 from idbg.session.session import Session
 from idbg.whole_file import write_whole
 
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
     program.metavar = "SESSION|FILE.py[:NAME]"
-    program.help = f"the folder of a saved session, or a folder with sessions; or {program.help}"
+    program.help = f"{sessions.SESSION}; or a folder with sessions; or {program.help}"
     parser.add_argument("more", metavar="SESSION", nargs="*", help="further sessions, told in the same report")
     parser.add_argument(
         "-o",
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + ", ".join(f"{document(each).SUFFIXES[0]} ({document(each).ABOUT})" for each in formats()),
     )
     parser.add_argument("--format", choices=formats(), help="this one, whatever the names say; to stdout without -o")
-    parser.add_argument("--compare", metavar="SESSION", type=Path, help="held against this session")
+    parser.add_argument("--compare", metavar="SESSION", help="held against this session")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     wanted = [(path, args.format or format_of(path)) for path in args.to]
     told, failed = _told(args, argv)
     if args.compare is not None:
-        told = _with_other(told, args.compare)
+        told = _with_other(told, _folder(args.compare, args))
     for path, name in wanted:
         write(path, document(name).render(told))
         output.note(f"report: {path}")
@@ -108,10 +108,16 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
         asked = settle(args, argv, strict=False)
         done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
         return _read(folder)[0], done.verdict not in ("clean", "violations")
-    found = [told for each in (args.program, *args.more) for told in _read(Path(each))]
+    found = [told for each in (args.program, *args.more) for told in _read(_folder(each, args))]
     if not found:
         log.warning("no session in %s: the report is empty", named)
     return together(found) if found else Told("", History()), not found
+
+
+def _folder(text: str, args: argparse.Namespace) -> Path:
+    """The session that is named, or a folder as it was given: it may have sessions in it, or not be there."""
+    folder = Path(text)
+    return folder if folder.exists() else sessions.named(text, args.output) or folder
 
 
 def _read(folder: Path) -> list[Told]:

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from idbg.cli import chosen, exits, output
+from idbg.cli import chosen, exits, output, sessions
 from idbg.cli.commands.run import is_unusable
 from idbg.cli.one_run import a_session
 from idbg.config import places, settings
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program or session, which of its violations, and whether that is told as text or as JSON."""
     add_program_arguments(parser)
     program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"the folder of a saved session; or {program.help}"
+    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"{sessions.SESSION}; or {program.help}"
     parser.add_argument("--violation", metavar="N", type=int, help="the Nth violation, as --list has them")
     parser.add_argument("--rule", metavar="NAME", default="", help="the severest violation of this rule")
     parser.add_argument("--node", metavar="NAME", default="", help="the severest violation at this node")
@@ -62,13 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """List, or write, try and tell; the exit status is as `EXITS` has it. Raises BadInput before anything runs."""
-    folder = Path(args.program)
-    if folder.is_dir():
+    folder = None if args.module else sessions.named(args.program, args.output)
+    if folder is not None:
         return _of_session(args, argv, folder)
-    if folder.suffix == "" and not args.module and not folder.exists() and ":" not in args.program:
-        raise BadInput(
-            f"there is no session {args.program}", hint="name the folder that a run made, below debug_artifacts/"
-        )
+    given = Path(args.program)
+    if given.suffix == "" and not args.module and not given.exists() and ":" not in args.program:
+        sessions.find(args.program, args.output)
     asked = settle(args, argv, strict=False)
     return _written(args, asked.program, asked.target, places.expanded(asked.settings.output), None)
 
