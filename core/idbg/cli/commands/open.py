@@ -6,7 +6,7 @@ from pathlib import Path
 from idbg.cli import exits
 from idbg.cli.on_screen import become_screen
 from idbg.schema.errors import BadInput
-from idbg.session.reading import is_session
+from idbg.session.files import is_session
 
 HELP = "open a saved session on the screen; without one, choose among the last sessions and the examples"
 EXAMPLES = (
