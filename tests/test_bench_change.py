@@ -1,17 +1,10 @@
 """A change is told where the samples say so, and not where two runs of the same differ."""
 
-import random
-
 import pytest
 
 from idbg.bench.change import change, mann_whitney
-from idbg.schema.bench import Latency, Machine, Row, SpeedChange
-
-
-def row(center: float, spread: float = 0.02, seed: int = 0, n: int = 50, **others: object) -> Row:
-    random.seed(seed)
-    samples = [center * random.gauss(1.0, spread) for _ in range(n)]
-    return Row(program="a.py", backend="eager", latency_ms=Latency.of(samples, 1, 10, True), **others)  # type: ignore[arg-type]
+from idbg.schema.bench import Machine, Row, SpeedChange
+from tests.harness.bench_rows import row
 
 
 def found(now: Row, before: Row) -> SpeedChange:

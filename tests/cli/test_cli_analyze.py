@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from idbg import cli
-from idbg.cli import fail_on
 from idbg.reports import decisions
 from idbg.schema import events
 from idbg.schema.runs import Run, fold
@@ -91,11 +90,6 @@ def test_why_two_nodes_are_not_one_kernel(folder: Path, capsys: pytest.CaptureFi
     assert "the run has no node or kernel nobody" in capsys.readouterr().err
     assert cli.main(["analyze", session, "--nodes", "sin", "mm", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pair"]["answer"]["kind"] == "library"
-
-
-def test_a_kind_that_did_not_happen_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not fail_on.happened(a_run(), ["break", "recompile"])
-    assert capsys.readouterr().err == ""
 
 
 def test_a_folder_that_is_no_session_is_refused_in_a_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,56 +1,177 @@
-"""What must not happen in a run that is watched by a machine (--fail-on), and did it?"""
+"""What must not happen where a machine watches (--fail-on), did it, and was it known already (--baseline)?
+
+Each verb offers those of `KINDS` that it can find; what they mean, and what is known, is one mechanism for all.
+"""
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from idbg.cli import output
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
-from idbg.reports.decisions.recompiles import of_guard
-from idbg.schema.graphs import Frame
-from idbg.schema.runs import Run
+from idbg.schema.errors import BadInput
+from idbg.schema.violations import SEVERITIES
+
+if TYPE_CHECKING:  # what reads a command line need not load what judges a run
+    from idbg.checking.check import Check
+    from idbg.reports.baseline import Baseline, FindingKind, KnownFinding, Looked
+    from idbg.reports.diagnostics import Diagnostic
+    from idbg.schema.diff import Comparison, DiffReport
+    from idbg.schema.runs import Run
 
 MOST = 20  # told of each kind
 
+KINDS: "dict[str, tuple[str, tuple[FindingKind, ...]]]" = {
+    "failure": ("something fails, or nothing is compiled", ("failure",)),
+    "mismatch": ("an output or gradient differs", ("mismatch",)),
+    "violation": ("a rule is broken", SEVERITIES),
+    "reject": ("the accelerator rejects an op", ("reject",)),
+    "fallback": ("that, or an op falls back", ("reject", "fallback")),
+    "pad": ("that, or an op is padded", ("reject", "fallback", "pad")),
+    "break": ("a graph break", ("break",)),
+    "recompile": ("a frame is compiled again", ("recompile",)),
+}
+"""What --fail-on is given: in words, and as diagnostics are called."""
 
-def add_argument(parser: argparse.ArgumentParser) -> None:
-    """--fail-on KIND, as often as it is wanted."""
-    words = ", ".join(f"{name} ({about})" for name, (about, _) in KINDS.items())
-    parser.add_argument(
+OF_A_RUN = ("failure", "violation", "reject", "fallback", "pad", "break", "recompile")
+OF_A_COMPARISON = ("mismatch", *OF_A_RUN)
+
+
+def add_arguments(parser: argparse.ArgumentParser, kinds: Sequence[str], default: str) -> None:
+    """--fail-on KIND, as often as it is wanted, of these `kinds`, and the file of what is known. `default` says what
+    fails without them.
+    """
+    group = parser.add_argument_group("for machines that watch")
+    words = ", ".join(f"{name} ({KINDS[name][0]})" for name in kinds)
+    group.add_argument(
         "--fail-on",
-        choices=list(KINDS),
+        choices=list(kinds),
         action="append",
         default=[],
-        help=f"exit with 1 if this happens, and name where: {words}",
+        help=f"exit with 1 if this happens, and name where; repeat for more: {words}. Without it: {default}",
     )
+    group.add_argument(
+        "--baseline",
+        metavar="KNOWN.json",
+        help="what is known, and fails nothing; without --fail-on, whatever else is found fails",
+    )
+    group.add_argument(
+        "--update-baseline",
+        action="store_true",
+        help="write what is found now to that file, and take out what is gone; other programs' entries stay",
+    )
+    parser.set_defaults(fail_on_kinds=tuple(kinds))
 
 
-def happened(run: Run, kinds: list[str]) -> bool:
-    """Whether any of these kinds happened in the run; each place is told on stderr."""
-    found = False
-    for kind in dict.fromkeys(kinds):
-        places = list(KINDS[kind][1](run))
-        found = found or bool(places)
-        for place in places[:MOST]:
-            print(f"idbg: {kind}: {place}", file=sys.stderr)
-        if len(places) > MOST:
-            print(f"idbg: {kind}: and {counted(len(places) - MOST, 'other')}", file=sys.stderr)
-    return found
+class Watch(NamedTuple):
+    """What the command line asks for. `kinds` are diagnostics' kinds; `named` says whether the user named any."""
+
+    kinds: frozenset[str]
+    named: bool
+    path: Path | None
+    known: "Baseline"
+    update: bool
+
+    def of(self, run: "Run", also: "Iterable[FindingKind]" = ()) -> "Looked":
+        """What is looked for in a run; `also` these kinds, which always fail."""
+        from idbg.reports import baseline
+
+        kinds = self.kinds | set(also)
+        if not run.checked:
+            kinds -= set(SEVERITIES)
+        return baseline.Looked(
+            baseline.program_of(run.program),
+            frozenset(kinds),
+            accelerators=(run.target.accelerator,),
+            compared=_sides(run.diff, run.comparison) if run.diff is not None else "",
+            whole=run.verdict not in ("failed", "empty", "waiting") and not run.stopped,
+        )
+
+    def of_check(self, check: "Check") -> "Looked":
+        """What is looked for in a check."""
+        from idbg.reports import baseline
+
+        return baseline.Looked(
+            baseline.program_of(check.run.program),
+            self.kinds | {"failure"},
+            accelerators=tuple(each.name for each in check.accelerators),
+            stage=check.level,
+            whole=check.failure is None,
+        )
 
 
-def _breaks(run: Run) -> Iterator[str]:
-    for each in run.breaks:
-        yield f"{near_place(each.file, each.line) or 'an unknown line'}: {each.reason.strip().partition(chr(10))[0]}"
+def asked(args: argparse.Namespace) -> Watch:
+    """What is to be watched for, read before anything runs. Raises BadInput for a baseline that cannot be used."""
+    from idbg.config import places
+    from idbg.reports import baseline
+
+    path = places.expanded(args.baseline) if args.baseline else None
+    if args.update_baseline and path is None:
+        raise BadInput("--update-baseline has no file to write", hint="name it with --baseline KNOWN.json")
+    known = baseline.NOTHING_KNOWN if path is None else baseline.load(path, must_exist=not args.update_baseline)
+    names = args.fail_on or (args.fail_on_kinds if path is not None else ())
+    kinds = frozenset(kind for name in names for kind in KINDS[name][1])
+    return Watch(kinds, bool(names), path, known, args.update_baseline)
 
 
-def _recompiles(run: Run) -> Iterator[str]:
-    for each in run.recompiles:
-        frame = run.frames.get(each.frame, Frame(each.frame, "?"))
-        why = of_guard(each.failed[0]) if each.failed else each.reason.partition("\n")[0]
-        yield f"{near_place(frame.file, frame.line)} {frame.function}: {why}"
+def fails(watch: Watch, found: "Sequence[Diagnostic]", looked: "Looked") -> bool:
+    """Whether something that was looked for was found, and is not known. What it is, and where, is told on stderr, as
+    is what is known and no longer found. The baseline is written where that is asked for: then all is known.
+    """
+    from idbg.reports import baseline
+
+    known = watch.known
+    if watch.update and watch.path is not None:
+        known = baseline.updated(found, looked, watch.known)
+        baseline.write(watch.path, known)
+        more, fewer = baseline.changed(watch.known, known)
+        output.note(f"{watch.path} is written: {counted(more, 'entry')} more, {fewer:,} fewer or less often")
+    verdict = baseline.judged(found, looked, known)
+    if watch.named:  # else the report tells it
+        _tell((baseline.kind_of(each), _line(each, count)) for each, count in verdict.new)
+    if verdict.known:
+        output.note(f"{counted(verdict.known, 'finding')} known: {watch.path}")
+    if verdict.fewer:
+        _tell(("gone", _gone(each, count)) for each, count in verdict.fewer)
+        output.note(f"{watch.path} can shrink: --update-baseline takes out what is gone")
+    if watch.path is not None and not looked.whole:
+        output.note("the run did not come to its end: what it has not found is not taken for gone")
+    return bool(verdict.new)
 
 
-KINDS: dict[str, tuple[str, Callable[[Run], Iterator[str]]]] = {
-    "break": ("a graph break", _breaks),
-    "recompile": ("a frame is compiled again", _recompiles),
-}
+def _sides(diff: "DiffReport", comparison: "Comparison | None") -> str:
+    """Both sides of a comparison; another session's outputs lie elsewhere in each checkout."""
+    reference = comparison.reference if comparison is not None else diff.reference
+    return f"{diff.test} against {'a session' if '/' in reference else reference}"
+
+
+def _line(found: "Diagnostic", count: int) -> str:
+    place = near_place(found.file, found.line) or "an unknown line"
+    often = f" ({count} of {found.count} are new)" if count < found.count else f" ({count} times)" * (count > 1)
+    accelerator = f"{found.accelerator}: " if found.accelerator else ""
+    return f"{place}: {accelerator}{' '.join(found.message.split())}{often}"
+
+
+def _gone(known: "KnownFinding", count: int) -> str:
+    often = f"{known.count - count} of {known.count} " if count else ""
+    target = f"{known.target}: " if known.target else ""
+    return f"{often}{known.kind}: {target}{known.text}"
+
+
+def _tell(lines: Iterable[tuple[str, str]]) -> None:
+    """The first of each kind, and how many there are beside."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, line in lines:
+        by_kind.setdefault(kind, []).append(line)
+    for kind, told in by_kind.items():
+        for line in told[:MOST]:
+            _say(f"{kind}: {line}")
+        if len(told) > MOST:
+            _say(f"{kind}: and {counted(len(told) - MOST, 'other')}")
+
+
+def _say(text: str) -> None:
+    """What cannot be printed (a terminal's commands in a name) is not sent to a terminal."""
+    output.line("idbg: " + "".join(each if each.isprintable() else "\ufffd" for each in text))

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from os.path import isabs, relpath
+from os.path import isabs, normpath, relpath
 from typing import Literal
 
 import msgspec
@@ -19,6 +19,7 @@ from idbg.analysis.decisions.recompiles import timelines
 from idbg.checking.check import Check
 from idbg.format import failures
 from idbg.format.file_names import short
+from idbg.reports import steps
 from idbg.reports.because import because
 from idbg.reports.decisions import recompiles
 from idbg.schema.diff import TensorDiff
@@ -175,7 +176,12 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
         if tensor.failed:
             rule = tensor.failed_by[0] if tensor.failed_by else "mismatch"
             message = f"{noun} {tensor.name} of {run.diff.test} differs from {run.diff.reference}'s: {_why(tensor)}"
-            yield _keyed(run, _error(run, "mismatch", rule, message, file, line, ""), noun, tensor.name)
+            found = _error(run, "mismatch", rule, message, file, line, "")
+            yield _keyed(run, found, noun, tensor.name, run.diff.test)
+    if run.diff.steps is not None and run.diff.steps.verdict in ("failed", "error"):
+        message = steps.sentence(run.diff.steps, run.diff.test)
+        found = _error(run, "mismatch", "training", message, run.program.path, 0, "")
+        yield _keyed(run, found, "training", run.diff.test)
 
 
 def _why(tensor: TensorDiff) -> str:
@@ -231,7 +237,7 @@ def _error(run: Run, kind: DiagnosticKind, rule: str, message: str, file: str, l
 
 def _keyed(run: Run, found: Diagnostic, *same: str) -> Diagnostic:
     """With a key of its kind, rule, program and file, and of what else stays the same while the program does."""
-    parts = [found.kind, found.rule, found.program, stable_file(run, found.file), *same]
+    parts = [found.kind, found.rule, _stable_program(run), stable_file(run, found.file), *same]
     kept = [part if found.kind == "violation" else _PASSING.sub("#", part) for part in parts]
     digest = hashlib.sha256("\0".join(kept).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return msgspec.structs.replace(found, key=f"{found.kind}-{digest}")
@@ -243,6 +249,13 @@ def stable_file(run: Run, file: str) -> str:
         return file
     relative = relpath(file, run.program.cwd)
     return short(file) if relative.startswith("..") else relative
+
+
+def _stable_program(run: Run) -> str:
+    """The program as it is named from where it was started."""
+    program = run.program
+    path = program.path if program.module else stable_file(run, normpath(program.path))
+    return msgspec.structs.replace(program, path=path).label
 
 
 def _worst_first(found: list[Diagnostic]) -> list[Diagnostic]:

@@ -12,6 +12,7 @@ from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import decisions
 from idbg.reports.decisions import chrome_trace
+from idbg.reports.diagnostics import diagnostics
 from idbg.schema.errors import BadInput
 from idbg.schema.runs import Run
 from idbg.session.session import Session
@@ -32,7 +33,7 @@ EXAMPLES = (
 )
 EXITS = {
     exits.DONE: "it was told; broken rules alone are no failure here: idbg check tells those",
-    exits.FAILED: "the run failed, nothing was compiled, or what --fail-on names happened",
+    exits.FAILED: "the run failed, nothing was compiled, or what --fail-on names happened, and is not known",
 }
 SEE = (
     "run",
@@ -66,11 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where the time of the compile went, as a Chrome trace (Perfetto opens it)",
     )
-    fail_on.add_argument(parser)
+    fail_on.add_arguments(parser, fail_on.OF_A_COMPARISON, "a failure does, and numbers that a session found wrong")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run the program, or read its session, and tell; the exit status is as `EXITS` has it."""
+    watch = fail_on.asked(args)
     folder = None if args.module else sessions.named(args.program, args.output)
     done, folder = _of_program(args, argv) if folder is None else _of_session(folder)
     if args.trace is not None:
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if done.cause is not None and "summary" not in (args.types or ["summary"]):
         log.warning("the run failed: %s", done.cause.message.strip().partition("\n")[0])
     output.note(f"session: {folder}")
-    return _status(done, args.fail_on)
+    return _status(done, watch)
 
 
 def _of_session(folder: Path) -> tuple[Run, Path]:
@@ -98,11 +100,13 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, P
     return one_run(asked.program, asked.target, places.expanded(asked.settings.output))
 
 
-def _status(run: Run, kinds: list[str]) -> int:
-    happened = fail_on.happened(run, kinds)
+def _status(run: Run, watch: fail_on.Watch) -> int:
     if is_unusable(run):
         return exits.BAD_USAGE
-    return exits.FAILED if happened or run.verdict not in ("clean", "violations") else 0
+    found = diagnostics(run)
+    fails = fail_on.fails(watch, found, watch.of(run, ("failure", "mismatch")))
+    told = watch.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
+    return exits.FAILED if fails or not (told or run.verdict in ("clean", "violations")) else 0
 
 
 def _report_pair(run: Run, one: str, other: str, *, as_json: bool) -> None:

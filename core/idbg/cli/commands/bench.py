@@ -17,6 +17,7 @@ from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.reports import bench as report
 from idbg.reports import kernels as kernel_report
+from idbg.reports import slower
 from idbg.schema.bench import (
     EAGER,
     RUNS,
@@ -43,6 +44,7 @@ EXAMPLES = (
     ("idbg bench examples/mlp_train.py --backend eager --backend inductor", "one program on two backends"),
     ("idbg bench --all --name before", "every model of the examples folder, under a name"),
     ("idbg bench --all --compare before", "again, and what changed since"),
+    ("idbg bench model.py --compare --fail-on slower", "for CI: 1 if it is slower than the last time"),
     (
         "idbg bench examples/mlp_train.py --kernels --csv rows.csv",
         "also each kernel's time; the rows for a spreadsheet",
@@ -50,7 +52,8 @@ EXAMPLES = (
 )
 EXITS = {
     exits.DONE: "every row was measured, and its numbers agree",
-    exits.FAILED: "a row was not measured, or its numbers do not agree",
+    exits.FAILED: "a row was not measured, or its numbers do not agree; with --fail-on slower: a row is slower",
+    exits.UNDECIDED: "--fail-on slower, and it cannot be said: a row is noisy, or its machine was busy or another",
 }
 SEE = (
     "compare",
@@ -91,6 +94,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept.add_argument(
         "--compare", metavar="SUITE", nargs="?", const=LAST, help="say what changed since the last suite, or this one"
     )
+    kept.add_argument(
+        "--fail-on",
+        choices=["slower"],
+        action="append",
+        default=[],
+        help="with --compare: exit with 1 if a row is slower beyond the noise, with 3 where that cannot be said",
+    )
     kept.add_argument("--resume", action="store_true", help="go on with the last suite that was interrupted")
     kept.add_argument("--name", default="", help="a name for this suite, for --compare")
     kept.add_argument("--database", metavar="FILE", help="where rows are kept (in the user's data folder)")
@@ -122,18 +132,30 @@ def _run(args: argparse.Namespace, argv: tuple[str, ...], history: BenchHistory)
     else:
         suite = Suite.begin(history, cases, args.name) if cases else Suite.latest(history)
     _measure(suite, args.timeout)
-    changes: list[SpeedChange] = []
+    changes: list[SpeedChange] | None = []
     try:
         changes = suite.changes(older) if args.compare else []
     except OutputError as error:  # the rows are measured: they are told whatever the database says
         log.warning(error.message)
+        changes = None
     kernels: list[tuple[BenchCase, Timed | Failed]] = []
     try:
         if args.kernels:
             kernels += _kernels(suite.cases, args.timeout)
     finally:
-        _report(suite.rows, changes, kernels, args, notes=history.notes)
-    return 0 if report.passed(suite.rows) else exits.FAILED
+        _report(suite.rows, changes or [], kernels, args, notes=history.notes)
+    speed = _speed(suite.rows, changes) if args.fail_on else 0
+    return speed if report.passed(suite.rows) else exits.FAILED
+
+
+def _speed(rows: list[Row], changes: list[SpeedChange] | None) -> int:
+    """The status that says whether something is slower; which rows are, and what cannot be said, is told on stderr."""
+    if changes is None:
+        return exits.UNDECIDED
+    judged = slower.verdict(rows, changes)
+    for line in slower.lines(judged):
+        output.line(f"idbg: {line}")
+    return exits.FAILED if judged.slower else exits.UNDECIDED if judged.undecided else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -143,6 +165,8 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and not value >= lowest:
             raise BadInput(f"--{name} is {value:g}", hint=f"give a number from {lowest:g} up")
     check_device(args.device)
+    if args.fail_on and not args.compare:
+        raise BadInput("--fail-on slower has nothing to compare with", hint="add --compare, or --compare SUITE")
 
 
 def _cases(args: argparse.Namespace, argv: tuple[str, ...]) -> list[BenchCase]:

@@ -5,11 +5,12 @@ import logging
 from pathlib import Path
 
 from idbg.checking.check import LEVELS, Check, NamedAccelerator, check, named, presets, target
-from idbg.cli import exits, output
+from idbg.cli import exits, fail_on, output
 from idbg.cli.commands.run import never_began
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import settle
+from idbg.reports.diagnostics import of_check
 
 log = logging.getLogger(__name__)
 HELP = "compile a program once, and say which accelerators take it"
@@ -25,11 +26,16 @@ EXAMPLES = (
         "idbg check examples/mlp_train.py --accelerator tpu --accelerator my_npu.toml",
         "two: a preset, and a file of your own",
     ),
+    (
+        "idbg check model.py --accelerator my_npu.toml --fail-on reject --baseline known.json",
+        "for CI: 1 for what is new",
+    ),
     ("idbg check examples/mlp_train.py --stage post_grad --json", "what Inductor makes of it, as JSON"),
 )
 EXITS = {
     exits.DONE: "at least one accelerator takes the program: as it is, with padding, or with parts that fall back",
-    exits.FAILED: "every one rejects it, or it failed to run",
+    exits.FAILED: "every one rejects it, or it failed to run; with --fail-on or --baseline, what they name happened on "
+    "any accelerator, and is not known",
 }
 SEE = (
     "accelerators",
@@ -62,24 +68,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
     )
     parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
+    fail_on.add_arguments(parser, fail_on.OF_A_RUN, "a failure does, and that every accelerator rejects it")
     parser.set_defaults(option=[], setting=[], dynamic_sources=[], cold=False)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run the program once, hold it against each, and tell; the exit status is as `EXITS` has it."""
     asked = settle(args, argv, strict=False)
+    watch = fail_on.asked(args)
     accelerators = _accelerators(args.accelerators)
     aim = target(args.stage, device=asked.target.device, dynamic=asked.target.dynamic)
     done, folder = one_run(asked.program, aim, places.expanded(asked.settings.output))
     checked = check(done, args.stage, accelerators, best_first=not args.accelerators)
     _report(checked, as_json=args.json, folder=folder)
-    return status(checked)
+    return status(checked, watch)
 
 
-def status(check: Check) -> int:
-    """The exit status that says whether anything takes the program."""
+def status(check: Check, watch: fail_on.Watch) -> int:
+    """The exit status that says whether anything takes the program, or whether what is watched for happened."""
     if never_began(check.run):
         return exits.BAD_USAGE
+    if watch.named:
+        found = of_check(check)
+        fails = fail_on.fails(watch, found, watch.of_check(check))
+        told = check.failure is None or any(each.kind == "failure" for each in found)
+        return exits.FAILED if fails or not told else 0
     return 0 if check.failure is None and check.taken else exits.FAILED
 
 

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
-from idbg.cli import exits, output, sessions
+from idbg.cli import exits, fail_on, output, sessions
 from idbg.cli.commands.run import status as run_status
 from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
 from idbg.reports import diff as diff_report
+from idbg.reports.diagnostics import diagnostics
 from idbg.reports.owner import launch_named
 from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
@@ -38,7 +39,8 @@ EXAMPLES = (
 )
 EXITS = {
     exits.DONE: "the numbers agree",
-    exits.FAILED: "they do not, a side failed, or nothing was compiled or compared",
+    exits.FAILED: "they do not, a side failed, or nothing was compiled or compared; "
+    "or what --fail-on names happened, and is not known",
 }
 SEE = (
     "minify",
@@ -63,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--runs", metavar="N", type=int, default=1, help="run the tested side N times: which outputs vary (1)"
     )
+    fail_on.add_arguments(parser, fail_on.OF_A_COMPARISON, "a failure and a mismatch do, and always")
 
 
 def add_reference(how: argparse._ArgumentGroup) -> None:
@@ -131,6 +134,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Compare, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
     comparison = _comparison(args)
     asked = settle(args, argv, strict=False)
+    watch = fail_on.asked(args)
     _warn_of_numerics(asked.target)
     kept_in = places.expanded(asked.settings.output)
     problems: list[IdbgError] = []
@@ -146,7 +150,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     _report(done, as_json=args.json, folder=folder)
     for problem in problems:
         log.error(problem.in_one_line)
-    return exits.BAD_USAGE if problems and args.owner else status(done)
+    return exits.BAD_USAGE if problems and args.owner else status(done, watch)
 
 
 def _warn_of_numerics(target: Target) -> None:
@@ -163,12 +167,17 @@ def _warn_of_numerics(target: Target) -> None:
         )
 
 
-def status(run: Run) -> int:
-    """The exit status that says whether the numbers agree."""
+def status(run: Run, watch: fail_on.Watch) -> int:
+    """The exit status that says whether the numbers agree, and whether what else is watched for happened."""
     if run_status(run) == exits.BAD_USAGE:
         return exits.BAD_USAGE
+    found = diagnostics(run)
+    fails = fail_on.fails(watch, found, watch.of(run, ("failure", "mismatch")))
     agrees = run.diff is not None and run.diff.passed and (run.diff.outputs or run.diff.gradients)
-    return 0 if agrees and run.failure is None else exits.FAILED
+    if agrees and run.failure is None:
+        return exits.FAILED if fails else 0
+    told = watch.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
+    return exits.FAILED if fails or not told else 0
 
 
 def _comparison(args: argparse.Namespace) -> Comparison:

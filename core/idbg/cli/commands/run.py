@@ -23,11 +23,13 @@ EXAMPLES = (
         "idbg run train.py --backend inductor --fail-on break --fail-on recompile -- --epochs 1",
         "for CI: 1 if it breaks",
     ),
+    ("idbg run train.py --fail-on break --baseline known.json", "1 only for a break that is not known yet"),
     ("idbg run -m package.train --json -q > run.json", "a module; as JSON alone"),
 )
 EXITS = {
     exits.DONE: "it ran, and nothing stopped it",
-    exits.FAILED: "it failed, nothing was compiled, strict rules were broken, or what --fail-on names happened",
+    exits.FAILED: "it failed, nothing was compiled, strict rules were broken, "
+    "or what --fail-on names happened, and is not known",
     exits.OWN: "a script's own status, where it ends with another than 0",
 }
 SEE = ("check", "analyze", "diff", "report", "show")
@@ -36,7 +38,7 @@ SEE = ("check", "analyze", "diff", "report", "show")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program is compiled for which target, and whether that is told as text or as JSON."""
     add_program_arguments(parser)
-    fail_on.add_argument(parser)
+    fail_on.add_arguments(parser, fail_on.OF_A_RUN, "a failure does, and with --strict what the rules reject")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -46,10 +48,24 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.config.arguments import settle
 
     asked = settle(args, argv, strict=True)
+    watch = fail_on.asked(args)
     done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
     _report(done, as_json=args.json, folder=folder)
-    happened = fail_on.happened(done, args.fail_on)
-    return status(done) or (exits.FAILED if happened else 0)
+    return watched_status(done, watch)
+
+
+def watched_status(run: Run, watch: fail_on.Watch) -> int:
+    """The exit status that says what came of the run, and whether what is watched for happened."""
+    from idbg.reports.diagnostics import diagnostics
+
+    if run.verdict == "failed" and never_began(run):
+        return exits.BAD_USAGE
+    found = diagnostics(run)
+    fails = fail_on.fails(watch, found, watch.of(run, ("failure", "reject") if run.target.strict else ("failure",)))
+    if run.exit_status or not watch.path:
+        return status(run) or (exits.FAILED if fails else 0)
+    told = run.verdict in ("clean", "violations") or any(each.kind == "failure" for each in found)
+    return exits.FAILED if fails or not told else 0
 
 
 def never_began(run: Run) -> bool:
