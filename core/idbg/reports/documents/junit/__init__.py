@@ -1,0 +1,220 @@
+"""How does a session read as JUnit XML, which every CI shows as tests?
+
+A suite for each run, a case for each thing that was looked at: that it compiles, that the numbers agree, that no graph
+breaks and nothing is compiled again, and each rule of the accelerator. A case fails by what is an error; what is a
+warning or a note is told in its output, so that a rule that only costs something turns no build red. What was not
+looked at is skipped, with why.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from math import isfinite
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import idbg
+from idbg.accelerators.parse import parse
+from idbg.format.amounts import counted
+from idbg.format.plain_text import one_line, plain
+from idbg.format.verdicts import verdict_words
+from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, stable_file
+from idbg.reports.documents import Told
+from idbg.schema.errors import AcceleratorError
+from idbg.schema.runs import History, Run
+
+ABOUT, SUFFIXES = "test cases for a CI", (".xml", ".junit")
+MOST_TOLD = 100  # findings of a case
+MOST_OUTPUT = 20_000  # characters of what the program printed: its end
+_MOST_NAME, _MOST_TEXT = 250, 2_000
+
+
+class Case(NamedTuple):
+    """One thing that was looked at, and what was found; `skipped` says why it was not. `broken`: it is no failure of
+    what was looked at, but could not be looked at as a whole (JUnit's error).
+    """
+
+    name: str
+    found: tuple[Diagnostic, ...] = ()
+    skipped: str = ""
+    broken: bool = False
+    seconds: float | None = None
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(each for each in self.found if each.level == "error")
+
+
+def render(told: Told) -> bytes:
+    """The file as UTF-8."""
+    suites = [_suite(run, told.history, number) for number, run in enumerate(last_runs(told.history))]
+    root = ElementTree.Element("testsuites", {"name": one_line(told.name, _MOST_NAME) or "idbg"})
+    for count in ("tests", "failures", "errors"):
+        root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
+    root.extend(suites)
+    ElementTree.indent(root)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def cases(run: Run) -> list[Case]:
+    """What was looked at in a run."""
+    found = diagnostics(run)
+    seconds = run.seconds if run.ended is not None and isfinite(run.seconds) else None
+    failures = _of(found, "failure")
+    unfinished = "" if run.verdict != "waiting" else "the run did not come to its end"
+    return [
+        Case("compiles and runs", failures, "" if failures else unfinished, broken=True, seconds=seconds),
+        Case("graphs do not break", _of(found, "break"), _without(run, unfinished)),
+        Case("nothing is compiled again", _of(found, "recompile"), _without(run, unfinished)),
+        _numbers(run, found),
+        *_rules(run, found, unfinished),
+    ]
+
+
+def _numbers(run: Run, found: list[Diagnostic]) -> Case:
+    if run.diff is None:
+        return Case("numbers agree", skipped="it was not compared: idbg diff does")
+    name = f"numbers agree with {run.diff.reference}'s"
+    different = _of(found, "mismatch")
+    known = run.diff.verdict in ("passed", "failed")
+    return Case(name, different, "" if known or different else "the comparison did not come to its end")
+
+
+def _rules(run: Run, found: list[Diagnostic], unfinished: str) -> Iterator[Case]:
+    """One case a rule: those of the file in its order, then what was broken and is not in it."""
+    violations = _of(found, "violation")
+    stages = {graph.stage for graph in run.graphs}
+    told = set()
+    try:
+        rules = parse(run.target.rules).rules
+    except AcceleratorError as error:
+        rules = ()
+        yield Case("the accelerator's rules", skipped=f"they cannot be read: {error.message}")
+    for rule in rules:
+        if rule.name in told:
+            continue
+        told.add(rule.name)
+        broken = tuple(each for each in violations if each.rule == rule.name)
+        other = rule.stages and stages.isdisjoint(rule.stages)
+        why = unfinished or ("" if run.checked else f"the backend {run.target.backend} asks no rules")
+        why = why or ("" if stages else "no graph was captured")
+        why = why or ("" if rule.enabled else "it is switched off")
+        why = why or (f"it is about graphs of {', '.join(rule.stages)}, and there is none" if other else "")
+        yield Case(_rule_name(run, rule.name), broken, "" if broken else why)
+    for name in dict.fromkeys(each.rule for each in violations if each.rule not in told):
+        yield Case(_rule_name(run, name), tuple(each for each in violations if each.rule == name))
+
+
+def _rule_name(run: Run, rule: str) -> str:
+    accelerator = run.target.accelerator.rpartition("/")[2].removesuffix(".toml")
+    return f"rule {rule} of {accelerator}"
+
+
+def _without(run: Run, unfinished: str) -> str:
+    return "" if run.breaks or run.recompiles else unfinished or ("" if run.frames else "no frame was compiled")
+
+
+def _of(found: Iterable[Diagnostic], kind: str) -> tuple[Diagnostic, ...]:
+    return tuple(each for each in found if each.kind == kind)
+
+
+# XML
+
+
+def _suite(run: Run, history: History, number: int) -> ElementTree.Element:
+    found = cases(run)
+    suite = ElementTree.Element("testsuite", {"name": one_line(_suite_name(run), _MOST_NAME), "id": str(number)})
+    failed = [case for case in found if case.errors]
+    counts = {
+        "tests": len(found),
+        "failures": sum(not case.broken for case in failed),
+        "errors": sum(case.broken for case in failed),
+        "skipped": sum(bool(case.skipped) for case in found),
+    }
+    for name, count in counts.items():
+        suite.set(name, str(count))
+    if found[0].seconds is not None:
+        suite.set("time", f"{found[0].seconds:.3f}")
+    if 0 < run.started < 1e11:
+        suite.set("timestamp", datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+    suite.append(_properties(run, history))
+    for case in found:
+        suite.append(_case(case, run))
+    for stream in ("stdout", "stderr"):
+        text = "".join(event.text for event in run.output if event.stream == stream)
+        if text:
+            _text(suite, "system-out" if stream == "stdout" else "system-err", _end(text))
+    return suite
+
+
+def _suite_name(run: Run) -> str:
+    mode = "strict" if run.target.strict else "warn"
+    return f"{run.program.label} on {run.target.backend}, {run.target.accelerator} ({mode})"
+
+
+def _properties(run: Run, history: History) -> ElementTree.Element:
+    known = {
+        "verdict": verdict_words(run),
+        "program": run.program.label,
+        "backend": run.target.backend,
+        "accelerator": run.target.accelerator,
+        "device": run.target.device,
+        "torch": history.worker.torch if history.worker else "",
+        "python": history.worker.python if history.worker else "",
+        "idbg": idbg.__version__,
+    }
+    properties = ElementTree.Element("properties")
+    for name, value in known.items():
+        if value:
+            ElementTree.SubElement(properties, "property", {"name": name, "value": one_line(value, _MOST_NAME)})
+    return properties
+
+
+def _case(case: Case, run: Run) -> ElementTree.Element:
+    names = {"name": one_line(case.name, _MOST_NAME), "classname": _class_name(run)}
+    element = ElementTree.Element("testcase", names)
+    if case.seconds is not None:
+        element.set("time", f"{case.seconds:.3f}")
+    if case.skipped:
+        ElementTree.SubElement(element, "skipped", {"message": one_line(case.skipped, _MOST_NAME)})
+    if case.errors:
+        first = case.errors[0]
+        more = f" (and {counted(len(case.errors) - 1, 'other')})" if len(case.errors) > 1 else ""
+        told = {"type": one_line(f"{first.kind}: {first.rule}", _MOST_NAME)}
+        told["message"] = one_line(first.message, _MOST_TEXT) + more
+        failed = ElementTree.SubElement(element, "error" if case.broken else "failure", told)
+        failed.text = "\n".join(_lines(case.errors, run))
+    rest = [each for each in case.found if each.level != "error"]
+    if rest:
+        _text(element, "system-out", "\n".join(_lines(rest, run)))
+    return element
+
+
+def _class_name(run: Run) -> str:
+    """ "examples.resnet.net" of examples/resnet.py:net: CIs part it at its points."""
+    path = run.program.path.removesuffix(".py").strip("./").replace("/", ".").replace("\\", ".")
+    name = ".".join(part for part in (path, run.program.name) if part)
+    return one_line(name, _MOST_NAME) or "program"
+
+
+def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
+    """ "model.py:12: error: dtype is float64 ...", and what to do."""
+    told = list(found)
+    for each in told[:MOST_TOLD]:
+        place = f"{stable_file(run, each.file)}:{each.line}: " if each.file else ""
+        times = f" ({each.count:,} times)" if each.count > 1 and each.kind != "violation" else ""
+        yield f"{one_line(place, _MOST_NAME)} {each.level}: {one_line(each.message, _MOST_TEXT)}{times}".strip()
+        if each.fix:
+            yield f"    {one_line(each.fix, _MOST_TEXT)}"
+    if len(told) > MOST_TOLD:
+        yield f"… and {counted(len(told) - MOST_TOLD, 'other')}"
+
+
+def _text(parent: ElementTree.Element, tag: str, text: str) -> None:
+    ElementTree.SubElement(parent, tag).text = text
+
+
+def _end(text: str) -> str:
+    """What a program printed, in characters that XML has: the end of it, where it is long."""
+    kept = plain(text[-MOST_OUTPUT:])
+    return kept if len(text) <= MOST_OUTPUT else f"… of {len(text):,} characters the last:\n{kept}"
