@@ -3,10 +3,13 @@
 import os
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from idbg.schema import event_log, events
+from idbg.schema.diff import Comparison
 from idbg.schema.programs import Failure, Program, Target
 from idbg.session.files import LOG
-from idbg.session.past import MOST, phases_of_earlier
+from idbg.session.past import MOST, phases_of_earlier, seconds_of_earlier
 from idbg.session.session import Session
 
 PROGRAM = Program("model.py")
@@ -58,3 +61,17 @@ def test_a_session_knows_what_is_typical_from_those_beside_it(tmp_path: Path) ->
         saved(tmp_path / name, seconds)
     with Session.open(tmp_path / "c") as session:
         assert session.typical() == {"codegen": 5.0}  # of 3, 5, and its own
+
+
+def test_a_run_usually_takes_what_runs_that_were_asked_for_alike_took(tmp_path: Path) -> None:
+    for name, seconds, backend in (("a", 3.0, "inductor"), ("b", 5.0, "inductor"), ("other", 7.0, "eager")):
+        saved(tmp_path / name, seconds, backend=backend)
+    target = Target(backend="inductor", accelerator="tpu", strict=True)  # the rules take no time
+    assert seconds_of_earlier(tmp_path / "now", PROGRAM, target, None) == [9.0, 9.0]
+    assert seconds_of_earlier(tmp_path / "now", PROGRAM, replace(target, options={"max_autotune": True}), None) == []
+    assert seconds_of_earlier(tmp_path / "now", PROGRAM, target, Comparison()) == []
+    with Session.open(tmp_path / "other") as session:
+        assert session.usual_seconds(session.history.runs[1]) == 9.0
+        session.history.runs[1].comparison = Comparison()
+        session.history.runs[1].ended = None
+        assert session.usual_seconds(session.history.runs[1]) is None

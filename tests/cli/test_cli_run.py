@@ -1,7 +1,6 @@
 """`idbg run`: one report on stdout, the rest on stderr, an exit status that means something, and a clean end."""
 
 import functools
-import io
 import json
 import os
 import signal
@@ -14,7 +13,6 @@ import pytest
 
 import idbg.cli.one_run
 from idbg import cli
-from idbg.cli.progress import Progress
 from idbg.session.session import Session
 from tests.harness.fake_sessions import FAKE_CHILD
 
@@ -198,37 +196,3 @@ def left_behind(folder: Path) -> list[str]:
         except OSError:
             continue
     return [line for line in found if "fake_child" in line]
-
-
-def test_on_a_terminal_the_phase_is_one_line_and_output_passes_by() -> None:
-    from idbg.schema.events import OutputWritten, PhaseChanged, RunEnded
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    def told(stream: io.StringIO) -> str:
-        progress = Progress(stream)
-        for event in (
-            PhaseChanged(run=1, phase="lowering"),
-            PhaseChanged(run=1, phase="lowering"),
-            OutputWritten(run=1, stream="stdout", text="hi\n"),
-            PhaseChanged(run=1, phase="lowering", seconds=1.0),
-            OutputWritten(run=1, stream="stdout", text="no end of line"),
-            RunEnded(run=1, verdict="clean", seconds=1.0),
-        ):
-            progress(event)
-        return stream.getvalue()
-
-    assert told(io.StringIO()) == "… lowering\nhi\nno end of line\n"
-    assert told(Terminal()) == "\r\x1b[K… lowering\r\x1b[Khi\nno end of line\n"
-
-
-def test_a_long_phase_is_told_with_what_is_typical_of_it() -> None:
-    from idbg.schema.events import PhaseChanged
-
-    stream = io.StringIO()
-    progress = Progress(stream, lambda: {"codegen": 11.04, "dynamo": 0.2})
-    for phase in ("dynamo", "codegen"):
-        progress(PhaseChanged(run=1, phase=phase, frame="0/0"))
-    assert stream.getvalue() == "… dynamo 0/0\n… codegen 0/0, typical 11.0 s\n"

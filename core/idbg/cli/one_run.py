@@ -1,7 +1,6 @@
 """How does a program run once from a terminal: progress on stderr, and an orderly end when a signal asks for it?"""
 
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +17,14 @@ from idbg.session.session import Session
 def one_run(
     program: Program,
     target: Target,
-    output: Path,
+    kept_in: Path,
     comparison: Comparison | None = None,
     then: Callable[[Session, Run], None] | None = None,
 ) -> tuple[Run, Path]:
     """The finished run, and its session's folder; `then` may ask the session for more about the run, which is waited
     for. Raises SystemExit(128 + N) where signal N ended it.
     """
-    with a_session(program, target, output) as session:
+    with a_session(program, target, kept_in) as session:
         number = session.run(comparison=comparison)
         session.wait()
         if then is not None:
@@ -35,12 +34,15 @@ def one_run(
 
 
 @contextmanager
-def a_session(program: Program, target: Target, output: Path) -> Iterator[Session]:
+def a_session(program: Program, target: Target, kept_in: Path) -> Iterator[Session]:
     """A session that tells on stderr how far it is. Raises SystemExit(128 + N) where signal N ended it, once what was
     done then has stopped.
     """
-    with signals_raise(), Session(program, target, output=output, alone=True) as session:
-        progress = Progress(sys.stderr, session.typical)
+    with signals_raise(), Session(program, target, output=kept_in, alone=True) as session:
+        runs = session.history.runs
+        progress = Progress(
+            output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None
+        )
         for event in session.events:
             progress(event)
         session.subscribe(progress)

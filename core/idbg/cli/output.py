@@ -10,12 +10,16 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from idbg.cli import color, streams
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure
+
+if TYPE_CHECKING:
+    from idbg.cli.bar import Bar
 
 ERROR = "idbg.error/1"
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
@@ -28,6 +32,7 @@ class _How:
     quiet = False
     color = "auto"
     told = False  # the JSON is written
+    bar: "Bar | None" = None
 
 
 def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when: str = "auto") -> None:
@@ -35,6 +40,9 @@ def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when:
     `quiet` errors alone.
     """
     _How.as_json, _How.quiet, _How.color, _How.told = as_json, quiet, when, False
+    if _How.bar is not None:
+        _How.bar.close()
+    _How.bar = None
     if "utf" not in (getattr(sys.stdout, "encoding", "") or "").lower():
         from idbg.format import glyphs
 
@@ -70,7 +78,7 @@ class _ToStderr(logging.Handler):
 
 def line(text: str) -> None:
     """A line of stderr, whatever the flags say. Where nobody reads stderr it is lost."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError), _How.bar.aside() if _How.bar else contextlib.nullcontext():
         print(text, file=sys.stderr, flush=True)
 
 
@@ -89,13 +97,19 @@ def note(text: str) -> None:
         line(text)
 
 
-def is_quiet() -> bool:
-    """Whether --quiet asks for no progress and no notes."""
-    return _How.quiet
+def bar() -> "Bar":
+    """The line of stderr that says how far it is. There is one for the process, as there is one stderr."""
+    from idbg.cli.bar import Bar
+
+    if _How.bar is None:
+        _How.bar = Bar(sys.stderr, quiet=_How.quiet)
+    return _How.bar
 
 
 def say(text: str) -> None:
     """The report, or a part of it, on stdout; the signs that begin its lines are coloured where colours are wanted."""
+    if _How.bar is not None:
+        _How.bar.clear()  # both may be the same terminal
     with printing():
         print(color.painted_signs(text) if color.is_wanted(sys.stdout, os.environ, _How.color) else text)
 
@@ -111,6 +125,8 @@ def say_json(report: object) -> None:
 def say_bytes(content: bytes) -> None:
     """A whole document on stdout, as it is; with --json that is the object."""
     _How.told = True
+    if _How.bar is not None:
+        _How.bar.clear()
     with printing():
         if isinstance(buffer := getattr(sys.stdout, "buffer", None), io.BufferedIOBase):
             sys.stdout.flush()

@@ -1,98 +1,140 @@
-"""How far is it, on a stream that may be a terminal or a file?
+"""How far is a session's run or search? Each event that tells of it becomes a line of `bar`."""
 
-On a terminal the phase is one line that is written over; the program's own output passes by.
-"""
+import time
+from collections.abc import Callable
 
-import shutil
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TextIO
-
-from idbg.format.amounts import elapsed
+from idbg.cli.bar import Bar, Doing
 from idbg.reports.repros import progress_words, sought_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import MinifyProgress
 
-LONG = 1.0  # seconds: of what is over sooner nobody asks how long it takes
+Usual = Callable[[int], float | None]
 
 
 class Progress:
-    """A session's listener that writes to `stream` (stderr). `typical` gives the seconds that phases take mostly."""
+    """A session's listener that shows on `bar` what goes on. `usual` gives the seconds that the run of this number
+    mostly takes, once its worker is up; None where that is not known.
+    """
 
-    def __init__(self, stream: TextIO, typical: Callable[[], Mapping[str, float]] = dict) -> None:
-        self._stream = stream
-        self._typical = cache(typical)
-        self._tty = stream.isatty()
-        self._shown = ""
-        self._open_line = False  # the program wrote a line and did not end it
+    def __init__(self, bar: Bar, usual: Usual = lambda run: None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bar, self._usual, self._clock = bar, usual, clock
+        self._since: float | None = None
+        self._seconds: float | None = None
+        self._side = ""
+        self._begun = 0
+        self._rows = _Rows()
         self._told: tuple[object, ...] = ()  # of a search: where a file has a line for what is new, not for each try
 
     def __call__(self, event: SessionEvent) -> None:
         match event:
-            case events.PhaseChanged(seconds=None, phase=phase, frame=frame):
-                self._show(f"{phase} {frame}".strip() + self._usually(phase))
+            case events.RunStarted():
+                self._since, self._seconds, self._side, self._begun = self._clock(), None, "", 0
+                if self._bar.on_terminal:
+                    self._show("starting")
+            case events.WorkerStarted(torch=version):
+                self._show(f"torch {version}")
+            case events.PhaseChanged(seconds=None):
+                self._phase(event)
             case events.SideStarted(side=side):
+                self._side = side
                 self._show(f"side {side}")
+            case events.SideEnded():
+                self._side = ""
+            case events.OutputWritten(text=text):
+                self._bar.passed(text)
+            case events.Noted(level="warning" | "error", text=text):
+                self._bar.end_line()
+                self._bar.passed(f"idbg: {text}\n")
+            case events.RunEnded() | events.ReproEnded() | events.OwnerEnded() | events.MinifyEnded():
+                self._over()
+            case _:
+                self._beside(event)
+
+    def clear(self) -> None:
+        """Take the line off the terminal."""
+        self._bar.clear()
+
+    def _beside(self, event: SessionEvent) -> None:
+        """What is done with a run once it is over."""
+        match event:
             case events.OwnerStarted():
-                self._show("whose error it is")
+                self._begin("whose error it is")
             case events.OwnerJudged():
                 self._show("a script of it is tried")
             case events.ReproStarted():
-                self._show("a repro is written, and tried")
+                self._begin("a repro is written, and tried")
             case events.MinifyStarted(sought=sought):
-                self._show(f"looking for the least that shows {sought_words(sought)}")
+                self._begin(f"looking for the least that shows {sought_words(sought)}")
             case events.MinifyProgressed(progress=progress):
                 self._search(progress)
-            case events.OutputWritten(text=text):
-                self._pass(text)
-                self._open_line = not text.endswith("\n")
-            case events.WorkerStarted(torch=version):
-                self._show(f"torch {version}")
-            case events.Noted(level="warning" | "error", text=text):
-                self._end_line()
-                self._pass(f"idbg: {text}\n")
-            case events.RunEnded() | events.ReproEnded() | events.OwnerEnded() | events.MinifyEnded():
-                self._end_line()
-                self.clear()
+            case events.BenchStarted(cases=cases):
+                self._rows = _Rows(self._clock(), cases)
+            case events.BenchTaskStarted(program=program, backend=backend, task=task):
+                self._bar.show(self._rows.doing(f"{program} {backend}: {task}"))
+            case events.BenchStepStarted(words=words) if self._bar.on_terminal:
+                self._bar.show(self._rows.doing(words))
+            case events.RowMeasured():
+                self._rows.row_done(self._clock())
+            case events.BenchEnded():
+                self._over()
             case _:
                 pass
 
-    def clear(self) -> None:
-        """Take the phase's line off the terminal."""
-        if self._tty and self._shown:
-            self._write("\r\x1b[K")
-        self._shown = ""
+    def _phase(self, event: events.PhaseChanged) -> None:
+        if self._begun != event.run:  # what is usual has not the start of the worker in it
+            self._begun, self._since, self._seconds = event.run, self._clock(), self._usual(event.run)
+        side = f"side {self._side}: " if self._side else ""
+        self._show(f"{side}{event.phase} {event.frame}".rstrip(), f"{side}{event.phase}")
 
-    def _usually(self, phase: str) -> str:
-        seconds = self._typical().get(phase, 0.0)
-        return f", typical {elapsed(seconds)}" if seconds >= LONG else ""
+    def _begin(self, words: str) -> None:
+        self._since, self._seconds = self._clock(), None
+        self._show(words)
+
+    def _show(self, words: str, kind: str = "") -> None:
+        self._bar.show(Doing(words, kind, since=self._since, usual=self._seconds))
 
     def _search(self, progress: MinifyProgress) -> None:
         told = (progress.doing, progress.size, progress.best, progress.others)
-        if self._tty or told != self._told:
+        if self._bar.on_terminal or told != self._told:
             self._told = told
-            self._show(progress_words(progress))
+            self._bar.show(Doing(progress_words(progress)))  # which say how long it took, and what is to come
 
-    def _show(self, text: str) -> None:
-        if text != self._shown:
-            self._shown = text
-            self._end_line()
-            width = shutil.get_terminal_size().columns - 3  # a line that wraps is not written over as a whole
-            self._write(f"\r\x1b[K… {text[:width]}" if self._tty else f"… {text}\n")
-
-    def _end_line(self) -> None:
-        if self._open_line:
-            self._write("\n")
-            self._open_line = False
-
-    def _pass(self, text: str) -> None:
+    def _over(self) -> None:
+        self._bar.end_line()
         self.clear()
-        self._write(text)
 
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):
-            pass  # nobody reads stderr: the run goes on
+
+class _Rows:
+    """Which of several things is done, one after another, and how long those before it took."""
+
+    def __init__(self, began: float = 0.0, of: int = 0) -> None:
+        self._first = self._began = began
+        self._of, self._done = of, 0
+
+    def doing(self, words: str) -> Doing:
+        """The one that is done now."""
+        each = (self._began - self._first) / self._done if self._done else None
+        done = min(self._done, max(self._of - 1, 0))
+        return Doing(words, since=self._first, done=done, of=self._of, each=each, began=self._began)
+
+    def row_done(self, now: float) -> None:
+        """One is done, and the next begins."""
+        self._done += 1
+        self._began = now
+
+
+class Steps:
+    """The same where no session tells: so many things, one after another, each shown as it begins."""
+
+    def __init__(self, bar: Bar, of: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bar, self._clock = bar, clock
+        self._rows = _Rows(clock(), of)
+
+    def show(self, words: str) -> None:
+        """This is done now, of the one that is in hand."""
+        self._bar.show(self._rows.doing(words))
+
+    def next(self) -> None:
+        """The one in hand is done."""
+        self._rows.row_done(self._clock())

@@ -98,6 +98,16 @@ def elapsed(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
+def wait(seconds: float) -> str:
+    """How long somebody waits, in whole numbers: "8 s", "2 min 5 s", "1 h 12 min"."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s".replace(" 0 s", "")
+    return f"{whole // 3600} h {whole % 3600 // 60} min".replace(" 0 min", "")
+
+
 def day(at: float) -> str:
     """A time in seconds since the epoch as "20 Nov 15:02", by this machine's clock."""
     return time.strftime("%d %b %H:%M", time.localtime(at))

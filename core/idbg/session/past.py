@@ -1,13 +1,17 @@
-"""How long did each phase of this program's compile take in earlier sessions?"""
+"""How long did this program's runs, and each phase of its compile, take in earlier sessions?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from idbg.schema import event_log, events
-from idbg.schema.programs import Program
+from idbg.schema.diff import Comparison
+from idbg.schema.programs import Program, Target
 from idbg.session.files import LOG
 
 MOST = 5  # sessions: the newest; older ones tell of a program that has changed since
@@ -19,16 +23,44 @@ def phases_of_earlier(folder: Path, program: Program, backend: str) -> list[dict
     """Seconds of each phase, of each whole run of this program for this backend in the newest sessions that lie beside
     `folder`. Takes some tens of milliseconds for each. What cannot be read tells nothing.
     """
-    found: list[dict[str, float]] = []
+    return _newest(folder, lambda log: [run.phases for run in _runs(log, program) if run.target.backend == backend])
+
+
+def seconds_of_earlier(folder: Path, program: Program, target: Target, comparison: Comparison | None) -> list[float]:
+    """Seconds of each whole run of this program that was asked for as this one is (see `asks_the_same`), as
+    `phases_of_earlier` finds them. The start of the worker is not in them.
+    """
+
+    def read(log: Path) -> list[float]:
+        runs = _runs(log, program)
+        return [run.seconds for run in runs if asks_the_same((run.target, run.comparison), (target, comparison))]
+
+    return _newest(folder, read)
+
+
+def asks_the_same(one: tuple[Target, Comparison | None], other: tuple[Target, Comparison | None]) -> bool:
+    """Whether two runs do the same work; the rules that they are held against take no time to speak of."""
+    return one[1] == other[1] and _work(one[0]) == _work(other[0])
+
+
+def _work(target: Target) -> Target:
+    return replace(target, rules="", accelerator="", strict=False)
+
+
+_Told = TypeVar("_Told")
+
+
+def _newest(folder: Path, read: Callable[[Path], list[_Told]]) -> list[_Told]:
+    found: list[_Told] = []
     beside = (each for each in folder.parent.glob("*/" + LOG) if each.parent != folder)
     sessions = 0
     for log in islice(sorted(beside, key=_changed, reverse=True), LOOKED_AT):
         try:
-            runs = list(_runs(log, program, backend))
+            told = read(log)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             continue
-        found += runs
-        sessions += bool(runs)
+        found += told
+        sessions += bool(told)
         if sessions >= MOST:
             break
     return found
@@ -41,8 +73,17 @@ def _changed(log: Path) -> float:
         return 0.0
 
 
-def _runs(log: Path, program: Program, backend: str) -> Iterator[dict[str, float]]:
-    runs: dict[int, dict[str, float]] = {}
+@dataclass
+class _Run:
+    target: Target
+    comparison: Comparison | None
+    phases: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def _runs(log: Path, program: Program) -> Iterator[_Run]:
+    """The whole runs of a program in a session of its own; in another's there are none."""
+    runs: dict[int, _Run] = {}
     with log.open("rb") as lines:
         for number, line in enumerate(lines):
             if not line.startswith(_READ):
@@ -51,12 +92,13 @@ def _runs(log: Path, program: Program, backend: str) -> Iterator[dict[str, float
             match event:
                 case events.SessionOpened() if number == 0 and not _is_same(event.program, program):
                     return
-                case events.RunStarted() if _is_same(event.program, program) and event.target.backend == backend:
-                    runs[event.run] = {}
+                case events.RunStarted() if _is_same(event.program, program):
+                    runs[event.run] = _Run(event.target, event.comparison)
                 case events.PhaseChanged(seconds=float(seconds)) if event.run in runs:
-                    phases = runs[event.run]
+                    phases = runs[event.run].phases
                     phases[event.phase] = phases.get(event.phase, 0.0) + seconds
                 case events.RunEnded(failure=None) if event.run in runs:
+                    runs[event.run].seconds = event.seconds
                     yield runs.pop(event.run)
                 case _:
                     pass

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from types import TracebackType
 
 from msgspec.structs import replace
@@ -22,9 +23,9 @@ from idbg.schema.graphs import NodeId
 from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
-from idbg.schema.runs import History
+from idbg.schema.runs import History, Run
 from idbg.session.event_bus import EventBus, Listener
-from idbg.session.past import phases_of_earlier
+from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
 from idbg.session.queue import JobQueue
 from idbg.session.reading import load
 from idbg.session.rules import RulesInForce
@@ -119,6 +120,16 @@ class Session:
             self._past[backend] = phases_of_earlier(self.folder, self.program, backend)
         runs = [run for run in self.history.runs.values() if run.ended is not None and run.target.backend == backend]
         return typical([*self._past[backend], *(run.phases for run in runs if run.failure is None)])
+
+    def usual_seconds(self, run: Run) -> float | None:
+        """How long a run mostly takes that is asked for as this one: the median of those before, in this session and
+        those beside it, without the start of the worker. None where none is known. Read as `typical` is.
+        """
+        asked = (run.target, run.comparison)
+        here = [each for each in self.history.runs.values() if each.ended is not None and each.failure is None]
+        known = [each.seconds for each in here if asks_the_same((each.target, each.comparison), asked)]
+        known += seconds_of_earlier(self.folder, self.program, *asked)
+        return median(known) if known else None
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Pass every later event to `listener`, in order, on a thread of the session; the answer ends that.

@@ -13,6 +13,7 @@ from idbg.bench.runner import kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
 from idbg.cli import exits, output
 from idbg.cli.one_run import signals_raise
+from idbg.cli.progress import Steps
 from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.reports import bench as report
@@ -30,6 +31,7 @@ from idbg.schema.bench import (
     Task,
     Timed,
 )
+from idbg.schema.bench_steps import BenchStep
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program, Target
 
@@ -193,10 +195,22 @@ def _measure(suite: Suite, seconds: float) -> None:
     many `seconds`.
     """
     measured = 0
+    steps, doing = Steps(output.bar(), len(suite.cases)), ""
+
+    def told(case: BenchCase, task: Task) -> None:
+        nonlocal doing
+        doing = f"{_name(case)}: {task}"
+        steps.show(doing)
+
+    def stepped(step: BenchStep) -> None:
+        if output.bar().on_terminal:
+            steps.show(f"{doing}, {step.words}")
+
     with signals_raise():
         try:
-            for _ in suite.measure(_refused, seconds=seconds, told=_progress):
+            for _ in suite.measure(_refused, seconds=seconds, told=told, stepped=stepped):
                 measured += 1
+                steps.next()
         except BaseException:  # whatever ends it, a signal too: the user is told what is kept, and it goes on
             if measured < len(suite.cases):
                 log.warning("%d of %d rows are kept; --resume goes on", measured, len(suite.cases))
@@ -224,18 +238,20 @@ def _kernels_as_json(case: BenchCase, result: Timed | Failed) -> dict[str, objec
     return {"program": case.program.label, "backend": str(case.backend), **timed}
 
 
-def _progress(case: BenchCase, task: Task) -> None:
-    output.note(f"… {case.program.label} {case.backend}: {task}")
+def _name(case: BenchCase) -> str:
+    return f"{case.program.label} {case.backend}"
 
 
 def _kernels(cases: list[BenchCase], seconds: float) -> list[tuple[BenchCase, Timed | Failed]]:
     """The times of the kernels of each case, but for those on eager, which has none."""
     timed = []
+    compiled = [case for case in cases if case.backend.name != EAGER]
+    steps = Steps(output.bar(), len(compiled))
     with signals_raise():
-        for case in cases:
-            if case.backend.name != EAGER:
-                _progress(case, "kernels")
-                timed.append((case, kernel_times(case, seconds=seconds)))
+        for case in compiled:
+            steps.show(f"{_name(case)}: kernels")
+            timed.append((case, kernel_times(case, seconds=seconds)))
+            steps.next()
     return timed
 
 
@@ -250,7 +266,7 @@ def _report(
         output.say_json(report.to_json(rows, changes, notes, [_kernels_as_json(*timed) for timed in kernels]))
     else:
         for case, result in kernels:
-            output.say(_kernel_lines(f"{case.program.label} {case.backend}", result) + "\n")
+            output.say(_kernel_lines(_name(case), result) + "\n")
         output.say(report.report(rows, changes))
     if args.csv:
         try:

@@ -3,7 +3,7 @@
 import argparse
 import math
 import shlex
-import sys
+import time
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from idbg.accelerators.registry import rules_for
 from idbg.bisect import options as option_sets
 from idbg.bisect.job import bisected
 from idbg.cli import exits, output
+from idbg.cli.bar import Doing
 from idbg.cli.one_run import signals_told
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
@@ -167,12 +168,11 @@ def _kind(args: argparse.Namespace) -> tuple[Kind, tuple[OptionSet, ...], tuple[
 
 def _told(what: str, tried: Tried | None) -> None:
     """A line on stderr for each try: on a terminal as it begins, too."""
-    stream = sys.stderr
-    if tried is None:
-        if stream.isatty():
-            print(f"\r\x1b[K… {what}", end="", file=stream, flush=True)
-        return
-    print(f"{chr(13)}\x1b[K" * stream.isatty() + f"{what}: {OUTCOMES[tried.outcome]}", file=stream, flush=True)
+    if tried is not None:
+        output.bar().clear()
+        output.note(f"{what}: {OUTCOMES[tried.outcome]}")
+    elif output.bar().on_terminal:
+        output.bar().show(Doing(what, since=time.monotonic()))
 
 
 def _report(found: Bisected, *, as_json: bool) -> None:

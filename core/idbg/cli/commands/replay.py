@@ -9,6 +9,7 @@ from idbg.accelerators import registry
 from idbg.cli import exits, output
 from idbg.cli.commands.diff import check_numbers
 from idbg.cli.one_run import Stopped, signals_raise
+from idbg.cli.progress import Steps
 from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
 from idbg.reports import replays as told
@@ -94,9 +95,16 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         read(path)
     done: list[Replayed] = []
     stopped = 0
+    steps = Steps(output.bar(), len(paths) * len(variants))
+
+    def begun(path: Path, variant: Variant) -> None:
+        steps.show(f"{path} {variant}")
+
     with signals_raise():
         try:
-            done.extend(replays(paths, variants, seconds=args.seconds, begun=_say))
+            for each in replays(paths, variants, seconds=args.seconds, begun=begun):
+                done.append(each)
+                steps.next()
         except Stopped as signalled:  # what is known by then is told
             stopped = signalled.status
     _report(done, as_json=args.json)
@@ -131,10 +139,6 @@ def _python(path: str) -> str:
     if found is None:
         raise BadInput(f"there is no Python {path}", hint="name an interpreter, for example other/venv/bin/python")
     return found
-
-
-def _say(path: Path, variant: Variant) -> None:
-    output.note(f"… {path} {variant}")
 
 
 def _report(done: list[Replayed], *, as_json: bool) -> None:

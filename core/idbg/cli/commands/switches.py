@@ -2,9 +2,11 @@
 
 import argparse
 import queue
+import time
 from difflib import get_close_matches
 
 from idbg.cli import exits, output
+from idbg.cli.bar import Doing
 from idbg.reports import switches as report
 from idbg.schema import events
 from idbg.schema.decisions.switches import Switch
@@ -40,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Ask the torch that runs here, and tell; 0, or 2 where none has the word."""
+    output.bar().show(Doing("torch is asked", since=time.monotonic()))
     every = listed()
+    output.bar().clear()
     found = tuple(each for each in every if args.word in each.name or args.word in each.group)
     if not found:
         near = get_close_matches(args.word, [each.name for each in every], n=1)
