@@ -19,11 +19,11 @@ import time
 from fcntl import ioctl
 from pathlib import Path
 
+from idbg.analysis.outline import outline
 from idbg.schema import event_log, events
 from idbg.schema.graphs import Frame, Graph, GraphId, Node, TensorMeta
 from idbg.schema.programs import Program, Target
 from idbg_tui.panes.graph.node_search import NodeSearch
-from idbg_tui.panes.graph.outline import outline
 
 SIZE = (45, 160)
 OWN, ALL = 0.03, 0.15  # seconds of silence that end the browser's own answer, and that of the panes that follow it

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as with_
 
+from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import Node, TensorMeta
@@ -22,7 +23,6 @@ from idbg_tui.panes.graph.columns import (
     shape_of,
     side_mark,
 )
-from idbg_tui.panes.graph.outline import ModuleHeading
 from idbg_tui.panes.graph.rows import GraphLines
 from idbg_tui.state import navigation, queries
 from idbg_tui.widgets.cutting import cut_shape

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from idbg.analysis.ops import is_overload, short_name
+from idbg.analysis.outline import ModuleHeading
 from idbg.analysis.partition import HOST
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
@@ -13,7 +14,6 @@ from idbg.schema.code import Kernel
 from idbg.schema.diff import KernelError
 from idbg.schema.graphs import Node
 from idbg.schema.violations import Severity
-from idbg_tui.panes.graph.outline import ModuleHeading
 from idbg_tui.widgets.cutting import cut_shape
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from idbg.analysis.outline import Outline, outline
 from idbg.constraints import Findings
 from idbg.format.glyphs import MARKS
 from idbg.schema.code import Kernel, KernelCall
@@ -22,7 +23,6 @@ from idbg_tui.panes.graph.columns import (
     op_of,
     side_mark,
 )
-from idbg_tui.panes.graph.outline import Outline, outline
 from idbg_tui.panes.graph.tally import Tally
 from idbg_tui.state import queries
 from idbg_tui.state.costs import RuleCosts

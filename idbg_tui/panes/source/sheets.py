@@ -8,6 +8,7 @@ from typing import Literal
 from idbg.analysis.output_code import is_cpp
 from idbg.format import file_names
 from idbg.format.amounts import counted
+from idbg.format.kernels import language_of
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
 from idbg_tui import user_files
@@ -19,7 +20,6 @@ from idbg_tui.state.state import State
 SheetView = Literal["kernel", "wrapper", "FX", "python"]
 VIEWS: tuple[SheetView, ...] = ("kernel", "wrapper", "FX", "python")
 
-_LANGUAGES = {"cpp": "C++", "cuda": "CUDA", "triton": "Triton", "python": "Python"}
 _LINES = 3  # of a kernel's calls, as many are named in the caption
 # the kernel's own function, and how the line ends after which its body begins
 _ENTRY = re.compile(r'^\s*(?:extern\s*"C"|(?:async )?def |__global__)')
@@ -127,11 +127,6 @@ def _body(source: str) -> int:
     entry = next((i for i, line in enumerate(lines) if _ENTRY.match(line)), None)
     opened = (i for i in range(entry, len(lines)) if lines[i].rstrip().endswith(_OPENS)) if entry is not None else ()
     return next((i + 2 for i in opened if i + 1 < len(lines)), 1 if entry is None else entry + 1)
-
-
-def language_of(kernel: Kernel) -> str:
-    """What a kernel is written in: "C++", "Triton"; "extern" where Inductor only calls it."""
-    return _LANGUAGES.get(kernel.language, kernel.language) if kernel.source else "extern"
 
 
 def _about(state: State, kernel: Kernel) -> str:

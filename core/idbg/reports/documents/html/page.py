@@ -7,7 +7,7 @@ from idbg.reports.documents import Told
 from idbg.reports.documents.html import sections
 from idbg.reports.documents.html.templating import content_hash, fill, static
 
-SCRIPTS = ("page.js", "search.js")
+SCRIPTS = ("page.js", "search.js", "graphs.js")
 STYLES = ("page.css", "print.css")
 
 

@@ -18,6 +18,11 @@ def clean(text: str) -> str:
     return _ODD.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n").translate(_CONTROLS))
 
 
+def middle(text: str, most: int) -> str:
+    """A name in a column: its beginning and its end, which tell it from those beside it."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
+
+
 def short(text: str, most: int = LONGEST) -> str:
     """A name that may be of any length: its beginning and its end, and how long it is."""
     if len(text) <= most:

@@ -17,7 +17,7 @@ from idbg.format import amounts, file_names
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.reports.documents.html import links
 from idbg.reports.documents.html.code import highlighted
-from idbg.reports.documents.html.shown import clean, short
+from idbg.reports.documents.html.shown import clean, middle, short
 
 
 def fill(template: str, **values: object) -> Markup:
@@ -63,6 +63,7 @@ def _environment() -> Environment:
         "duration": amounts.duration,
         "elapsed": amounts.elapsed,
         "figure": amounts.figure,
+        "middle": middle,
         "place": file_names.place,
         "short": short,
         "size": amounts.size,

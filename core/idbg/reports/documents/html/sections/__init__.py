@@ -21,6 +21,9 @@ from idbg.reports.documents import Told
 ORDER = (
     "summary",
     "programs",
+    "graphs",
+    "kernels",
+    "source",
     "environment",
 )
 

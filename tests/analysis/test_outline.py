@@ -1,7 +1,7 @@
 """Do nodes stand under their modules, in the graph's order, and fold?"""
 
+from idbg.analysis.outline import INPUTS, outline
 from idbg.schema.graphs import Graph, Node
-from idbg_tui.panes.graph.outline import INPUTS, outline
 from tests.harness.recorded import INFERENCE, chain, state_of
 
 

@@ -1,0 +1,253 @@
+"""What does the page's script need of the graphs: nodes, groups, drawings, and what belongs to what?
+
+Told by columns, with each text once (`strings`, by number), and only what is there. The script makes elements of what
+is looked at, and of nothing else.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from idbg.analysis.provenance import Provenance
+from idbg.format import file_names
+from idbg.reports.documents.html import links
+from idbg.reports.documents.html.grouped import Drawing, Group, drawings, groups
+from idbg.reports.documents.html.shown import clean, short
+from idbg.schema.graphs import Frame, Graph, GraphId, NodeId
+from idbg.schema.runs import Run
+
+MOST_NODES = 50_000  # in one page: more are heavy to send and to open
+LONGEST_ARGS = 300
+_PLAIN = re.compile(r"[A-Za-z0-9_.~/-]{1,120}")  # a name that is its own address
+
+Sparse = dict[str, list[int]]  # a node's index -> numbers; JSON's keys are texts
+
+
+class GroupData(msgspec.Struct, array_like=True):
+    """See `grouped.Group`."""
+
+    title: int
+    kind: int
+    parent: int
+    first: int
+    last: int
+    twin: int
+    items: list[int]
+
+
+class DrawingData(msgspec.Struct, array_like=True):
+    """See `grouped.Drawing`; `boxes` are x, y, width, one after the other, `points` x, y of each line."""
+
+    width: int
+    height: int
+    boxes: list[int]
+    outside: tuple[int, ...]
+    more: tuple[int, int]
+    lines: tuple[tuple[int, int], ...]
+    points: list[list[int]]
+
+
+class GraphData(msgspec.Struct, kw_only=True):
+    """One graph. Columns have an entry for each node; `addresses`, `kernels`, `violations` for those that have some.
+
+    `others`: graph's number -> node -> the same computation's nodes there.
+    """
+
+    key: str
+    title: str
+    detail: str
+    names: list[str]
+    addresses: dict[str, str]
+    ops: list[int]
+    targets: list[int]
+    args: list[int]
+    tensors: list[int]
+    modules: list[int]
+    files: list[int]
+    lines: list[int]
+    codes: list[int]
+    roles: list[int]
+    inputs: list[list[int]]
+    kernels: Sparse
+    violations: dict[str, list[list[int]]]
+    others: dict[str, Sparse]
+    groups: list[GroupData]
+    drawings: list[DrawingData]
+
+
+class FileData(msgspec.Struct):
+    """A file of the user's: how it is said, and its part of addresses."""
+
+    short: str
+    address: str
+
+
+class GraphsData(msgspec.Struct):
+    """The whole island. `kernels`: address and name of each."""
+
+    strings: list[str]
+    files: list[FileData]
+    kernels: list[list[str]]
+    graphs: list[GraphData]
+
+
+@dataclass
+class Collected:
+    """The graphs of as many runs as there is room for, the newest first; `left_out` are the numbers of the others."""
+
+    data: GraphsData
+    runs: list[Run]
+    left_out: list[int]
+
+
+@dataclass
+class _Texts:
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def column(self, texts: Iterable[str]) -> list[int]:
+        return [self.numbers.setdefault(text, len(self.numbers)) for text in texts]
+
+
+def collected(runs: Sequence[Run]) -> Collected:
+    """The graphs of these runs."""
+    shown: list[Run] = []
+    left_out: list[int] = []
+    nodes = 0
+    for run in sorted(runs, key=lambda run: -run.number):
+        own = sum(len(graph.nodes) for graph in run.graphs.values())
+        if shown and nodes + own > MOST_NODES:
+            left_out.append(run.number)
+            continue
+        nodes += own
+        shown.append(run)
+    texts, files = _Texts(), _Texts()
+    texts.number("")
+    data = GraphsData([], [], [], [])
+    for run in (each for each in shown if each.graphs):
+        _RunData(run, data, texts, files).add()
+    everyone = frozenset(files.numbers)
+    data.strings = [clean(text) for text in texts.numbers]
+    data.files = [
+        FileData(clean(short(file_names.short(file, everyone))) if file else "", links.spelt(file))
+        for file in files.numbers
+    ]
+    return Collected(data, shown, sorted(left_out))
+
+
+class _RunData:
+    """What is told of one run's graphs."""
+
+    def __init__(self, run: Run, data: GraphsData, texts: _Texts, files: _Texts) -> None:
+        self._run, self._data, self._texts, self._files = run, data, texts, files
+        self._provenance = Provenance(run)
+        self._first = len(data.graphs)
+        self._kernels: dict[str, int] = {}
+
+    def add(self) -> None:
+        for kernel in self._run.kernels:
+            address = links.kernel(self._run.number, kernel)
+            if address not in self._kernels:
+                self._kernels[address] = len(self._data.kernels)
+                self._data.kernels.append([address, clean(short(kernel.name))])
+        self._data.graphs += [self._graph(graph) for graph in self._run.graphs.values()]
+
+    def _graph(self, graph: Graph) -> GraphData:
+        found = groups(graph)
+        nodes, number = graph.nodes, self._texts.number
+        place = {node.name: index for index, node in enumerate(nodes)}
+        frame = self._run.frames.get(graph.id.frame, Frame(graph.id.frame, ""))
+        names = [short(node.name) for node in nodes]
+        return GraphData(
+            key=links.graph_key(self._run.number, graph.id),
+            title=clean(f"run {self._run.number}: {graph.id}"),
+            detail=clean(f"{short(frame.function) or 'a frame'}, {file_names.place(frame.file, frame.line)}")
+            if frame.file
+            else clean(short(frame.function)),
+            names=[clean(name) for name in names],
+            addresses={
+                str(at): links.spelt(node.name) for at, node in enumerate(nodes) if not _PLAIN.fullmatch(node.name)
+            },
+            ops=[number(node.op) for node in nodes],
+            targets=[number(short(node.target)) for node in nodes],
+            args=[number(short(node.args, LONGEST_ARGS)) for node in nodes],
+            tensors=[number(_tensors(node.tensors)) for node in nodes],
+            modules=[
+                number(short(f"{node.module} ({node.module_class})" if node.module_class else node.module))
+                for node in nodes
+            ],
+            files=self._files.column(node.file for node in nodes),
+            lines=[node.line for node in nodes],
+            codes=[number(short(node.code, LONGEST_ARGS)) for node in nodes],
+            roles=[number(node.role) for node in nodes],
+            inputs=[[place[name] for name in dict.fromkeys(node.inputs) if name in place] for node in nodes],
+            kernels=self._kernels_of(graph),
+            violations=self._violations_of(graph, place),
+            others=self._others(graph),
+            groups=[self._group(each) for each in found],
+            drawings=[_drawing(each) for each in drawings(graph, found)],
+        )
+
+    def _kernels_of(self, graph: Graph) -> Sparse:
+        told: Sparse = {}
+        for at, node in enumerate(graph.nodes):
+            uses = self._provenance.kernels_of(graph.node_id(node.name))
+            if uses:
+                numbers = (self._kernels[links.kernel(self._run.number, kernel)] for kernel, _ in uses)
+                told[str(at)] = list(dict.fromkeys(numbers))
+        return told
+
+    def _violations_of(self, graph: Graph, place: dict[str, int]) -> dict[str, list[list[int]]]:
+        told: dict[str, list[list[int]]] = {}
+        for each in self._run.violations:
+            if each.node.graph == graph.id and each.node.name in place:
+                words = (each.severity, each.rule, f"{each.found}, wanted {each.wanted}", each.fix)
+                told.setdefault(str(place[each.node.name]), []).append(
+                    self._texts.column(short(word, 400) for word in words)
+                )
+        return told
+
+    def _others(self, graph: Graph) -> dict[str, Sparse]:
+        """The nodes of other graphs of the frame that are the same computations."""
+        told: dict[str, Sparse] = {}
+        for number, other in enumerate(self._run.graphs.values(), self._first):
+            if other.id == graph.id or other.id.frame != graph.id.frame:
+                continue
+            place = {node.name: index for index, node in enumerate(other.nodes)}
+            column: Sparse = {}
+            for at, node in enumerate(graph.nodes):
+                same = [
+                    place[each.name] for each in self._counterparts(graph, node.name, other.id) if each.name in place
+                ]
+                if same:
+                    column[str(at)] = same
+            if column:
+                told[str(number)] = column
+        return told
+
+    def _counterparts(self, graph: Graph, name: str, other: GraphId) -> list[NodeId]:
+        return self._provenance.counterparts(graph.node_id(name), other)
+
+    def _group(self, group: Group) -> GroupData:
+        number = self._texts.number
+        title, kind, twin = (number(short(text)) for text in (group.title, group.kind, group.twin))
+        return GroupData(title, kind, group.parent, group.first, group.last, twin, group.items)
+
+
+def _drawing(drawing: Drawing) -> DrawingData:
+    placing = drawing.placing
+    boxes = [
+        round(figure) for (x, y), width in zip(placing.boxes, drawing.widths, strict=True) for figure in (x, y, width)
+    ]
+    points = [[round(figure) for point in line for figure in point] for line in placing.lines]
+    return DrawingData(
+        round(placing.width), round(placing.height), boxes, drawing.outside, drawing.more, drawing.lines, points
+    )
+
+
+def _tensors(tensors: Sequence[object]) -> str:
+    return short(", ".join(str(tensor) for tensor in tensors))

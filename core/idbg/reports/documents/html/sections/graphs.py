@@ -1,0 +1,43 @@
+"""What was compiled: each graph as a tree of the user's modules, drawn, searched, and linked with kernels and lines?"""
+
+from collections import Counter
+
+from markupsafe import Markup
+
+from idbg.reports.documents import Told
+from idbg.reports.documents.html import links
+from idbg.reports.documents.html.graph_data import MOST_NODES, collected
+from idbg.reports.documents.html.templating import fill, island
+from idbg.schema.graphs import Frame
+
+TITLE = "Graphs"
+ANCHOR = "graphs"
+
+
+def section(told: Told) -> Markup | None:
+    """The data of the graphs, which the page's script shows, and a table of them."""
+    runs = [run for run in told.history.runs.values() if run.graphs]
+    if not runs:
+        return None
+    found = collected(runs)
+    broken: Counter[str] = Counter()
+    for run in runs:
+        nodes = {violation.node for violation in run.violations}
+        broken.update(links.graph_key(run.number, node.graph) for node in nodes)
+    return fill(
+        "graphs.html",
+        graphs=[
+            (
+                run,
+                graph,
+                run.frames.get(graph.id.frame, Frame(graph.id.frame, "")),
+                links.graph_key(run.number, graph.id),
+            )
+            for run in found.runs
+            for graph in run.graphs.values()
+        ],
+        broken=broken,
+        left_out=found.left_out,
+        most=MOST_NODES,
+        island=island("graphs-data", found.data),
+    )

@@ -1,0 +1,70 @@
+"""What did the compiler write: each kernel with its source, its launches, and the nodes and lines that it computes?"""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from idbg.analysis.provenance import Provenance
+from idbg.format.kernels import language_of, resource_words
+from idbg.reports.documents import Told
+from idbg.reports.documents.html import links
+from idbg.reports.documents.html.templating import fill
+from idbg.schema.code import Kernel, Lowered
+from idbg.schema.graphs import NodeId
+from idbg.schema.runs import Run
+
+TITLE = "Kernels"
+ANCHOR = "kernels"
+MOST_NODES = 24  # named beside a kernel; the graph shows all
+
+
+@dataclass(frozen=True)
+class KernelTold:
+    """A kernel with what it belongs to. `same_as`: the address of one before it with the same source."""
+
+    kernel: Kernel
+    address: str
+    language: str
+    nodes: list[NodeId]
+    lines: list[tuple[str, int]]
+    lowered: Lowered | None
+    resources: str
+    same_as: str
+
+
+def section(told: Told) -> Markup | None:
+    """The kernels of each run, in the order in which their code came; a source that was told is not told again."""
+    runs = [run for run in told.history.runs.values() if run.kernels]
+    if not runs:
+        return None
+    sources: dict[str, str] = {}
+    return fill("kernels.html", runs=[(run, _of(run, sources)) for run in runs], most=MOST_NODES)
+
+
+def _of(run: Run, sources: dict[str, str]) -> list[KernelTold]:
+    provenance = Provenance(run)
+    told: dict[str, KernelTold] = {}
+    for kernel in run.kernels:
+        address = links.kernel(run.number, kernel)
+        if address in told:  # of a damaged log: one frame has a kernel of a name once
+            continue
+        nodes = provenance.nodes_of(kernel)
+        lowered = run.lowered.get((kernel.frame, kernel.part, kernel.name))
+        same = sources.setdefault(kernel.source, address) if kernel.source else address
+        told[address] = KernelTold(
+            kernel=kernel,
+            address=address,
+            language=language_of(kernel),
+            nodes=nodes,
+            lines=_lines(run, nodes),
+            lowered=lowered,
+            resources=" · ".join(resource_words(lowered.resources)) if lowered else "",
+            same_as="" if same == address else same,
+        )
+    return list(told.values())
+
+
+def _lines(run: Run, nodes: list[NodeId]) -> list[tuple[str, int]]:
+    """The user's lines that the nodes come from, each once."""
+    found = (run.graphs[each.graph].by_name.get(each.name) for each in nodes if each.graph in run.graphs)
+    return list(dict.fromkeys((node.file, node.line) for node in found if node is not None and node.file))
