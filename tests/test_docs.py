@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 import idbg
 from idbg.schema.events import Event, SessionEvent
 from tests.harness.warm import CHILDREN
+from tools import pages, site
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -80,3 +82,20 @@ def test_each_step_of_a_key_press_is_where_the_page_says() -> None:
         text = (ROOT / file).read_text(encoding="utf-8")
         for part in name.split("."):
             assert re.search(rf"^\s*(?:async )?(?:def|class) {part}\b|^{part}\b", text, re.MULTILINE), (name, file)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    named = set(re.findall(r"'([\w/-]+\.md)'", str(nav)))
+    there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} | set(site.HOMES.values())
+    assert named == there
+
+
+def test_what_pages_have_from_the_code_is_as_the_code_is() -> None:
+    assert pages.main(["--check"]) == 0, "`python -m tools.pages` makes them anew"
+
+
+def test_a_part_that_was_changed_by_hand_is_found() -> None:
+    text = (DOCS / "panes" / "log.md").read_text(encoding="utf-8")
+    changed = text.replace("| `G` | follow |", "| `G` | follow the end |")
+    assert text != changed and pages.remade(changed) == text

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+import idbg
 from idbg.config import settings
 from idbg_tui import keymap
 from idbg_tui.layout import ORDER
@@ -22,6 +23,7 @@ from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.source.pane import SourcePane
 from idbg_tui.panes.violations.pane import ViolationsPane
+from tools import signatures
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -97,11 +99,29 @@ def settings_made(_: str) -> str:
     return table(("setting", "default", "environment"), rows)
 
 
+def api(_: str) -> str:
+    """Every public name: its signature, and what it says of itself."""
+    told = []
+    for name in idbg.__all__:
+        if name == "__version__":
+            told.append("## idbg.\\_\\_version\\_\\_\n\nThe version, as text.\n")
+            continue
+        found = signatures.find(idbg._HOMES[name], name)
+        assert found is not None, name
+        part = f"## idbg.{name}\n\n```text\n{signatures.signature(found, name)}\n```\n\n{found.told}\n"
+        if members := signatures.members(found):
+            rows = ((f"`{written}`", words) for written, words in members)
+            part += "\n" + table(("member", "what it is"), rows)
+        told.append(part)
+    return "\n".join(told)
+
+
 MADE: dict[str, Callable[[str], str]] = {
     "question": question,
     "keys": keys_of,
     "panes": list_of_panes,
     "settings": settings_made,
+    "api": api,
 }
 
 
