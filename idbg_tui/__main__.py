@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import idbg
 from idbg.config import examples, places, settings
@@ -18,12 +19,19 @@ from idbg.schema.errors import BadInput
 from idbg.session.files import is_session
 from idbg.session.session import Session
 
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from idbg_tui.terminal.ending import Ending
+
 BAD_USAGE = 2
 
 TRY = """\
 idbg-tui FILE.py[:NAME]      compile a program and look at everything that comes of it
 idbg-tui -m PACKAGE.MODULE   the same for a module
 idbg-tui SESSION_FOLDER      open a saved session; it needs no torch
+idbg-tui                     on a terminal: choose among the last sessions and the examples
+idbg-tui --tour              five minutes with a small model: where everything is
 
 Try:  idbg-tui examples/resnet.py
 More: idbg-tui --help, idbg info
@@ -37,33 +45,73 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(ours)
     if args.tour and args.program is not None:
         parser.error("--tour has a program of its own")
-    if args.program is None and not args.tour:
+    nothing_named = args.program is None and not args.tour
+    if nothing_named and (args.module or not _is_terminal()):
         print(TRY, end="")
         return BAD_USAGE if ours else 0
     try:
-        session, chosen = _tour(args, programs) if args.tour else _open(args, programs)
+        if nothing_named:
+            return _welcome(args, programs)
+        opened = _tour(args, programs) if args.tour else _open(args, programs)
     except BadInput as error:
         print(f"idbg-tui: {error}", file=sys.stderr)
         return BAD_USAGE
-    with session:
-        return _show(session, chosen, tour=args.tour)
-
-
-def _show(session: Session, chosen: settings.Settings, *, tour: bool) -> int:
-    """The screen over a session, until it is left."""
-    gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
-    from idbg_tui import theming
-    from idbg_tui.app import IdbgApp
     from idbg_tui.terminal.ending import Ending
-    from idbg_tui.terminal.watchdog import ScreenWatchdog
 
-    app = IdbgApp(session, chosen, tour=tour)
+    return _show(opened, Ending())
+
+
+class Opened(NamedTuple):
+    """What is to be shown."""
+
+    session: Session
+    settings: settings.Settings
+    tour: bool = False
+
+
+def _show(opened: Opened, ending: "Ending") -> int:
+    """The screen over a session, until it is left."""
+    with opened.session:
+        gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
+        from idbg_tui.app import IdbgApp
+        from idbg_tui.terminal.watchdog import ScreenWatchdog
+
+        app = IdbgApp(opened.session, opened.settings, tour=opened.tour)
+        _suit_terminal(app, opened.settings)
+        gc.freeze()  # modules stay: later collections need not look at them
+        gc.enable()
+        app.watchdog = ScreenWatchdog()
+        return ending.show(app, app.watchdog)
+
+
+def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:
+    """The screen that offers what can be opened, then what was chosen; raises BadInput."""
+    named = {name: getattr(args, name) for name in ("theme", "output") if getattr(args, name)}
+    chosen = settings.load(os.environ, named)
+    from idbg_tui.terminal.ending import Ending
+    from idbg_tui.welcome.app import Welcome
+    from idbg_tui.welcome.offers import Choosable, Saved
+
+    def open_offer(choice: Choosable) -> Opened:
+        import idbg_tui.app  # noqa: F401  # while something else is read, and not when the screen is to come
+
+        if not isinstance(choice, Saved) and choice.is_tour:
+            return _tour(args, programs)
+        path = choice.summary.folder if isinstance(choice, Saved) else str(choice.example.path)
+        return _open(argparse.Namespace(**{**vars(args), "program": path}), programs)
+
+    app = Welcome(places.expanded(chosen.output).absolute(), chosen.theme, open_offer)
+    _suit_terminal(app, chosen)
+    ending = Ending()
+    status = ending.show(app)
+    return _show(app.return_value, ending) if app.return_value is not None else status
+
+
+def _suit_terminal(app: "App[Any]", chosen: settings.Settings) -> None:
+    from idbg_tui import theming
+
     if not chosen.theme and app.console.color_system == "standard":
         app.theme = theming.SIXTEEN  # made for it: others come out as whatever of the 16 is nearest
-    gc.freeze()  # modules stay: later collections need not look at them
-    gc.enable()
-    app.watchdog = ScreenWatchdog()
-    return Ending().show(app, app.watchdog)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,36 +120,41 @@ def _parser() -> argparse.ArgumentParser:
     add_arguments(parser, required=False)
     parser.add_argument("--theme", help="a theme's name (idbg-dark)")
     parser.add_argument("--tour", action="store_true", help="five minutes with a small model: where everything is")
-    parser.epilog = "FILE.py may also be the folder of a saved session."
+    parser.epilog = "FILE.py may also be the folder of a saved session; without one, the last sessions are offered."
     return parser
 
 
-def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session, settings.Settings]:
+def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     """A live session, or a saved one; raises BadInput."""
     folder = Path(args.program)
     if folder.is_dir() and not args.module and is_session(folder):
         chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
         _check_terminal()
-        return Session.open(folder), chosen
+        return Opened(Session.open(folder), chosen)
     asked = settle(args, programs, strict=False)
     _check_terminal()
     output = places.expanded(asked.settings.output)
-    return Session(asked.program, asked.target, output=output), asked.settings
+    return Opened(Session(asked.program, asked.target, output=output), asked.settings)
 
 
-def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> tuple[Session, settings.Settings]:
+def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     """A session of the tour's example, for what the tour speaks of, whatever the settings say; raises BadInput."""
     known = {example.name: example for example in examples.shipped()}
     if examples.TOUR not in known:
         raise BadInput("the examples that come with idbg are not installed", hint="install idbg again")
-    args.program, args.module = str(known[examples.TOUR].path), False
-    args.backend, args.accelerator, args.device, args.strict = "aot", "mock", "cpu", False
-    return _open(args, programs)
+    spoken_of = {"module": False, "backend": "aot", "accelerator": "mock", "device": "cpu", "strict": False}
+    path = str(known[examples.TOUR].path)
+    opened = _open(argparse.Namespace(**{**vars(args), **spoken_of, "program": path}), programs)
+    return opened._replace(tour=True)
 
 
 def _check_terminal() -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws to stderr
+    if not _is_terminal():
         raise BadInput("this is not a terminal", hint="idbg run FILE.py reports without one")
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()  # Textual draws to stderr
 
 
 if __name__ == "__main__":

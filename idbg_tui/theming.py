@@ -7,6 +7,7 @@ A theme is a TOML file with the keys of textual.theme.Theme; its name is the fil
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from textual.app import App
@@ -87,7 +88,7 @@ def themes(folders: Sequence[Path]) -> Iterator[Theme | SettingsError]:
                 yield error
 
 
-def install(app: App[None], folders: Sequence[Path], wanted: str) -> str:
+def install(app: App[Any], folders: Sequence[Path], wanted: str) -> str:
     """Give the app every theme in these folders, and put on the `wanted` one, "" for ours; what is wrong, or ""."""
     problem = ""
     for theme in themes(folders):

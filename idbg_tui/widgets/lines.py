@@ -229,6 +229,9 @@ def cut(text: str, width: int, ellipsis: str | None = None) -> str:
         return ellipsis[:width] if width > 0 else ""
     room = width - len(ellipsis)
     tail = room // 2
+    if cell_len(text) != len(text):  # letters of two cells, or of none
+        end = set_cell_size(text[::-1], tail)[::-1]
+        return set_cell_size(text, room - tail) + ellipsis + end
     return text[: room - tail] + ellipsis + (text[-tail:] if tail else "")
 
 

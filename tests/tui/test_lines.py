@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App, ComposeResult
@@ -166,3 +167,8 @@ def test_names_are_cut_in_their_middle_and_sentences_at_their_end() -> None:
     assert len(fit("convolution_12", 7)) == 7
     assert clip("a long sentence", 7) == "a long…"
     assert cut("name", 0) == "" and clip("name", 0) == ""
+
+
+def test_a_cut_text_has_its_cells_also_where_letters_take_two() -> None:
+    for text in ("模型" * 20, "a模" * 20, "é" * 40):
+        assert all(cell_len(fit(text, width)) == width for width in range(1, 60))

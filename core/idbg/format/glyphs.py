@@ -78,7 +78,7 @@ _ASCII_MARKS = {
     "on": "x",
     "off": ".",
 }
-_ASCII_TEXT = str.maketrans({"µ": "u", "±": "~", "→": ">"})
+_ASCII_TEXT = str.maketrans({"µ": "u", "±": "~", "→": ">", "·": "-"})
 
 
 def wants_ascii(environ: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
-from idbg.format.glyphs import MARKS
+from idbg.format.glyphs import MARKS, plain
 from idbg_tui.messages import (
     ActionAsked,
     EditorAsked,
@@ -111,7 +111,7 @@ class SourcePane(Pane, Searching):
         self._sheet = sheet
         self.set_title(self._views())
         code = self.query_one(CodeView)
-        self.query_one(Caption).show(sheet.name, sheet.caption, alone=sheet.excuses)
+        self.query_one(Caption).show(sheet.name, plain(sheet.caption), alone=sheet.excuses)
         fresh = code.load(sheet.text, sheet.language, first=sheet.first)
         code.mark(sheet.marks)
         moved = fresh or (sheet.line, sheet.marks) != (before.line, before.marks)

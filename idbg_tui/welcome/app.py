@@ -1,0 +1,195 @@
+"""Which session or example does the user want? Painted before anything is read; what is read is read beside it."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import ClassVar, Generic, TypeVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
+from textual.widgets import Input
+
+import idbg
+from idbg.config import examples, places
+from idbg.format import file_names, glyphs
+from idbg.schema.errors import IdbgError
+from idbg.schema.summaries import SessionSummary
+from idbg.session.index import sessions
+from idbg_tui import theming
+from idbg_tui.welcome.lines import OfferLines
+from idbg_tui.welcome.offers import Choosable, Head, Offers, Saved, Shipped
+from idbg_tui.widgets.bars import Bar, BarPart
+from idbg_tui.widgets.harmless import Harmless
+from idbg_tui.widgets.lines import Lines
+from idbg_tui.widgets.plain import use_plain
+
+Opened = TypeVar("Opened")
+Answer = TypeVar("Answer")
+_KEYS = (("enter", "opens it"), ("type", "to find"), ("esc", "leaves"))
+
+
+class Welcome(App[Opened | None], Generic[Opened]):
+    """Gives what `open_offer` made of the user's choice, or None; a choice that it refuses is told, and stays one."""
+
+    TITLE = "idbg"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { overflow: hidden; }
+    Input { border: none; height: 1; padding: 0 1; margin: 1 0; background: $panel; }
+    OfferLines { height: 1fr; padding: 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False, priority=True),
+        Binding("ctrl+c,ctrl+q", "quit", show=False, priority=True),
+        Binding("down,ctrl+n", "move(1)", show=False, priority=True),
+        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+    ]
+
+    def __init__(self, output: Path, theme: str, open_offer: Callable[[Choosable], Opened]) -> None:
+        """`open_offer` is called on a thread of its own, and may raise what is an IdbgError."""
+        super().__init__()
+        self.animation_level = "none"
+        self._open_offer = open_offer
+        plain = glyphs.wants_ascii(os.environ)
+        if plain:
+            glyphs.use_ascii()
+            use_plain()
+        self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), theme)
+        self._offers = Offers(output)
+        self._lines = OfferLines()
+        self._header, self._footer = Bar(id="header"), Bar(id="footer")
+        self._moved = False  # by the user: the cursor stays where it is
+        self._opening = ""
+        self._harmless = Harmless()
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        line = Input(placeholder="type to find a session or an example", compact=True)
+        line.cursor_blink = False
+        yield line
+        yield self._lines
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+        self._header.show(
+            [("idbg", "bold $primary"), (f" {idbg.__version__}  debugs what torch.compile makes of a program", "")],
+            [(file_names.from_here(str(self._offers.output)), "$foreground 60%")],
+        )
+        self._show()
+        self.call_after_refresh(self._read)
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Names come from folders: what every line passes on its way to the terminal."""
+        return [*super().get_line_filters(), self._harmless]
+
+    # ---------------------------------------------------------------- what is there
+
+    def _read(self) -> None:
+        """Read the examples and the folder of sessions, now that the screen is painted."""
+        self._beside(examples.shipped, self._take_examples)
+        self._beside(partial(sessions, self._offers.output), self._take_sessions)
+
+    def _take_examples(self, found: list[examples.Example] | IdbgError) -> None:
+        if not isinstance(found, IdbgError):
+            self._offers.examples = [Shipped(example) for example in found]
+        self._show()
+
+    def _take_sessions(self, found: list[SessionSummary] | IdbgError) -> None:
+        if isinstance(found, IdbgError):
+            self._offers.problem = found.in_one_line
+        else:
+            self._offers.sessions = [Saved.of(summary) for summary in found]
+        self._show()
+
+    def _beside(self, ask: Callable[[], Answer], take: Callable[[Answer | IdbgError], None]) -> None:
+        """Ask on a thread that nobody waits for, and take the answer here."""
+        loop, context = asyncio.get_running_loop(), copy_context()
+
+        def work() -> None:
+            try:
+                answer: Answer | IdbgError = ask()
+            except IdbgError as error:
+                answer = error
+            with suppress(RuntimeError):  # the loop is closed: the user has left
+                loop.call_soon_threadsafe(take, answer, context=context)
+
+        Thread(target=work, daemon=True).start()
+
+    # ---------------------------------------------------------------- what is shown
+
+    def _show(self) -> None:
+        """Show what the typed words leave."""
+        if not self.is_running:
+            return
+        typed = self.query_one(Input).value
+        rows = self._offers.rows(typed)
+        nothing = f"nothing here is called {typed!r}: backspace shows more" if typed else ""
+        self._lines.show_items(rows, nothing)
+        if not self._moved or isinstance(self._lines.chosen, Head | None):
+            self._lines.go_to_first()
+            self._lines.rows_changed()
+        self._say("", "")
+
+    def _say(self, text: str, style: str) -> None:
+        """In the footer: a sentence, or the keys."""
+        if self._problem:
+            text, style, self._problem = self._problem, "$text-error", ""
+        keys: list[BarPart] = []
+        for key, words in _KEYS:
+            keys += [(key, "bold $primary"), (f" {words}  ", "$foreground 75%")]
+        self._footer.show([(text, f"bold {style}".rstrip())] if text else keys, [])
+
+    # ---------------------------------------------------------------- what the user does
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._moved = False
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._open()
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        self._moved = True
+
+    def on_lines_opened(self, event: Lines.Opened) -> None:
+        self._open()
+
+    def action_move(self, step: int) -> None:
+        self._moved = True
+        self._lines.go(self._lines.cursor + step)
+        self._say("", "")
+
+    def action_leave(self) -> None:
+        """Forget what was typed; with nothing typed, leave."""
+        line = self.query_one(Input)
+        if line.value and not self._opening:
+            line.value = ""
+        else:
+            self.exit()
+
+    def _open(self) -> None:
+        chosen = self._lines.chosen
+        if self._opening or chosen is None or isinstance(chosen, Head):
+            return
+        if isinstance(chosen, Shipped) and chosen.lacking:
+            self._say(f"{chosen.example.path.name} {chosen.lacking}", "$text-warning")
+            return
+        self._opening = chosen.summary.name if isinstance(chosen, Saved) else chosen.example.path.name
+        self._say(f"opening {self._opening}: esc leaves", "$text-primary")
+        self._beside(partial(self._open_offer, chosen), self._opened)
+
+    def _opened(self, opened: Opened | IdbgError) -> None:
+        self._opening = ""
+        if isinstance(opened, IdbgError):
+            self._say(opened.in_one_line, "$text-error")
+        else:
+            self.exit(opened)
