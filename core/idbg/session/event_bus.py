@@ -76,13 +76,15 @@ class EventBus:
         if store is None:
             return
         try:
-            store.append(event)
+            note = store.append(event)
+            if note is not None:
+                self.emit(note)
         except (OSError, ValueError) as error:  # ValueError: what no encoder takes, or a log closed under us
             self.store = None
             store.close()
             why = getattr(error, "strerror", None) or error
-            note = f"cannot write to {store.folder}: {why}; from here on nothing is saved"
-            self.emit(Noted(level="error", text=note, missing=True))
+            text = f"cannot write to {store.folder}: {why}; from here on nothing is saved"
+            self.emit(Noted(level="error", text=text, missing=True))
 
     def _deliver(self) -> None:
         while (delivery := self._deliveries.get()) is not None:

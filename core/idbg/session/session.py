@@ -13,6 +13,7 @@ from idbg.accelerators.registry import rules_for
 from idbg.analysis.decisions.times import typical
 from idbg.bench.job import BenchJob
 from idbg.bisect.background import BisectJob
+from idbg.config.keeping import ALL, Keeping
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.code import Kernel
@@ -24,6 +25,7 @@ from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
 from idbg.schema.runs import History, Run
+from idbg.session import retention
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
 from idbg.session.queue import JobQueue
@@ -40,6 +42,7 @@ class Session:
     Raises OutputError if its folder cannot be made, AcceleratorError or SettingsError if its rules cannot be had.
     `rules_path` is the target's accelerator as a file. `command` starts the worker.
     `alone`: no screen is to be kept quick meanwhile; the program reads our stdin.
+    `keeping`: which of the sessions in `output` go as this one begins, and how large it may become.
     `saved`: what happened in the session whose folder `output` is: it is replayed from these events, and nothing is
     written to it or run in it.
     """
@@ -54,6 +57,7 @@ class Session:
         command: Sequence[str] = COMMAND,
         alone: bool = False,
         saved: Sequence[SessionEvent] | None = None,
+        keeping: Keeping = ALL,
     ) -> None:
         self.program = program
         self._jobs: JobQueue | None = None
@@ -66,13 +70,14 @@ class Session:
         if rules_path is not None:
             target = replace(target, accelerator=str(rules_path))
         text, own_file = rules_for(target)
-        kept = Store.create(output, program)
+        kept = Store.create(output, program, keeping.session_size)
         self.folder = kept.folder
         self._bus = EventBus(kept)
         self._rules = RulesInForce(replace(target, rules=text), self._bus)
         self._jobs = JobQueue(self._bus, command=command, alone=alone)
         self._bus.emit(events.SessionOpened(version=idbg.__version__, program=program, folder=str(kept.folder)))
         self._rules.follow(own_file)
+        retention.begin(output.absolute(), keeping)
 
     @classmethod
     def open(cls, folder: Path) -> "Session":

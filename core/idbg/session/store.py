@@ -11,16 +11,18 @@ OUTPUT/resnet-20260301-101500/
 """
 
 import contextlib
+import hashlib
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 from msgspec.structs import replace
 
+from idbg.format.amounts import size
 from idbg.schema import event_log, events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import OutputError
@@ -31,6 +33,7 @@ from idbg.schema.runs import History
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files, kept_summary, liveness
 from idbg.session.files import LOG
+from idbg.session.reading import LINE_LIMIT
 from idbg.session.summarizing import bytes_within, summary
 
 SUFFIXES = {"cpp": ".cpp", "c++": ".cpp", "triton": ".py", "python": ".py", "cuda": ".cu"}
@@ -42,38 +45,77 @@ def safe_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("._-")[:NAME_LIMIT] or "unnamed"
 
 
+def distinct_names(texts: Iterable[str]) -> dict[str, str]:
+    """A file name for each; no two are the same, also where a file system takes `A` for `a`."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for text in texts:
+        if text in names:
+            continue
+        name = safe_name(text)
+        if name.casefold() in taken or len(text) > NAME_LIMIT:  # what tells two long names apart is at their end
+            name = f"{name[: NAME_LIMIT - 9]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        taken.add(name.casefold())
+        names[text] = name
+    return names
+
+
 class Store:
     """A live session's folder. `append` raises OSError when the disk refuses."""
 
-    def __init__(self, folder: Path, log: BinaryIO) -> None:
-        self.folder, self._log = folder, log
+    def __init__(self, folder: Path, log: BinaryIO, limit: int = 0) -> None:
+        self.folder, self._log, self._limit = folder, log, limit
+        self._written = 0  # bytes, of the log and of what is made of it
+        self._is_full = False
         self._opened: events.SessionOpened | None = None
         self._last = 0.0
         liveness.claim(log.fileno())
 
     @classmethod
-    def create(cls, output: Path, program: Program) -> "Store":
-        """A folder of its own under `output`, which is made if it is not there.
+    def create(cls, output: Path, program: Program, limit: int = 0) -> "Store":
+        """A folder of its own under `output`, which is made if it is not there, for `limit` bytes (0: any number).
 
         Raises OutputError if it cannot be written, so call this before there is work to lose.
         """
         try:
-            folder = _new_folder(output.absolute(), safe_name(_stem(program)))
-            return cls(folder, (folder / LOG).open("xb"))
+            folder = _new_folder(output.absolute(), safe_name(_stem(program)).lower())
+            return cls(folder, (folder / LOG).open("xb"), limit)
         except OSError as error:
             raise OutputError(
                 f"cannot write to the output folder {output}: {error.strerror or error}",
                 hint="name another with --output FOLDER (or IDBG_OUTPUT)",
             ) from error
 
-    def append(self, event: SessionEvent) -> None:
-        """Write the event to the log, and what it carries to files of its own."""
-        self._log.write(event_log.encode(event) + b"\n")
-        self._log.flush()
+    def append(self, event: SessionEvent) -> events.Noted | None:
+        """Write the event to the log, and what it carries to files of its own. The answer says that the session is as
+        large as it may be: from there on nothing is kept, for a log with gaps would tell another story.
+        """
+        if self._is_full:
+            return None
+        line = event_log.encode(event) + b"\n"
+        if why := self._too_much(len(line)):
+            self._is_full = True
+            note = events.Noted(level="warning", text=f"{why}; from here on nothing is saved", missing=True)
+            self._write_line(event_log.encode(note) + b"\n")
+            return note
+        self._write_line(line)
         self._last = event.at
         if isinstance(event, events.SessionOpened):
             self._opened = event
         self._write_artifacts(event)
+        return None
+
+    def _write_line(self, line: bytes) -> None:
+        self._log.write(line)
+        self._log.flush()
+        self._written += len(line)
+
+    def _too_much(self, more: int) -> str:
+        if more > LINE_LIMIT:
+            return f"one event of the session takes {size(more)}, more than the {size(LINE_LIMIT)} that are read again"
+        if self._limit and self._written + more > self._limit:
+            return f"the session would take more than {size(self._limit)} (the setting session_size)"
+        return ""
 
     def told(self, history: History) -> SessionSummary | None:
         """What the session has come to; None before it has begun."""
@@ -102,7 +144,7 @@ class Store:
     def _write_artifacts(self, event: SessionEvent) -> None:
         match event:
             case events.RunStarted():
-                _write(self._run(event.run) / "rules.toml", event.target.rules)
+                self._write(self._run(event.run) / "rules.toml", event.target.rules)
             case events.FrameStarted():  # one that began before is traced anew
                 shutil.rmtree(self._frame(event.run, event.frame.id), ignore_errors=True)
             case events.GraphCaptured():
@@ -114,17 +156,23 @@ class Store:
 
     def _write_graph(self, run: int, graph: Graph) -> None:
         path = self._frame(run, graph.id.frame) / "-".join(filter(None, (graph.id.stage, graph.id.part)))
-        _write(path.with_name(path.name + ".py"), graph.code)
+        self._write(path.with_name(path.name + ".py"), graph.code)
         described = msgspec.json.encode({"graph": graph.id, "nodes": graph.nodes})
-        _write(path.with_name(path.name + ".metadata.json"), msgspec.json.format(described, indent=1).decode())
+        self._write(path.with_name(path.name + ".metadata.json"), msgspec.json.format(described, indent=1).decode())
 
     def _write_code(self, run: int, code: OutputCode) -> None:
         frame = self._frame(run, code.frame)
-        _write(frame / ("-".join(filter(None, ("output_code", code.part))) + ".py"), code.text)
+        self._write(frame / ("-".join(filter(None, ("output_code", code.part))) + ".py"), code.text)
+        names = distinct_names(kernel.name for kernel in code.kernels)
         for kernel in code.kernels:
             if kernel.source:
                 suffix = SUFFIXES.get(kernel.language.lower(), ".txt")
-                _write(frame / "kernels" / (code.part or "all") / (safe_name(kernel.name) + suffix), kernel.source)
+                self._write(frame / "kernels" / (code.part or "all") / (names[kernel.name] + suffix), kernel.source)
+
+    def _write(self, path: Path, text: str) -> None:
+        data = text.encode("utf-8", "backslashreplace")
+        files.write(path, data)
+        self._written += len(data)
 
     def _frame(self, run: int, frame: str) -> Path:
         return self._run(run) / f"frame-{safe_name(frame)}"
@@ -149,7 +197,3 @@ def _candidates(base: str) -> Iterator[str]:
     while True:
         yield f"{base}-{number}"
         number += 1
-
-
-def _write(path: Path, text: str) -> None:
-    files.write(path, text.encode("utf-8", "backslashreplace"))

@@ -1,12 +1,10 @@
 """How does a saved session come to the screen?"""
 
 import argparse
-from pathlib import Path
 
 from idbg.cli import exits
 from idbg.cli.on_screen import become_screen
-from idbg.schema.errors import BadInput
-from idbg.session.files import is_session
+from idbg.cli.sessions import SESSION, add_output, find
 
 HELP = "open a saved session on the screen; without one, choose among the last sessions and the examples"
 EXAMPLES = (
@@ -20,8 +18,8 @@ SEE = ("list", "show", "tour", "run")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which one."""
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="the folder of a session")
-    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
+    parser.add_argument("session", metavar="SESSION", nargs="?", help=SESSION)
+    add_output(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
@@ -29,7 +27,4 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     output = ["--output", args.output] if args.output else []
     if args.session is None:
         return become_screen(output)
-    folder = Path(args.session)
-    if not is_session(folder):
-        raise BadInput(f"{folder} is not a session", hint="open a folder that a run made, under debug_artifacts/")
-    return become_screen([str(folder.absolute()), *output])
+    return become_screen([str(find(args.session, args.output).absolute()), *output])

@@ -1,0 +1,191 @@
+"""`idbg list` and `idbg clean`: what is there, which of it goes, and only after somebody has agreed."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from idbg import cli
+from idbg.cli import moments
+from idbg.config import places
+from idbg.format.tables import Column, cells, fitted
+from idbg.schema.errors import BadInput
+from tests.harness.sessions import killed_session_of, small_log
+
+DAY = 86400.0
+
+
+@pytest.fixture(autouse=True)
+def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three sessions, of which the newest is small."""
+    monkeypatch.setattr(places, "cache", lambda: tmp_path / "cache")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("IDBG_OUTPUT", raising=False)
+    small_log(tmp_path / "debug_artifacts" / "new", at=2e9, program="nets/new.py")
+    killed_session_of("planted", tmp_path / "debug_artifacts", "planted")
+    small_log(tmp_path / "debug_artifacts" / "old", at=1e9, program="nets/old.py")
+    return tmp_path / "debug_artifacts"
+
+
+def listed(capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
+    assert cli.main(["list", "--json", *flags]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "idbg.list/1" and told["of"] == 3
+    return [each["name"] for each in told["sessions"]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        ([], ["new", "planted", "old"]),
+        (["--limit", "1"], ["new"]),
+        (["--program", "PLANT"], ["planted"]),
+        (["--program", "nets/*.py"], ["new", "old"]),
+        (["--since", "2020-01-01"], ["new", "planted"]),
+        (["--until", "2001-09-10"], ["old"]),
+        (["--since", "2020-01-01", "--until", "2030-01-01T10:00"], ["planted"]),
+        (["--verdict", "wrong"], ["planted"]),
+        (["--verdict", "waiting", "--program", "old"], ["old"]),
+        (["--program", "nothing"], []),
+    ],
+)
+def test_sessions_are_chosen_by_program_time_and_verdict(
+    flags: list[str], names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert listed(capsys, *flags) == names
+
+
+def test_the_table_names_each_session_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["session", "program", "for", "started", "runs", "size", "came", "of", "it"]
+    assert [row.split()[1] for row in rows] == ["new", "planted", "old"]
+    assert rows[1].startswith("✘") and rows[1].endswith("1 of 2 tensors wrong") and rows[0].endswith("no run")
+
+
+def test_no_session_is_said_and_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", "--output", "nowhere"]) == 0
+    assert cli.main(["list", "--program", "zzz"]) == 0
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "idbg run FILE.py makes one" in written.err and "none of 3 is as asked" in written.err
+
+
+@pytest.mark.parametrize("flag", ["--since", "--until"])
+@pytest.mark.parametrize("text", ["soon", "2026-13-01", "3 moons", "99999999999w"])
+def test_a_time_that_is_none_is_refused(flag: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if text.endswith("w"):
+        assert cli.main(["list", flag, text]) == 0  # long ago
+        return
+    assert cli.main(["list", flag, text]) == 2
+    assert f"{text!r} is no time" in capsys.readouterr().err
+
+
+def test_a_day_is_meant_from_its_beginning_to_its_end() -> None:
+    noon = moments.since("2026-11-01T12:00")
+    assert moments.since("2026-11-01") == noon - DAY / 2
+    assert noon + DAY / 2 - 1 < moments.until("2026-11-01") < noon + DAY / 2
+    assert moments.since("3d", now=10 * DAY) == moments.until("3d", now=10 * DAY) == 7 * DAY
+    assert moments.since("yesterday", noon) == moments.since("2026-10-31")
+    assert moments.until("today", noon) == moments.until("2026-11-01")
+    with pytest.raises(BadInput):
+        moments.span("3")
+
+
+@pytest.mark.parametrize("width", range(4, 60))
+def test_a_table_fits_as_long_as_it_can(width: int) -> None:
+    columns = (Column("a"), Column("name", least=4), Column("n", right=True, rank=1))
+    lines = fitted(columns, [("1", "漢字漢字 and more", "10"), ("2", "short", "2,000")], width)
+    assert all(cells(line) <= max(width, 7) for line in lines)
+
+
+def test_a_table_in_a_pipe_is_not_cut() -> None:
+    (_, row) = fitted((Column("a", least=1), Column("b", right=True)), [("x" * 300, "1")], None)
+    assert row == "x" * 300 + "  1"
+
+
+# ------------------------------------------------------------- clean
+
+
+def left(output: Path) -> list[str]:
+    return sorted(path.name for path in output.iterdir())
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    stdin = io.StringIO(text)
+    monkeypatch.setattr(stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+
+def test_where_nobody_can_be_asked_nothing_is_removed(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["clean"]) == 2
+    written = capsys.readouterr()
+    assert "3 sessions would be removed, and nobody can be asked" in written.err and "-f" in written.err
+    assert left(output) == ["new", "old", "planted"]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "stays"), [("y\n", 0, []), ("n\n", 1, None), ("", 1, None), ("\n", 1, None)]
+)
+def test_on_a_terminal_it_asks(
+    said: str, status: int, stays: list[str] | None, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, said)
+    assert cli.main(["clean"]) == status
+    assert left(output) == (["new", "old", "planted"] if stays is None else stays)
+
+
+@pytest.mark.parametrize(
+    ("flags", "stays"),
+    [
+        (["--keep", "1"], ["new"]),
+        (["--older-than", "30d"], ["new", "planted"]),
+        (["--keep", "3"], ["new", "old", "planted"]),
+        (["planted", "last"], ["old"]),
+        ([], []),
+    ],
+)
+def test_those_that_are_meant_go_and_the_bytes_are_said(
+    flags: list[str], stays: list[str], output: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: (path / "events.jsonl").stat().st_size for path in output.iterdir()}
+    assert cli.main(["clean", "--dry-run", "--json", *flags]) == 0
+    would = json.loads(capsys.readouterr().out)
+    assert left(output) == ["new", "old", "planted"]
+    assert cli.main(["clean", "-f", "--json", *flags]) == 0
+    did = json.loads(capsys.readouterr().out)
+    assert left(output) == stays
+    gone = before.keys() - stays
+    assert set(did["removed"]) == set(would["removed"]) == gone
+    assert did["freed"] == would["freed"] == sum(before[name] for name in gone)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["nothing"], "there is no session nothing"),
+        (["."], "is not a session"),
+        (["new", "--keep", "1"], "--older-than and --keep choose among all"),
+        (["--keep", "-1"], "--keep is -1"),
+        (["--older-than", "much"], "'much' is no length of time"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    flags: list[str], said: str, output: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["clean", "-f", *flags]) == 2
+    assert said in capsys.readouterr().err
+    assert left(output) == ["new", "old", "planted"]
+
+
+def test_what_has_files_of_others_is_left_and_said(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (output / "old" / "notes\x1b[2J.md").write_text("mine")
+    assert cli.main(["clean", "-f"]) == 0
+    assert left(output) == ["old"]
+    told = capsys.readouterr().err
+    assert "left: old: it has what idbg did not put there: notes\\x1b[2J.md" in told and "\x1b" not in told
+    assert cli.main(["clean", "-f", "old"]) == 2
