@@ -12,6 +12,7 @@ from idbg.reports.documents.html import page, shown, templating
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.runs import History, fold
+from tests.harness.hostile import LONG, TEXT, hostile
 from tests.harness.recorded import log
 
 HOSTILE = "</script><img src=x onerror=alert(1)>]]>\x1b[31m\udc80\u202e'\"&{{ 7*7 }}"
@@ -94,3 +95,13 @@ def test_our_own_scripts_and_styles_end_where_their_elements_end(name: str) -> N
 def test_a_name_of_any_length_is_cut_and_says_so() -> None:
     assert shown.short("x" * 1_000_000).endswith("x (1,000,000 characters)")
     assert len(shown.short("x" * 1_000_000)) < 300
+
+
+def test_what_every_field_of_a_session_can_hold_ends_no_element() -> None:
+    content = html.render(Told(TEXT, hostile(), TEXT))
+    parsed = Page(content)
+    assert not {"b", "img"} & {*parsed.tags} and not [name for name, _ in parsed.attributes if name.startswith("on")]
+    assert parsed.tags.count("script") == 2  # ours, and the graphs' data
+    text = content.decode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2028]", text)
+    assert len(html.render(Told(LONG, hostile(LONG)))) < 5_000_000

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 from markupsafe import Markup
 
 from idbg.format import amounts, file_names
@@ -45,7 +45,7 @@ def content_hash(text: str) -> str:
 
 
 def _finalized(value: object) -> object:
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return value if isinstance(value, Markup | Undefined) else clean(str(value))
 
 
 @cache

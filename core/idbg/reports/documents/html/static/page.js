@@ -67,7 +67,7 @@ const idbg = {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     if (event.target.closest("input, textarea, select")) return;
-    const keys = { "?": () => help.showModal(), t: turn, n: () => step(1), p: () => step(-1), "/": () => document.getElementById("search").focus() };
+    const keys = { "?": () => help.showModal(), t: turn, n: () => step(1), p: () => step(-1), "/": () => document.getElementById("search").select() };
     if (!keys[event.key]) return;
     event.preventDefault();
     keys[event.key]();
