@@ -1,9 +1,10 @@
 """What is to be measured, and what was measured of the program before this?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from idbg.bench.change import change
+from idbg.reports.bench import latest
 from idbg.schema.bench import EAGER, Row, SpeedChange
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure, Target
@@ -55,11 +56,6 @@ class Measurements:
 def key(row: Row) -> Key:
     """This very measurement."""
     return (*row.key, row.at)
-
-
-def latest(rows: Iterable[Row]) -> list[Row]:
-    """The last measurement of each, in the order in which they were measured first."""
-    return list({row.key: row for row in rows}.values())
 
 
 def read(file: str, rows: Sequence[Row]) -> PastMeasurements:

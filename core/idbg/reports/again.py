@@ -1,4 +1,4 @@
-"""Which command shows a run again?"""
+"""Which command shows a run again, or finds out what was not asked of it?"""
 
 import shlex
 from collections.abc import Iterator
@@ -21,6 +21,13 @@ def command(run: Run) -> str:
     if run.comparison is not None:
         words += [*_comparison(run.comparison), *(("--float64", "cpu") if run.target.float64 == "cpu" else ())]
     return shlex.join([*words, *(("--", *run.program.argv) if run.program.argv else ())])
+
+
+def ask(verb: str, run: Run | None, *flags: str) -> str:
+    """`idbg VERB` of the run's program with these flags; with FILE.py in its place where there is no run."""
+    named = _program(run.program) if run else ["FILE.py"]
+    argv = ("--", *run.program.argv) if run and run.program.argv else ()
+    return shlex.join(["idbg", verb, *named, *flags, *argv])
 
 
 def _program(program: Program) -> list[str]:

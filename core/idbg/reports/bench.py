@@ -1,7 +1,7 @@
 """How do benchmark rows read to a person, and to another program?"""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import msgspec
@@ -81,38 +81,51 @@ def report(rows: Sequence[Row], changes: Sequence[SpeedChange] = ()) -> str:
     """The table of each program, what is doubtful in it, what changed, and the verdict."""
     lines = [line for _, of_one in groupby(rows, key=lambda row: row.program) for line in _program(list(of_one))]
     lines += _changes(changes)
-    return "\n".join([*lines, _verdict(rows)])
+    return "\n".join([*lines, verdict(rows)])
 
 
 def _program(rows: list[Row]) -> Iterator[str]:
-    first = next((row for row in rows if row.machine), rows[0])
-    machine = first.machine
-    how = ["training step" if first.kind == "training" else "forward"]
-    how += [f"batch {first.batch}"] if first.batch else []
-    how += [first.dtype] if first.dtype else []
-    how += [first.size] if first.size else []
-    if machine:
-        how += [
-            machine.device,
-            f"{counted(machine.threads, 'thread')} of {machine.processors}",
-            f"torch {machine.torch}",
-        ]
-    yield f"{first.program}   {', '.join(how)}"
-    table = [HEADS, *(_cells(row) for row in rows)]
+    yield f"{rows[0].program}   {how(rows)}"
+    table = [HEADS, *(cells(row) for row in rows)]
     widths = [max(len(line[at]) for line in table) for at in range(len(HEADS))]
     for line in table:
         name, *figures = line
-        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))]
-        yield f"  {'  '.join(cells)}".rstrip()
-    for row in rows:
-        yield from (f"  ⚠ {row.backend}: nothing was compiled" for _ in range(row.diff == "empty"))
-        yield from (f"  ✘ {row.backend} failed: {row.reason}" for _ in range(row.status == "failed"))
-        yield from (f"  ✘ {row.backend}: {row.diff_note}" for _ in range(row.diff in ("failed", "error")))
-        yield from (f"  ⚠ {row.backend}: {caveat}" for caveat in row.caveats)
+        told = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))]
+        yield f"  {'  '.join(told)}".rstrip()
+    yield from (f"  {line}" for line in doubts(rows))
     yield ""
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def how(rows: Sequence[Row]) -> str:
+    """What a call is of these rows of one program, of which size, and on which machine they were measured."""
+    first = next((row for row in rows if row.machine), rows[0])
+    machine = first.machine
+    said = ["training step" if first.kind == "training" else "forward"]
+    said += [f"batch {first.batch}"] if first.batch else []
+    said += [first.dtype] if first.dtype else []
+    said += [first.size] if first.size else []
+    if machine:
+        threads = f"{counted(machine.threads, 'thread')} of {machine.processors}"
+        said += [machine.device, threads, f"torch {machine.torch}"]
+    return ", ".join(said)
+
+
+def doubts(rows: Iterable[Row]) -> Iterator[str]:
+    """What failed, what is wrong, and what makes a figure doubtful."""
+    for row in rows:
+        yield from (f"⚠ {row.backend}: nothing was compiled" for _ in range(row.diff == "empty"))
+        yield from (f"✘ {row.backend} failed: {row.reason}" for _ in range(row.status == "failed"))
+        yield from (f"✘ {row.backend}: {row.diff_note}" for _ in range(row.diff in ("failed", "error")))
+        yield from (f"⚠ {row.backend}: {caveat}" for caveat in row.caveats)
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """The last measurement of each, in the order in which they were measured first."""
+    return list({row.key: row for row in rows}.values())
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The row under HEADS; "-" is what was not measured."""
     latency = row.latency_ms
     return (
         row.backend,
@@ -123,12 +136,15 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.speedup:.2f} x" if row.speedup else NOTHING,
         size(row.peak_bytes) if row.peak_bytes is not None else NOTHING,
         *(NOTHING if figure is None else f"{figure:,}" for figure in (row.graphs, row.breaks, row.violations)),
-        "failed"
-        if row.status == "failed"
-        else "reference"
-        if row.backend == EAGER
-        else NUMBERS.get(row.diff or "", NOTHING),
+        numbers(row),
     )
+
+
+def numbers(row: Row) -> str:
+    """Whether the row's numbers are eager's; "-" where that was not looked at."""
+    if row.status == "failed":
+        return "failed"
+    return "reference" if row.backend == EAGER else NUMBERS.get(row.diff or "", NOTHING)
 
 
 def _seconds(value: float | None) -> str:
@@ -154,7 +170,8 @@ def _changes(changes: Sequence[SpeedChange]) -> Iterator[str]:
     yield ""
 
 
-def _verdict(rows: Sequence[Row]) -> str:
+def verdict(rows: Sequence[Row]) -> str:
+    """What comes of all rows, in a line with its sign."""
     failed = sum(row.status == "failed" for row in rows)
     wrong = sum(row.status != "failed" and _is_bad(row) for row in rows)
     if not rows:

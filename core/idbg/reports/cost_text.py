@@ -1,10 +1,13 @@
 """What do padding and falling back cost, in a few lines for a person?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from idbg.analysis.partition import Partitions
+from idbg.checking import costs
 from idbg.checking.check import AcceleratorResult
-from idbg.checking.costs import growth
-from idbg.format.amounts import counted, size
+from idbg.checking.costs import Waste, growth
+from idbg.constraints import Checker
+from idbg.format.amounts import and_unsized, counted, size
 
 
 def cost_lines(checked: AcceleratorResult) -> Iterator[str]:
@@ -27,3 +30,36 @@ def cost_lines(checked: AcceleratorResult) -> Iterator[str]:
     changes = [f"{one.words}, {size(one.bytes)} cross" if one.host else one.words for one in checked.best_changes]
     if changes:
         yield f"  the one change that helps most: {'; '.join(changes)}"
+
+
+def waste_words(waste: Waste) -> str:
+    """What padding adds: "+12 % bytes (1.2 MiB), +8 % FLOPs"; FLOPs where they were counted."""
+    bytes_words = f"{growth(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
+    return bytes_words + (f", {growth(waste.flops_percent)} FLOPs" if waste.flops else "")
+
+
+def partition_words(parted: Sequence[Partitions]) -> str:
+    """How several graphs are cut, all together: "5 partitions, 20 boundaries, 61 MiB cross"."""
+    if not any(partitions.host for partitions in parted):
+        return "no call, only what the graph is given"
+    count = sum(partitions.count for partitions in parted)
+    parts = counted(count, "partition") if count else "nothing is left on the accelerator"
+    boundaries = [boundary for partitions in parted for boundary in partitions.boundaries]
+    if not boundaries:
+        return parts
+    crosses = and_unsized(sum(one.nbytes for one in boundaries), sum(one.unsized for one in boundaries))
+    return f"{parts}, {counted(len(boundaries), 'boundary')}, {crosses} cross"
+
+
+def rule_cost(checked: AcceleratorResult, name: str) -> str:
+    """What breaking one rule costs in these graphs, as if it were the only one: the padding, or what runs on the host;
+    "" of a rule that costs nothing that is counted.
+    """
+    rule = next((each for each in checked.accelerator.rules if each.name == name), None)
+    if rule is None or rule.severity not in ("pad", "fallback"):
+        return ""
+    alone = [Checker(findings.graph).check([rule]) for findings in checked.findings]
+    if rule.severity == "fallback":
+        return f"runs on the host: {partition_words([costs.partitions(findings) for findings in alone])}"
+    waste = sum(map(costs.waste, alone), Waste())
+    return f"pads: {waste_words(waste)}" if waste.wasted_bytes or waste.wasted_flops else ""

@@ -114,15 +114,15 @@ def _lines(report: DiffReport, to_ask: str) -> Iterator[str]:
     yield from stage_table.lines(report)
     for sentence in elsewhere.sentences(report.float64_elsewhere):
         yield from _paragraph("  ", sentence)
-    yield from _failures(report)
-    yield from _nothing(report)
+    yield from failure_lines(report)
+    yield from nothing_lines(report)
     for noun, diffs in (("output", report.outputs), ("gradient", report.gradients)):
         yield from _diffs(noun, diffs)
     yield from _kernels(report)
     births = list(birth_lines(report))
     yield from ("", *(f"  {line}" for line in births)) if births else ()
     yield from steps.lines(report.steps, report.test)
-    yield from _variance(report.variance)
+    yield from variance_lines(report.variance)
     for note in report.notes:
         yield from _paragraph("  note: ", note)
 
@@ -152,7 +152,7 @@ def _is_empty(report: DiffReport) -> bool:
     return report.verdict in ("passed", "failed", "empty") and not _all(report)
 
 
-def _nothing(report: DiffReport) -> Iterator[str]:
+def nothing_lines(report: DiffReport) -> Iterator[str]:
     """A sentence where the verdict stands without a number behind it."""
     if _is_empty(report):
         yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
@@ -167,7 +167,8 @@ def _rule(report: DiffReport) -> str:
     return rules[report.mode] + (f" (float64: {_line(report.float64_missing)})" if report.float64_missing else "")
 
 
-def _failures(report: DiffReport) -> Iterator[str]:
+def failure_lines(report: DiffReport) -> Iterator[str]:
+    """Which side failed, and why; why it did not come to its end."""
     for side in report.sides:
         if side.failure:
             yield from _failure(f"{side.name} failed", side.failure)
@@ -345,7 +346,8 @@ def _unseen(kernels: list[KernelError]) -> Iterator[str]:
         yield f"      … and {rest:,} more, for other reasons: --json has them"
 
 
-def _variance(variances: tuple[Variance, ...]) -> Iterator[str]:
+def variance_lines(variances: tuple[Variance, ...]) -> Iterator[str]:
+    """Which outputs are not the same in each run; nothing where nobody asked."""
     if not variances:
         return
     yield ""

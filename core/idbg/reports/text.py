@@ -3,19 +3,19 @@
 Verdict first, then what was compiled, then the violations by rule and by the user's line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from idbg.checking.check import of_run
 from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
+from idbg.reports.broken_rules import BrokenRule, by_rule
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.faults import crash_lines
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
-from idbg.schema.violations import Severity, Violation
 
 # how much of each is shown, so that a run with several broken rules still fits a screen
 LINES_OF_A_RULE = 5
@@ -119,18 +119,15 @@ def _traceback(failure: Failure) -> Iterator[str]:
 
 def violation_lines(run: Run) -> Iterator[str]:
     """The violations by rule and by the user's line, each rule after an empty line."""
-    by_rule: dict[tuple[str, Severity], list[Violation]] = {}
-    for violation in run.violations:
-        by_rule.setdefault((violation.rule, violation.severity), []).append(violation)
-    for (rule, severity), violations in by_rule.items():
+    for rule in by_rule(run.violations):
         yield ""
-        nodes = counted(len(violations), "node")
-        yield f"{SEVERITY_SIGNS[severity]} {rule}   {nodes}   {severity}{_common_wish(violations)}"
-        yield from _user_lines(violations)
-        fixes = list(dict.fromkeys(violation.fix for violation in violations if violation.fix))
-        yield from (f"    → {fix}" for fix in fixes[:FIXES_OF_A_RULE])
-        if len(fixes) > FIXES_OF_A_RULE:
-            yield f"    → … and {counted(len(fixes) - FIXES_OF_A_RULE, 'other fix')}"
+        wish = f"   wanted: {rule.wanted}" if rule.wanted else ""
+        nodes = counted(len(rule.violations), "node")
+        yield f"{SEVERITY_SIGNS[rule.severity]} {rule.name}   {nodes}   {rule.severity}{wish}"
+        yield from _user_lines(rule)
+        yield from (f"    → {fix}" for fix in rule.fixes[:FIXES_OF_A_RULE])
+        if len(rule.fixes) > FIXES_OF_A_RULE:
+            yield f"    → … and {counted(len(rule.fixes) - FIXES_OF_A_RULE, 'other fix')}"
 
 
 def _costs(run: Run) -> Iterator[str]:
@@ -142,29 +139,18 @@ def _costs(run: Run) -> Iterator[str]:
         yield from lines
 
 
-def _common_wish(violations: list[Violation]) -> str:
-    wishes = {violation.wanted for violation in violations}
-    return f"   wanted: {wishes.pop()}" if len(wishes) == 1 else ""
-
-
-def _user_lines(violations: list[Violation]) -> Iterator[str]:
-    by_line: dict[tuple[str, int], list[Violation]] = {}
-    for violation in violations:
-        by_line.setdefault((violation.file, violation.line), []).append(violation)
-    for (file, line), on_line in sorted(by_line.items())[:LINES_OF_A_RULE]:
-        yield f"    {near_place(file, line) or 'from no line of yours'}"
-        by_finding: dict[str, list[NodeId]] = {}
-        for violation in on_line:
-            by_finding.setdefault(violation.found, []).append(violation.node)
-        rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in by_finding.items()]
+def _user_lines(rule: BrokenRule) -> Iterator[str]:
+    for line in rule.lines[:LINES_OF_A_RULE]:
+        yield f"    {near_place(line.file, line.line) or 'from no line of yours'}"
+        rows = [f"      {given}   {_nodes(nodes)}" for given, nodes in line.found.items()]
         yield from rows[:FINDINGS_OF_A_LINE]
         if len(rows) > FINDINGS_OF_A_LINE:
             yield f"      … and {counted(len(rows) - FINDINGS_OF_A_LINE, 'other finding')}"
-    if len(by_line) > LINES_OF_A_RULE:
-        yield f"    … and {counted(len(by_line) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
+    if len(rule.lines) > LINES_OF_A_RULE:
+        yield f"    … and {counted(len(rule.lines) - LINES_OF_A_RULE, 'other line')} (--json has all of them)"
 
 
-def _nodes(nodes: list[NodeId]) -> str:
+def _nodes(nodes: Sequence[NodeId]) -> str:
     names = list(dict.fromkeys(node.name for node in nodes))
     stages = dict.fromkeys(node.graph.stage for node in nodes)
     more = f", +{len(names) - NODES_OF_A_FINDING}" if len(names) > NODES_OF_A_FINDING else ""

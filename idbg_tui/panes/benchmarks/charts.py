@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from idbg.format.amounts import NOT_MEASURED, day
 from idbg.format.glyphs import LEVELS, MARKS, is_ascii, plain
-from idbg.reports import bench_plots
+from idbg.reports import bench, bench_plots
 from idbg.reports.bench_plots import Axis, Chart, Figure, Unit, said
 from idbg_tui.state import measurements
 from idbg_tui.state.state import State
@@ -49,9 +49,9 @@ def _kernels(state: State) -> Chart:
 
 _KEYS = {"phases": "r compiles", "kernels": "R times them", "roofline": "R times them", "memory": "r compiles"}
 CHARTS: tuple[Callable[[State], Chart], ...] = (
-    lambda state: bench_plots.latency(measurements.latest(state.history.rows)),
-    lambda state: bench_plots.speedup(measurements.latest(state.history.rows)),
-    lambda state: bench_plots.compile_time(measurements.latest(state.history.rows)),
+    lambda state: bench_plots.latency(bench.latest(state.history.rows)),
+    lambda state: bench_plots.speedup(bench.latest(state.history.rows)),
+    lambda state: bench_plots.compile_time(bench.latest(state.history.rows)),
     _phases,
     _kernels,
     lambda state: bench_plots.roofline(state.history.kernels),

@@ -6,8 +6,8 @@ from itertools import groupby
 
 from idbg.format.amounts import NOTHING, counted, day, duration, size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS, plain
-from idbg.reports.bench import passed
-from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
+from idbg.reports.bench import latest, numbers, passed
+from idbg.schema.bench import Latency, Row, SpeedChange
 from idbg_tui.panes.benchmarks import kernel_times
 from idbg_tui.panes.benchmarks.kernel_times import KernelItem
 from idbg_tui.panes.log import narration
@@ -18,7 +18,6 @@ from idbg_tui.widgets import lines
 from idbg_tui.widgets.lines import clip, fit
 
 OK, DOUBT, BAD = "clean", "fallback", "reject"
-_NUMBERS = {"passed": "agree", "failed": "WRONG", "error": "not compared", "empty": "not compiled"}
 _NAME = 32  # cells of a backend's name at most
 _LEAST_NAME = 8
 _LEAST_P = 1e-12  # below that the normal approximation says nothing
@@ -62,13 +61,6 @@ def _seconds(value: float | None) -> str:
     return NOTHING if value is None else duration(1e3 * value)
 
 
-def numbers(row: Row) -> str:
-    """Whether the row's numbers are eager's."""
-    if row.status == "failed":
-        return "failed"
-    return "reference" if row.backend == EAGER else _NUMBERS.get(row.diff or "", NOTHING)
-
-
 COLUMNS = (
     Column("cold", 7, lambda row: _seconds(row.cold_compile_s)),
     Column("warm", 6, lambda row: _seconds(row.warm_compile_s)),
@@ -89,7 +81,7 @@ COLUMNS = (
 
 def items(state: State) -> list[Item]:
     """What is measured now, the verdict, then each program's table with what is to be said of it."""
-    rows = measurements.latest(state.history.rows)
+    rows = latest(state.history.rows)
     told: list[Item] = [*_now(state)]
     if rows:
         told.append(_verdict(rows))
@@ -108,7 +100,7 @@ def is_bad(row: Row) -> bool:
 
 def mark(state: State) -> str:
     """Fine only where every row was measured, is right, and is not doubtful, and nothing is left to measure."""
-    rows = measurements.latest(state.history.rows)
+    rows = latest(state.history.rows)
     if any(map(is_bad, rows)):
         return VERDICT_SIGNS["failed"]
     if not rows or state.measuring:

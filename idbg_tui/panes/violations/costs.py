@@ -6,10 +6,11 @@ from operator import add
 from typing import Literal
 
 from idbg.analysis.partition import Partitions
-from idbg.checking.costs import Better, Waste, growth
+from idbg.checking.costs import Better, Waste
 from idbg.constraints import Constraint
-from idbg.format.amounts import and_unsized, counted, size
+from idbg.format.amounts import counted, size
 from idbg.format.glyphs import MARKS
+from idbg.reports.cost_text import partition_words, waste_words
 from idbg.schema.graphs import Graph, NodeId
 from idbg_tui.state import queries, stages
 from idbg_tui.state.costs import pads
@@ -73,12 +74,6 @@ def _pads(state: State, rule: Constraint, *, first: bool) -> list[str]:
     return words
 
 
-def waste_words(waste: Waste) -> str:
-    """What padding adds: "+12 % bytes (1.2 MiB), +8 % FLOPs"; FLOPs where they were counted."""
-    bytes_words = f"{growth(waste.bytes_percent)} bytes ({size(waste.wasted_bytes)})"
-    return bytes_words + (f", {growth(waste.flops_percent)} FLOPs" if waste.flops else "")
-
-
 def _falls(state: State) -> list[str]:
     """What falling back costs. While that is counted it is as many sentences, so that the list does not move."""
     helps = f"counting which change would help most {MARKS['ellipsis']}"
@@ -97,19 +92,6 @@ def _falls(state: State) -> list[str]:
     graph, changes, now = max(best, key=lambda one: one[2].count - one[1][-1].count)
     where = _where(graph) if len(queries.level(state)) > 1 else ""
     return [words, "; ".join(best_words(change, now) for change in changes) + where]
-
-
-def partition_words(parted: list[Partitions]) -> str:
-    """How several graphs are cut, all together: "5 partitions, 20 boundaries, 61 MiB cross"."""
-    if not any(partitions.host for partitions in parted):
-        return "no call, only what the graph is given"
-    count = sum(partitions.count for partitions in parted)
-    parts = counted(count, "partition") if count else "nothing is left on the accelerator"
-    boundaries = [boundary for partitions in parted for boundary in partitions.boundaries]
-    if not boundaries:
-        return parts
-    crosses = and_unsized(sum(one.nbytes for one in boundaries), sum(one.unsized for one in boundaries))
-    return f"{parts}, {counted(len(boundaries), 'boundary')}, {crosses} cross"
 
 
 def best_words(change: Better, now: Partitions) -> str:

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
+from idbg.reports import shown
 from idbg.reports.documents import Told, html
-from idbg.reports.documents.html import page, shown, templating
+from idbg.reports.documents.html import page, templating
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.runs import History, fold

@@ -167,17 +167,23 @@ class Spent:
     share: float
 
 
-def spent(timings: Sequence[Timing]) -> list[Spent]:
-    """What the compiles' time was spent on, the most first. Waiting for kernels is time of their compiler's."""
-    seconds: dict[Use, float] = {}
+def uses(timings: Sequence[Timing]) -> list[Use]:
+    """What each span was spent on, in their order. Waiting for kernels is time of their compiler's."""
     path: list[Use] = []
+    found: list[Use] = []
     triton = any(timing.span.name == "triton compile" for timing in timings)
     for timing in timings:
         del path[timing.depth :]
-        name = timing.span.name
-        use = _use(name, path[-1] if path else "unnamed", triton=triton)
-        path.append(use)
-        if not timing.beside and name not in OURS:
+        path.append(_use(timing.span.name, path[-1] if path else "unnamed", triton=triton))
+        found.append(path[-1])
+    return found
+
+
+def spent(timings: Sequence[Timing]) -> list[Spent]:
+    """What the compiles' time was spent on, the most first."""
+    seconds: dict[Use, float] = {}
+    for timing, use in zip(timings, uses(timings), strict=True):
+        if not timing.beside and timing.span.name not in OURS:
             seconds[use] = seconds.get(use, 0.0) + timing.own
     total = sum(seconds.values())
     ordered = sorted(seconds.items(), key=lambda item: -item[1])

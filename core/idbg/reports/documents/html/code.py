@@ -5,7 +5,7 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from idbg.format.lexing import Lexing
-from idbg.reports.documents.html.shown import clean
+from idbg.reports.shown import clean
 
 _CLASSES = {"keyword": "k", "string": "s", "number": "m", "comment": "c", "name": "n"}
 _LONGEST_LINE = 2_000  # characters of a line that are shown

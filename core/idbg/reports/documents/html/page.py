@@ -3,6 +3,7 @@
 from markupsafe import Markup
 
 from idbg import __version__
+from idbg.reports import drawings
 from idbg.reports.documents import Told
 from idbg.reports.documents.html import sections
 from idbg.reports.documents.html.templating import content_hash, fill, static
@@ -13,7 +14,7 @@ STYLES = ("page.css", "print.css")
 
 def page(told: Told) -> Markup:
     """The page as one text."""
-    style, script = _joined(STYLES), _joined(SCRIPTS)
+    style, script = f"{_joined(STYLES)}\n{drawings.style()}", _joined(SCRIPTS)
     return fill(
         "page.html",
         name=told.name,

@@ -1,7 +1,7 @@
 """How does what is told become HTML in which everything stays text?
 
-Every expression in a template is cleaned (see `shown`) and escaped; what is `Markup` was made here. A template that
-names what it was not given fails.
+Every expression in a template is cleaned (see `reports.shown`) and escaped; what is `Markup` was made here. A template
+that names what it was not given fails.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from idbg.format import amounts, file_names
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.reports.documents.html import links
 from idbg.reports.documents.html.code import highlighted
-from idbg.reports.documents.html.shown import clean, middle, short
+from idbg.reports.shown import clean, middle, short
 
 
 def fill(template: str, **values: object) -> Markup:

@@ -22,7 +22,10 @@ ORDER = (
     "summary",
     "programs",
     "graphs",
+    "violations",
+    "diff",
     "kernels",
+    "bench",
     "source",
     "environment",
 )

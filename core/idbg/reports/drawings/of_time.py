@@ -1,0 +1,53 @@
+"""Where did the time of a compile go, as a flame?"""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from idbg.analysis.decisions import times
+from idbg.analysis.decisions.times import Timing, Use
+from idbg.format.amounts import share
+from idbg.reports.decisions.time import WORDS, seconds_words, span_words
+from idbg.reports.drawings.flame import FlameBox, flame
+from idbg.schema.runs import Run
+
+CELLS = 1000
+"""Of the width: what takes less than one has a box where one is free."""
+
+_LOOKS: dict[Use, str] = {
+    **dict.fromkeys(("dynamo", "guards"), "f3"),
+    "aot": "f4",
+    "passes": "f5",
+    **dict.fromkeys(("lowering", "scheduling"), "f7"),
+    "codegen": "f2",
+    **dict.fromkeys(("cpp", "cpu check", "triton"), "f1"),
+    "autotuning": "f6",
+}
+
+
+def look(use: Use) -> str:
+    """The class of the colour of what time was spent on."""
+    return _LOOKS.get(use, "f0")
+
+
+def compile_flame(run: Run, timings: Sequence[Timing]) -> Markup | None:
+    """The spans of a run as boxes in one another, what went on beside below them; None of a run that has none."""
+    boxes = times.layout(timings, CELLS)
+    if not boxes:
+        return None
+    begin = min(timing.span.began for timing in timings)
+    whole = max(timing.span.began + timing.seconds for timing in timings) - begin
+    uses = {timing.span.id: use for timing, use in zip(timings, times.uses(timings), strict=True)}
+    drawn = []
+    for box in boxes:
+        timing = box.timing
+        frame = run.frames.get(timing.span.frame)
+        words = span_words(timing.span, frame)
+        part = f", {share(timing.seconds / whole)}" if whole else ""
+        beside = ", beside the thread that compiles" if timing.beside else ""
+        open_words = ", not ended" if timing.lasts else ""
+        use = uses[timing.span.id]
+        tip = f"{words}: {seconds_words(timing.seconds)}{part}{beside}{open_words}\n{WORDS[use]}"
+        name = f"{timing.span.name} {timing.span.what}".rstrip()
+        drawn.append(FlameBox(box.row, box.start, box.length, name, tip, look(use)))
+    return flame(drawn, CELLS, whole, title="Where the time of the compile went")
