@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import idbg
+from idbg.reports.documents.json import schema
 from idbg.schema.events import Event, SessionEvent
 from tests.harness.warm import CHILDREN
 from tools import pages, site
@@ -42,6 +43,10 @@ def test_an_events_row_names_each_of_its_keys(tag: str) -> None:
 def test_the_page_of_the_api_has_every_public_name() -> None:
     text = (DOCS / "python-api.md").read_text(encoding="utf-8")
     assert [name for name in idbg.__all__ if f"`idbg.{name}" not in text] == []
+
+
+def test_the_shipped_schema_of_the_json_report_is_the_one_that_the_records_give() -> None:
+    assert schema.SHIPPED.read_bytes() == schema.written(), "python -m idbg.reports.documents.json.schema writes it"
 
 
 @pytest.mark.usefixtures("warm")

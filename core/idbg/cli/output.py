@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from idbg.cli import color, streams
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure
@@ -118,7 +116,9 @@ def say_json(report: object) -> None:
     """The report as JSON on stdout: what is JSON already, or what msgspec can encode. It has a `schema`."""
     encoded = report.encode() if isinstance(report, str) else report
     if not isinstance(encoded, bytes):
-        encoded = msgspec.json.format(msgspec.json.encode(report))
+        from idbg.schema import strict_json
+
+        encoded = strict_json.formatted(report)
     say_bytes(encoded)
 
 

@@ -8,6 +8,7 @@ import msgspec
 from idbg.checking.check import MENDABLE, AcceleratorResult, Check, Treatment
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.reports.json import ErrorReport, ProgramReport, ViolationReport
+from idbg.schema import strict_json
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Part, Stage
 from idbg.schema.violations import Severity, Violation
@@ -89,7 +90,7 @@ def check_report(check: Check) -> CheckReport:
 
 def encode(report: CheckReport, *, indent: int = 2) -> bytes:
     """Strict JSON: a float that is not finite is null."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=indent)
+    return strict_json.formatted(report, indent=indent)
 
 
 def _accelerator(checked: AcceleratorResult, check: Check) -> AcceleratorReport:

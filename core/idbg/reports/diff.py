@@ -19,6 +19,7 @@ from idbg.reports.because import because
 from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
 from idbg.reports.faults import birth_lines, crash_lines
 from idbg.reports.owner import owner_lines
+from idbg.schema import strict_json
 from idbg.schema.diff import (
     LARGEST,
     DiffReport,
@@ -63,11 +64,16 @@ class ReadableReport(DiffReport, frozen=True, kw_only=True):
 
 def to_json(report: DiffReport, *, indent: int = 2) -> str:
     """The report as strict JSON, with every key, and with NaN and infinities as text."""
+    return strict_json.formatted(as_json(report), indent=indent).decode()
+
+
+def as_json(report: DiffReport) -> dict[str, JsonValue]:
+    """The same as JSON's own types."""
     told: dict[str, JsonValue] = {"schema": SCHEMA, "blame": blame_sentence(report), **_json_object(report)}
     told["kernels"] = _json_kernels(report)
     if report.steps is not None:
         told["steps"] = {"said": steps.sentence(report.steps, report.test), **_json_object(report.steps)}
-    return msgspec.json.format(msgspec.json.encode(told), indent=indent).decode()
+    return told
 
 
 def _json_object(record: msgspec.Struct) -> dict[str, JsonValue]:
@@ -88,7 +94,8 @@ def _json_kernels(report: DiffReport) -> list[JsonValue]:
 def _plain(value: object) -> JsonValue:
     """The record as JSON's own types, with no key left out."""
     if isinstance(value, msgspec.Struct):
-        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        fields = {key: _plain(getattr(value, name)) for name, key in names}
         more = {"deterministic": value.deterministic} if isinstance(value, Variance) else {}
         return fields | more | ({"because": because(value)} if isinstance(value, TensorDiff) else {})
     if isinstance(value, (tuple, list)):

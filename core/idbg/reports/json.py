@@ -9,6 +9,7 @@ from idbg.analysis.liveness import memory_profile
 from idbg.analysis.provenance import Provenance
 from idbg.checking.check import lowered, of_run
 from idbg.reports.cost_json import CostReport, cost_report
+from idbg.schema import strict_json
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Dim, Frame, Graph, Node, NodeId, Part, Stage, TensorMeta, hint_of
@@ -196,7 +197,7 @@ def run_report(run: Run) -> RunReport:
 
 def encode(report: object, *, indent: int = 2) -> bytes:
     """Strict JSON: a float that is not finite is null."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=indent)
+    return strict_json.formatted(report, indent=indent)
 
 
 def decode(text: bytes) -> RunReport:

@@ -9,6 +9,7 @@ import msgspec
 
 from idbg.reports.json import ErrorReport, ProgramReport, TargetReport
 from idbg.reports.repros import result_words, signature_words, sought_words, status_words, tried_words
+from idbg.schema import strict_json
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import OtherFailure
 from idbg.schema.runs import Run
@@ -162,7 +163,7 @@ def repro_report(repro: KeptRepro) -> ReproReport:
 
 def encode(report: MinifyReport | ReprosReport) -> bytes:
     """Strict JSON: a float that is not finite is null."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2)
+    return strict_json.formatted(report, indent=2)
 
 
 def _found(repro: KeptRepro) -> FoundReport | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from idbg.schema import strict_json
 from idbg.schema.events import SessionEvent
 
-_encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[SessionEvent] = msgspec.json.Decoder(SessionEvent)
 
 
@@ -23,21 +23,7 @@ _TAGS = frozenset(event.__struct_config__.tag for event in SessionEvent.__args__
 
 def encode(event: SessionEvent) -> bytes:
     """One event as one line of JSON, without the newline. What UTF-8 cannot say of a program's text is escaped."""
-    try:
-        return _encoder.encode(event)
-    except UnicodeEncodeError:
-        return _encoder.encode(_encodable(msgspec.to_builtins(event)))
-
-
-def _encodable(value: object) -> object:
-    """The value with each lone surrogate in its texts spelled: \\udcff."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(held) for held in value]
-    return value
+    return strict_json.encode(event)
 
 
 def decode(line: bytes) -> SessionEvent | None:

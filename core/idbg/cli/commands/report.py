@@ -32,6 +32,7 @@ EXAMPLES = (
     ),
     ("idbg report debug_artifacts/NEW --compare debug_artifacts/OLD -o report.html", "two sessions side by side"),
     ("idbg report examples/mlp_train.py --backend inductor -o report.html", "run it, then tell"),
+    ("idbg report --schema json", "what is valid as the JSON report, as a JSON Schema"),
 )
 EXITS = {
     exits.DONE: "every file is written",
@@ -50,7 +51,7 @@ SCHEMA = "idbg.files/1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of what, to which files, and in which format where their names do not say."""
-    add_program_arguments(parser)
+    add_program_arguments(parser, required=False)
     program = next(action for action in parser._actions if action.dest == "program")
     program.metavar = "SESSION|FILE.py[:NAME]"
     program.help = f"{sessions.SESSION}; or a folder with sessions; or {program.help}"
@@ -66,11 +67,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + ", ".join(f"{document(each).SUFFIXES[0]} ({document(each).ABOUT})" for each in formats()),
     )
     parser.add_argument("--format", choices=formats(), help="this one, whatever the names say; to stdout without -o")
+    parser.add_argument("--schema", choices=("json",), help="print the JSON Schema of this format, and nothing else")
     parser.add_argument("--compare", metavar="SESSION", help="held against this session")
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Read or run it, and write each file; the exit status is as `EXITS` has it."""
+    if args.schema:
+        from idbg.reports.documents.json.schema import SHIPPED
+
+        output.say_bytes(SHIPPED.read_bytes())
+        return exits.DONE
+    if args.program is None:
+        raise BadInput("no session and no program is named", hint="idbg list shows the sessions; last is the newest")
     if args.json and not args.to:
         args.format = "json"
     if not args.to and not args.format:

@@ -1,0 +1,109 @@
+"""How does a whole session read to another program? docs/json-schema.md tells it, `schema` has it as a JSON Schema."""
+
+import logging
+
+import msgspec
+
+import idbg
+from idbg.reports import diff
+from idbg.reports import json as of_run
+from idbg.reports.decisions import TYPES, telling
+from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, of_history
+from idbg.reports.documents import Told
+from idbg.reports.repros_json import ReproReport, repro_report
+from idbg.schema import strict_json
+from idbg.schema.bench import Row
+from idbg.schema.events import KernelsTimed
+from idbg.schema.programs import Verdict
+from idbg.schema.runs import History, Run
+
+ABOUT, SUFFIXES = "everything, for another program", (".json",)
+SCHEMA = "idbg.session/1"
+_log = logging.getLogger(__name__)
+
+
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """With what it ran: `devices` are torch's names."""
+
+    torch: str
+    python: str
+    devices: list[str]
+
+
+class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
+    """A run as idbg.run/1 has it, and what else is known of it. `last`: none came after it for the same target;
+    `started` in seconds since the epoch; `diff` as idbg.diff/1 has it; `decisions` as idbg.analyze/1 has them, by type.
+    """
+
+    started: float
+    last: bool
+    diagnostics: list[Diagnostic]
+    diff: msgspec.Raw
+    decisions: dict[str, msgspec.Raw]
+
+
+class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a session. `diagnostics` are those of its last runs, each once, the worst first; `verdict` is the worst of
+    theirs, null of a session without runs. `idbg` is the version that wrote this report.
+    """
+
+    schema: str
+    session: str
+    idbg: str
+    verdict: Verdict | None
+    worker: WorkerReport | None
+    diagnostics: list[Diagnostic]
+    runs: list[SessionRun]
+    repros: list[ReproReport]
+    rows: list[Row]
+    kernels: KernelsTimed | None
+
+
+def render(told: Told) -> bytes:
+    """The report as strict JSON."""
+    return strict_json.formatted(session_report(told), indent=1) + b"\n"
+
+
+def session_report(told: Told) -> SessionReport:
+    """The session as far as it has come."""
+    history = told.history
+    last = last_runs(history)
+    numbers = {run.number for run in last}
+    return SessionReport(
+        schema=SCHEMA,
+        session=told.name,
+        idbg=idbg.__version__,
+        verdict=_worst(last),
+        worker=_worker(history),
+        diagnostics=of_history(history),
+        runs=[_run(run, last=run.number in numbers) for run in history.runs.values()],
+        repros=[repro_report(each) for each in history.repros],
+        rows=list(history.rows),
+        kernels=history.kernels,
+    )
+
+
+def _worst(runs: list[Run]) -> Verdict | None:
+    order: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "waiting", "clean")
+    return min((run.verdict for run in runs), key=order.index, default=None)
+
+
+def _worker(history: History) -> WorkerReport | None:
+    worker = history.worker
+    return worker and WorkerReport(torch=worker.torch, python=worker.python, devices=list(worker.devices))
+
+
+def _run(run: Run, *, last: bool) -> SessionRun:
+    report = of_run.run_report(run)
+    return SessionRun(
+        **{name: getattr(report, name) for name in report.__struct_fields__},
+        started=run.started,
+        last=last,
+        diagnostics=diagnostics(run),
+        diff=_json(None if run.diff is None else diff.as_json(run.diff)),
+        decisions={name: _json(telling(name).as_json(run)) for name in TYPES},
+    )
+
+
+def _json(value: object) -> msgspec.Raw:
+    return msgspec.Raw(strict_json.encode(value))

@@ -1,0 +1,92 @@
+"""What is valid as the JSON report of a session? A JSON Schema, made from the records that the report is made of.
+
+It is shipped as SHIPPED, so that it can be read without running anything. `python -m
+idbg.reports.documents.json.schema` writes it anew.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from idbg.reports.decisions import TYPES
+from idbg.reports.documents.json import SCHEMA, SessionReport
+from idbg.schema.diff import DiffReport
+
+SHIPPED = Path(__file__).with_name("session-1.schema.json")
+_DIFF = "diff."  # before the names of what a comparison is made of: it is written otherwise than in a run
+_NUMBERS_AS_TEXT = {"enum": ["nan", "inf", "-inf"]}
+# What `idbg.reports.diff` adds to the records
+_ADDED: dict[str, dict[str, object]] = {
+    "DiffReport": {"schema": {"const": "idbg.diff/1"}, "blame": {"type": "string"}},
+    "TensorDiff": {"because": {"type": "string"}},
+    "Variance": {"deterministic": {"type": "boolean"}},
+}
+# and what it adds at one place alone
+_SOMETIMES: dict[str, dict[str, object]] = {
+    "KernelError": {"faithful_to": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+    "TrainingSteps": {"said": {"type": "string"}},
+}
+Schema = dict[str, object]
+
+
+def written() -> bytes:
+    """The schema as it is shipped."""
+    return msgspec.json.format(msgspec.json.encode(schema()), indent=1) + b"\n"
+
+
+def schema() -> Schema:
+    """The schema of idbg.session/1: JSON Schema, draft 2020-12."""
+    whole = msgspec.json.schema(SessionReport)
+    records = {name: _any_number_may_be_null(each) for name, each in whole["$defs"].items()}
+    run = _properties(records["SessionRun"])
+    run["diff"] = {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/{_DIFF}DiffReport"}]}
+    run["decisions"] = {"type": "object", "properties": {name: {} for name in TYPES}, "required": list(TYPES)}
+    _properties(records["SessionReport"])["schema"] = {"const": SCHEMA}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:idbg:schema:{SCHEMA}",
+        "title": f"The JSON report of a session: {SCHEMA}",
+        "$ref": "#/$defs/SessionReport",
+        "$defs": {**records, **_of_diff()},
+    }
+
+
+def _properties(record: object) -> Schema:
+    assert isinstance(record, dict)
+    properties = record["properties"]
+    assert isinstance(properties, dict)
+    return properties
+
+
+def _any_number_may_be_null(value: object) -> object:
+    """JSON has no number for what is not finite: a run's is null."""
+    if isinstance(value, dict):
+        held = {key: _any_number_may_be_null(each) for key, each in value.items()}
+        return held if held.get("type") != "number" else {**held, "type": ["number", "null"]}
+    return [_any_number_may_be_null(each) for each in value] if isinstance(value, list) else value
+
+
+def _of_diff() -> Schema:
+    """The records of a comparison: every key is there, and a number that JSON has none for is text."""
+    _, records = msgspec.json.schema_components([DiffReport], ref_template=f"#/$defs/{_DIFF}{{name}}")
+    told: Schema = {}
+    for name, record in records.items():
+        held = _any_number_may_be_text(record)
+        assert isinstance(held, dict)
+        if "properties" in held:
+            properties = _properties(held)
+            held["required"] = [*properties, *_ADDED.get(name, {})]
+            properties.update(_ADDED.get(name, {}) | _SOMETIMES.get(name, {}))
+        told[f"{_DIFF}{name}"] = held
+    return told
+
+
+def _any_number_may_be_text(value: object) -> object:
+    if isinstance(value, dict):
+        held = {key: _any_number_may_be_text(each) for key, each in value.items()}
+        return held if held.get("type") != "number" else {"anyOf": [held, _NUMBERS_AS_TEXT]}
+    return [_any_number_may_be_text(each) for each in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    SHIPPED.write_bytes(written())

@@ -1,0 +1,36 @@
+"""How is a record written as JSON that every reader takes, whatever a program's texts hold?"""
+
+import msgspec
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(value: object) -> bytes:
+    """One line of UTF-8. A float that is not finite is null; what UTF-8 cannot say of a program's text is spelled."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(msgspec.to_builtins(value, enc_hook=_raw)))
+
+
+def formatted(value: object, *, indent: int = 2) -> bytes:
+    """The same for people to read too, and several lines."""
+    return msgspec.json.format(encode(value), indent=indent)
+
+
+def _raw(value: object) -> object:
+    """What is JSON already."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    raise NotImplementedError(f"{type(value).__name__} is no record")
+
+
+def _encodable(value: object) -> object:
+    """The value with each lone surrogate in its texts spelled: \\udcff."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(held) for held in value]
+    return value
