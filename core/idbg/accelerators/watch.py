@@ -53,17 +53,17 @@ class RulesFile:
     def look(self) -> None:
         """Look at the file once."""
         path = self._path
-        stamp = _stamp(path)
-        if path is None or stamp is None or stamp == self._stamp:
+        now = stamp(path)
+        if path is None or now is None or now == self._stamp:
             return
-        while not self._stop.wait(SETTLE_SECONDS) and stamp != (latest := _stamp(path)):
-            stamp = latest
+        while not self._stop.wait(SETTLE_SECONDS) and now != (latest := stamp(path)):
+            now = latest
         try:
             data = path.read_bytes()
         except OSError:
             return  # between two writes of an editor; the next look sees what came of it
         if path == self._path:
-            self._stamp = stamp
+            self._stamp = now
             self._tell(path, data)
 
     def _tell(self, path: Path, data: bytes) -> None:
@@ -78,9 +78,10 @@ class RulesFile:
             self._changed(path, text)
 
 
-def _stamp(path: Path | None) -> Stamp | None:
+def stamp(path: Path | str | None) -> Stamp | None:
+    """What tells that a file is another than it was: its time in nanoseconds, size and inode; None of no file."""
     try:
         status = os.stat(path) if path else None
-    except OSError:
+    except (OSError, ValueError):
         return None
     return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None

@@ -10,7 +10,8 @@ from typing import Protocol
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
-from idbg.engine.capture.frame import ONLY_PRINTED, FrameCapture
+from idbg.checking.again import ONLY_PRINTED
+from idbg.engine.capture.frame import FrameCapture
 from idbg.engine.capture.run import LOOKING, Compiling, RunCapture, capturing, current, phase
 from idbg.engine.compat import exceptions, fx, lowering, tracing
 from idbg.engine.compat.lowering import Compiled, Compiler

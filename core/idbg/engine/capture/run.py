@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
+from idbg.checking.again import asked_of
 from idbg.constraints import Checker
-from idbg.engine.capture.frame import ONLY_PRINTED, Emit, FrameCapture
+from idbg.engine.capture.frame import Emit, FrameCapture
 from idbg.engine.capture.outcomes import Outcomes
 from idbg.engine.capture.trace import Measured, Problem, Timed, TraceListener, listening
 from idbg.engine.compat import registrations, repros
@@ -112,16 +113,10 @@ class RunCapture(TraceListener):
         return self._started.get(frame)
 
     def check(self, graph: Graph) -> list[Violation]:
-        """The graph's violations of the run's accelerator, told and kept.
-
-        A backend is given Dynamo's and ATen's graphs. Those that torch only prints on the way are held against the
-        rules that name their stage, and no others, which would find the same again.
-        """
+        """The graph's violations of the run's accelerator, told and kept."""
         if self.accelerator is None:
             return []
-        rules = self.accelerator.rules
-        if graph.id.stage in ONLY_PRINTED:
-            rules = tuple(rule for rule in rules if graph.id.stage in rule.stages)
+        rules = asked_of(graph.id.stage, self.accelerator.rules)
         violations = list(Checker(graph).check(rules).violations())
         if violations:
             self.violations += violations

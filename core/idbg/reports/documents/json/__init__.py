@@ -90,7 +90,9 @@ def _worst(runs: list[Run]) -> Verdict | None:
 
 def _worker(history: History) -> WorkerReport | None:
     worker = history.worker
-    return worker and WorkerReport(torch=worker.torch, python=worker.python, devices=list(worker.devices))
+    if worker is None:
+        return None
+    return WorkerReport(torch=worker.torch, python=worker.python, devices=list(worker.devices))
 
 
 def _run(run: Run, *, last: bool) -> SessionRun:
