@@ -134,7 +134,8 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     asked = settle(args, programs, strict=False)
     _check_terminal()
     output = places.expanded(asked.settings.output)
-    return Opened(Session(asked.program, asked.target, output=output), asked.settings)
+    session = Session(asked.program, asked.target, output=output, keeping=asked.settings.keeping)
+    return Opened(session, asked.settings)
 
 
 def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:

@@ -55,7 +55,7 @@ def test_keys_and_options_are_tables(tmp_path: Path) -> None:
         ('device = "cpu"\nbackand = "aot"\n', 2, "did you mean backend?"),
         ("\n\nzzz = 1\n", 3, "there are: backend, "),
         ('theme = "x"\nstrict = "yes"\n', 2, "strict: expected `bool | null`, got `str`"),
-        ("[keys]\nrun = 3\n", 1, "keys: expected `str`, got `int`"),
+        ('[keys]\nquit = "q"\nrun = 3\n', 3, "keys: expected `str`, got `int`"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
@@ -87,3 +87,126 @@ def test_mock_strict_is_a_yes_or_a_no_or_left_open(text: str, strict: bool | Non
 def test_a_variable_that_is_neither_true_nor_false_is_refused(variable: str) -> None:
     with pytest.raises(SettingsError, match=f"{variable} is 'maybe'"):
         settings.load({variable: "maybe"})
+
+
+# ------------------------------------------------------------- the project, and who said what
+
+
+def project(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(f'[project]\nname = "x"\n\n[tool.idbg]\n{text}')
+    return folder
+
+
+def test_a_project_wins_over_the_file_and_loses_to_the_environment(tmp_path: Path) -> None:
+    here = project(tmp_path / "p", 'backend = "inductor"\ndevice = "cpu"\nmode = "default"\n')
+    where = environ(tmp_path, 'backend = "eager"\ntheme = "ansi"\n', IDBG_DEVICE="cuda")
+    found = settings.load(where, {"mode": "max-autotune"}, here)
+    assert (found.backend, found.theme, found.device, found.mode) == ("inductor", "ansi", "cuda", "max-autotune")
+
+
+def test_the_nearest_project_that_says_something_is_asked(tmp_path: Path) -> None:
+    outer = project(tmp_path / "outer", 'backend = "eager"\n')
+    inner = outer / "inner" / "deep"
+    inner.mkdir(parents=True)
+    (outer / "inner" / "pyproject.toml").write_text('[project]\nname = "idbg-plugin"\n')
+    assert settings.load({}, cwd=inner).backend == "eager"
+    assert settings.project(inner) == outer / "pyproject.toml"
+    project(inner, 'backend = "mock"\n')
+    assert settings.load({}, cwd=inner).backend == "mock"
+    assert settings.project(tmp_path) is None
+
+
+def test_paths_of_a_project_are_from_its_folder(tmp_path: Path) -> None:
+    here = project(tmp_path / "p", 'output = "out"\naccelerator = "rules/mine.toml"\n')
+    found = settings.load({}, cwd=here)
+    assert (found.output, found.accelerator) == (str(here / "out"), str(here / "rules" / "mine.toml"))
+    project(here, 'output = "/there"\naccelerator = "tpu"\n')
+    found = settings.load({}, cwd=here)
+    assert (found.output, found.accelerator) == ("/there", "tpu")
+
+
+def test_a_project_does_not_say_which_command_is_your_editor(tmp_path: Path) -> None:
+    here = project(tmp_path / "p", 'backend = "aot"\neditor = "rm -rf ~"\n')
+    with pytest.raises(SettingsError, match=r"pyproject.toml:6: a project does not choose your editor"):
+        settings.load({}, cwd=here)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('backand = "aot"\n', 5, "did you mean backend?"),
+        ("\n[tool.idbg.option]\nmax_autotune = true\n", 6, "did you mean options?"),
+        ("[tool.idbg.options]\na = 1\nb = [1]\n", 7, "options: expected"),
+        ("keep_sessions = -1\n", 5, "keep_sessions: expected `int` >= 0"),
+        ('keep_size = "much"\n', 5, "keep_size: 'much' is no size"),
+        ('float64 = "gpu"\n', 5, "float64: invalid enum value 'gpu'"),
+    ],
+)
+def test_a_mistake_in_a_project_is_named_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings.load({}, cwd=project(tmp_path / "p", text))
+    assert f"pyproject.toml:{line}: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_tables_are_put_together_key_by_key(tmp_path: Path) -> None:
+    here = project(tmp_path / "p", "[tool.idbg.options]\na = 1\nb = 2\n")
+    where = environ(tmp_path, '[options]\nb = 3\nc = 4\n[settings]\n"dynamo.recompile_limit" = 9\n')
+    found = settings.load(where, cwd=here)
+    assert found.options == {"a": 1, "b": 2, "c": 4} and found.settings == {"dynamo.recompile_limit": 9}
+    told = settings.explained(where, cwd=here)
+    assert [each.value for each in told["options.b"]] == [2, 3]
+    assert told["settings.dynamo.recompile_limit"][0].origin == f"{tmp_path / 'settings.toml'}:5"
+
+
+def test_each_value_says_who_gave_it(tmp_path: Path) -> None:
+    here = project(tmp_path / "p", 'backend = "inductor"\n')
+    where = environ(tmp_path, '# mine\nbackend = "eager"\n', IDBG_BACKEND="mock", MOCK_STRICT="1", IDBG_KEEP_DAYS="3")
+    told = settings.explained(where, {"backend": "aot", "strict": False}, here)
+    assert told["backend"] == [
+        ("aot", "--backend"),
+        ("mock", "IDBG_BACKEND"),
+        ("inductor", f"{here / 'pyproject.toml'}:5"),
+        ("eager", f"{tmp_path / 'settings.toml'}:2"),
+        ("aot", "default"),
+    ]
+    assert told["strict"] == [(False, "--warn"), (True, "MOCK_STRICT"), (None, "default")]
+    assert told["keep_days"] == [(3.0, "IDBG_KEEP_DAYS"), (0, "default")]
+    assert told["device"] == [("", "default")]
+    in_force = settings.load(where, {"backend": "aot", "strict": False}, here)
+    assert all(getattr(in_force, name) == given[0].value for name, given in told.items())
+
+
+def test_a_variable_that_is_misspelt_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    settings._warned.clear()
+    for _ in range(2):
+        settings.load({"IDBG_BACKAND": "aot", "IDBG_NICE": "3", "IDBG_TEST_X": "1", "MOCK_ALIGNMENT": "16"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "IDBG_BACKAND does nothing: did you mean IDBG_BACKEND?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "said"),
+    [
+        ("IDBG_KEEP_SESSIONS", "few", "expected `int`"),
+        ("IDBG_KEEP_SESSIONS", "-1", ">= 0"),
+        ("IDBG_SESSION_SIZE", "lots", "is no size"),
+    ],
+)
+def test_a_variable_that_cannot_be_is_refused(variable: str, text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings.load({variable: text})
+    assert f"{variable} is {text!r}" in str(caught.value) and said in str(caught.value)
+
+
+def test_what_is_kept_follows_the_settings(tmp_path: Path) -> None:
+    where = environ(tmp_path, 'keep_sessions = 5\nkeep_size = "2 GB"\n', IDBG_SESSION_SIZE="10 MiB")
+    assert settings.load(where).keeping == (5, 0.0, 2_000_000_000, 10 << 20)
+    assert settings.load({}).keeping == (0, 0.0, 0, 1 << 30)
+
+
+def test_another_tools_broken_project_file_is_not_ours_to_mend(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.other\n")
+    assert settings.load({}, cwd=tmp_path).backend == "aot"

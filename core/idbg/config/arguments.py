@@ -40,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> 
         help="a file whose program() (or NAME) returns a model and its inputs, or a script that calls torch.compile",
     )
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
+    add_target(parser)
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """The options that say for what to compile, and where sessions are kept."""
     target = parser.add_argument_group("target")
     target.add_argument(
         "--backend", help="eager, mock, aot, inductor, aoti, or another package's or torch's by name (aot)"
@@ -93,6 +98,12 @@ def add_conditions(target: argparse._ArgumentGroup) -> None:
     target.add_argument("--cold", action="store_true", help="find nothing in any cache of torch's, and leave nothing")
 
 
+def chosen_in(args: argparse.Namespace) -> dict[str, object]:
+    """The settings that the command line names."""
+    named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
+    return {name: value for name, value in named.items() if value is not None}
+
+
 def settle(
     args: argparse.Namespace,
     argv: tuple[str, ...],
@@ -106,8 +117,7 @@ def settle(
     Raises ProgramError, SettingsError or BadInput (an option without a value) with what to do about it.
     """
     cwd = cwd or os.getcwd()
-    named = {name: getattr(args, name, None) for name in Settings.__struct_fields__}
-    chosen = settings.load(environ, {name: value for name, value in named.items() if value is not None})
+    chosen = settings.load(environ, chosen_in(args), cwd)
     _check_utf8(
         [text for text in (*msgspec.structs.astuple(chosen), *args.option, *args.setting) if isinstance(text, str)]
     )

@@ -1,24 +1,34 @@
-"""What does the user want by default? A settings file, then the environment, then the command line; the later wins.
+"""What does the user want by default, and who said so?
 
-The `MOCK_*` variables of the earlier system still work, and lose to all three. `MOCK_STRICT` is read here;
-`MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock` where its text is found (`idbg.accelerators.registry`).
+A settings file of the user's, then `[tool.idbg]` of the project's pyproject.toml, then the environment, then the
+command line: the later wins, of a table for each of its keys. The `MOCK_*` variables of the earlier system still work,
+and lose to all four. `MOCK_STRICT` is read here; `MOCK_ALIGNMENT` and `MOCK_MAX_MEMORY` change the preset `mock` where
+its text is found (`idbg.accelerators.registry`).
 """
 
 import difflib
+import logging
+import os
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, NamedTuple, get_args
 
 import msgspec
 
 from idbg import plugins
-from idbg.config import places
+from idbg.config import environment, places, settings_file
+from idbg.config.keeping import Keeping, bytes_of
+from idbg.config.settings_file import Written
 from idbg.schema.errors import SettingsError
 from idbg.schema.programs import OUR_BACKENDS, Float64On
 
+log = logging.getLogger(__name__)
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+Size = int | str
+"""Bytes, or as people write them: "500 MB", "2 GiB"."""
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Days = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,6 +38,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
     `accelerator` "" that of the backend (`default_accelerator`). `float64` "cpu": comparisons compute in float64 on the
     CPU, as they do on devices that have none.
+
+    `keep_sessions` (the newest so many), `keep_days` and `keep_size` (bytes of all together) say which sessions stay
+    when another begins, 0 that all do; `session_size` how many bytes one writes at most (0: any number).
     """
 
     backend: str = "aot"
@@ -37,6 +50,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     device: str = ""
     float64: Float64On = "auto"
     output: str = "debug_artifacts"
+    keep_sessions: _Count = 0
+    keep_days: _Days = 0
+    keep_size: Size = 0
+    session_size: Size = "1 GiB"
     theme: str = ""
     editor: str = ""
     keys: dict[str, str] = {}
@@ -45,20 +62,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     stance: str = ""
     settings: dict[str, bool | int | float | str] = {}
 
+    @property
+    def keeping(self) -> Keeping:
+        """What is kept of sessions."""
+        return Keeping(self.keep_sessions, self.keep_days, bytes_of(self.keep_size), bytes_of(self.session_size))
 
+
+TABLES = ("keys", "options", "settings")
 # environment variable -> the setting that it sets
-VARIABLES = {
-    "IDBG_BACKEND": "backend",
-    "IDBG_ACCELERATOR": "accelerator",
-    "IDBG_STRICT": "strict",
-    "IDBG_DYNAMIC": "dynamic",
-    "IDBG_DEVICE": "device",
-    "IDBG_FLOAT64": "float64",
-    "IDBG_OUTPUT": "output",
-    "IDBG_THEME": "theme",
-    "IDBG_EDITOR": "editor",
-}
+VARIABLES = {f"IDBG_{name.upper()}": name for name in Settings.__struct_fields__ if name not in TABLES}
 BOOLEANS = ("strict", "dynamic")
+SIZES = ("keep_size", "session_size")
+OTHER_VARIABLES = (
+    *("IDBG_SETTINGS", "IDBG_ASCII", "IDBG_NATIVE"),
+    *(environment.NICENESS, environment.PATH_ADDED, environment.SCRATCH),
+)
+"""What else is read of the environment, here or by a child process of ours."""
+PROJECT_PATHS = ("output", "accelerator")
+"""Paths in a pyproject.toml are from its folder, wherever in the project one stands."""
+
+
+class Given(NamedTuple):
+    """A value of a setting, and who gave it: "settings.toml:3", "IDBG_BACKEND", "--backend", "default"."""
+
+    value: object
+    origin: str
 
 
 def default_accelerator(backend: str) -> str:
@@ -73,25 +101,142 @@ def path(environ: Mapping[str, str]) -> Path:
     return places.expanded(named) if named else places.config() / "settings.toml"
 
 
-def load(environ: Mapping[str, str], chosen: Mapping[str, object] | None = None) -> Settings:
-    """The settings in force; `chosen` are the command line's, without those that it does not name.
+def load(
+    environ: Mapping[str, str], chosen: Mapping[str, object] | None = None, cwd: str | Path | None = None
+) -> Settings:
+    """The settings in force; `chosen` are the command line's, without those that it does not name. The project is that
+    of `cwd`, or of the working directory.
 
     Raises SettingsError, with the file and line or the variable.
     """
     values: dict[str, object] = {}
-    if (strict := strict_from(environ)) is not None:
-        values["strict"] = strict
-    values |= _from_file(path(environ), must_exist=bool(environ.get("IDBG_SETTINGS")))
-    for variable, name in VARIABLES.items():
-        text = environ.get(variable)
-        if text:
-            values[name] = _boolean(variable, text) if name in BOOLEANS else text
-            if name == "float64" and text not in get_args(Float64On):
-                raise SettingsError(
-                    f"{variable} is {text!r}", hint=f"it must be one of {', '.join(get_args(Float64On))}"
-                )
-    values |= chosen or {}
+    for layer in _layers(environ, chosen or {}, cwd):
+        for name, given in layer.items():
+            table, dot, key = name.partition(".")
+            if not dot:
+                values[name] = given.value
+            else:
+                inner = values.setdefault(table, {})
+                assert isinstance(inner, dict)
+                inner[key] = given.value
     return msgspec.convert(values, Settings)
+
+
+def explained(
+    environ: Mapping[str, str], chosen: Mapping[str, object] | None = None, cwd: str | Path | None = None
+) -> dict[str, list[Given]]:
+    """Each setting, and each key of a table ("options.max_autotune"), with the value in force and who gave it first,
+    then those that lost to it. Raises as `load` does.
+    """
+    found: dict[str, list[Given]] = {}
+    for field in msgspec.structs.fields(Settings):
+        if field.name not in TABLES:
+            found[field.name] = [Given(field.default, "default")]
+    for layer in _layers(environ, chosen or {}, cwd):
+        for name, given in layer.items():
+            found[name] = [given, *found.get(name, [])]
+    return found
+
+
+def project(cwd: str | Path | None = None) -> Path | None:
+    """The pyproject.toml whose `[tool.idbg]` is in force. Raises SettingsError."""
+    written = settings_file.of_project(_standing_in(cwd))
+    return written.file if written else None
+
+
+def _layers(
+    environ: Mapping[str, str], chosen: Mapping[str, object], cwd: str | Path | None
+) -> Iterator[dict[str, Given]]:
+    """What each source says, a table key by key; a later one wins."""
+    strict = strict_from(environ)
+    yield {} if strict is None else {"strict": Given(strict, "MOCK_STRICT")}
+    yield _of_file(settings_file.of_user(path(environ), must_exist=bool(environ.get("IDBG_SETTINGS"))))
+    yield _of_file(_of_project(_standing_in(cwd)))
+    yield _of_environment(environ)
+    yield {name: Given(value, _flag(name, value)) for name, value in chosen.items()}
+
+
+def _standing_in(cwd: str | Path | None) -> Path:
+    try:
+        return Path(cwd or os.getcwd())
+    except FileNotFoundError:  # it was removed under us
+        return Path("/")
+
+
+def _of_project(cwd: Path) -> Written | None:
+    """Raises SettingsError, also for an editor: a command that one runs by cloning a project would be anybody's."""
+    written = settings_file.of_project(cwd)
+    if written is None:
+        return None
+    if "editor" in written.values:
+        raise SettingsError(
+            f"{written.place('editor')}: a project does not choose your editor",
+            hint="it is a command of yours: set it in your own settings file (idbg config --path), or IDBG_EDITOR",
+        )
+    values = dict(written.values)
+    for name in PROJECT_PATHS:
+        text = values.get(name)
+        if isinstance(text, str) and (name == "output" or text.endswith(".toml")) and not text.startswith(("/", "~")):
+            values[name] = str(written.file.parent / text)
+    return written._replace(values=values)
+
+
+def _of_file(written: Written | None) -> dict[str, Given]:
+    if written is None:
+        return {}
+    _check(written)
+    found: dict[str, Given] = {}
+    for name, value in written.values.items():
+        inside = {f"{name}.{key}": held for key, held in value.items()} if isinstance(value, dict) else {name: value}
+        found |= {key: Given(held, written.place(key)) for key, held in inside.items()}
+    return found
+
+
+def _of_environment(environ: Mapping[str, str]) -> dict[str, Given]:
+    _warn_of_unknown(environ)
+    found: dict[str, Given] = {}
+    for variable, name in VARIABLES.items():
+        if text := environ.get(variable):
+            found[name] = Given(_from_variable(variable, name, text), variable)
+    return found
+
+
+def _from_variable(variable: str, name: str, text: str) -> object:
+    if name in BOOLEANS:
+        return _boolean(variable, text)
+    try:
+        value = msgspec.structs.asdict(msgspec.convert({name: text}, Settings, strict=name in SIZES))[name]
+        if name in SIZES:
+            bytes_of(value)
+    except (msgspec.ValidationError, ValueError) as error:
+        values = get_args(Float64On) if name == "float64" else ()
+        hint = f"it must be one of {', '.join(values)}" if values else _words(error)
+        raise SettingsError(f"{variable} is {text!r}", hint=hint) from error
+    return value
+
+
+_warned: set[str] = set()
+
+
+def _warn_of_unknown(environ: Mapping[str, str]) -> None:
+    """Once for each: a variable that is ours by its name and does nothing is a mistake in spelling."""
+    known = {*VARIABLES, *OTHER_VARIABLES}
+    for variable in environ:
+        if (
+            variable.startswith("IDBG_")
+            and not variable.startswith("IDBG_TEST_")
+            and variable not in {*known, *_warned}
+        ):
+            _warned.add(variable)
+            near = difflib.get_close_matches(variable, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "idbg config names those that there are"
+            log.warning("%s does nothing: %s", variable, hint)
+
+
+def _flag(name: str, value: object) -> str:
+    if name == "strict":
+        return "--strict" if value else "--warn"
+    return f"--no-{name}" if value is False else f"--{name.replace('_', '-')}"
 
 
 def strict_from(environ: Mapping[str, str]) -> bool | None:
@@ -100,47 +245,43 @@ def strict_from(environ: Mapping[str, str]) -> bool | None:
     return _boolean("MOCK_STRICT", text) if text else None
 
 
-def _from_file(file: Path, *, must_exist: bool) -> dict[str, object]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        if not must_exist:
-            return {}
-        raise SettingsError(f"no settings file {file}", hint="IDBG_SETTINGS names it: mend or unset that") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read the settings file {file}: {error}", hint="it must be UTF-8 text") from error
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: {error}", hint="settings are TOML: key = value, text in quotes") from error
-    _check(file, text, values)
-    return values
-
-
-def _check(file: Path, text: str, values: dict[str, object]) -> None:
+def _check(written: Written) -> None:
+    """Raises SettingsError for a key that is none, and for a value that cannot be, with file and line."""
     known = Settings.__struct_fields__
-    for key in values:
+    for key in written.values:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-            raise SettingsError(f"{file}:{_line_of(text, key)}: there is no setting {key!r}", hint=hint)
+            raise SettingsError(f"{written.place(key)}: there is no setting {key!r}", hint=hint)
     try:
-        msgspec.convert(values, Settings)
+        msgspec.convert(written.values, Settings)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at `$")
-        keys = re.findall(r"\w+", where)
-        key = keys[0] if keys else ""
+        where = str(error).partition(" - at `$.")[2].rstrip("`")
+        key = re.split(r"[.\[]", where)[0]
         raise SettingsError(
-            f"{file}:{_line_of(text, key)}: {key}: {what[:1].lower()}{what[1:]}",
-            hint="see `idbg info` for the settings in force",
+            f"{written.place(_wrong_key(written.values.get(key), key))}: {key}: {_words(error)}",
+            hint="see `idbg config` for the settings in force",
         ) from error
+    for name in SIZES:
+        try:
+            bytes_of(written.values.get(name, 0))  # type: ignore[arg-type]  # its type was just checked
+        except ValueError as error:
+            raise SettingsError(f"{written.place(name)}: {name}: {error}", hint="0 is any number") from error
 
 
-def _line_of(text: str, key: str) -> int:
-    """The 1-based line where the file gives a value, or a table, to this top-level key."""
-    name = re.escape(key)
-    wanted = re.compile(rf"""\s*\[?\s*["']?{name}["']?\s*[=.\]]""")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if wanted.match(line)), 1)
+def _wrong_key(value: object, name: str) -> str:
+    """Of a table the key whose value is none that can be: msgspec does not say which."""
+    for key, held in value.items() if isinstance(value, dict) else ():
+        try:
+            msgspec.convert({name: {key: held}}, Settings)
+        except msgspec.ValidationError:
+            return f"{name}.{key}"
+    return name
+
+
+def _words(error: Exception) -> str:
+    what = str(error).partition(" - at `$")[0]
+    return f"{what[:1].lower()}{what[1:]}"
 
 
 def _boolean(variable: str, text: str) -> bool:
