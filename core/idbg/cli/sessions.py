@@ -3,8 +3,12 @@
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idbg.config import places, settings
+
+if TYPE_CHECKING:
+    from idbg.schema.runs import Run
 
 SESSION = "a session's folder, its name in the output folder, or `last` for the newest there"
 
@@ -32,3 +36,26 @@ def named(text: str, given: str | None = None) -> Path | None:
 
     folder = output_folder(given)
     return named(text, folder) or (find(text, folder) if places.expanded(text).is_dir() else None)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The flag that says which of a session's runs is told."""
+    parser.add_argument("--run", metavar="N", type=int, help="the session's Nth run (the last)")
+
+
+def run_of(args: argparse.Namespace) -> "Run":
+    """The run that `session`, `run` and `output` name. Raises BadInput where there is none."""
+    from idbg.schema.errors import BadInput
+    from idbg.schema.runs import fold
+    from idbg.session.reading import load
+
+    folder = find(args.session, args.output)
+    history = fold(load(folder))
+    found = history.last if args.run is None else history.runs.get(args.run)
+    if found is None:
+        there = ", ".join(map(str, history.runs))
+        what = "has no run" if not there else f"has no run {args.run}"
+        raise BadInput(
+            f"the session {folder.name} {what}", hint=f"it has {there}" if there else "nothing was run in it"
+        )
+    return found

@@ -16,7 +16,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "compile and look": ("run", "check", "analyze", "watch", "report"),
     "where does it go wrong": ("diff", "bisect", "minify", "repro", "replay"),
     "what does it cost": ("bench", "compare"),
-    "what is kept": ("list", "show", "open", "clean"),
+    "what is kept": ("list", "show", "graph", "kernel", "open", "clean"),
     "what is there": ("accelerators", "switches", "config", "info"),
     "begin, and connect": ("tour", "help", "completion", "mcp"),
 }

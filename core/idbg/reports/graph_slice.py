@@ -1,0 +1,256 @@
+"""What stands around a node, or in a module, of a run's graph?"""
+
+import difflib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from idbg.analysis.provenance import Provenance
+from idbg.format.amounts import counted
+from idbg.format.file_names import near_place
+from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
+from idbg.schema.errors import BadInput
+from idbg.schema.graphs import Graph, GraphId, Node, Part, Stage
+from idbg.schema.runs import Run
+from idbg.schema.violations import SEVERITIES, Violation
+
+SCHEMA = "idbg.graph/1"
+MOST_NODES = 200  # of a slice, those nearest to what was asked for first
+_TELLING: tuple[Stage, ...] = ("inference", "forward", "dynamo")
+
+
+class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One graph of the run, and how much is in it."""
+
+    frame: str
+    stage: Stage
+    part: Part
+    nodes: int
+    violations: int
+
+
+class BrokenRule(msgspec.Struct, frozen=True):
+    """A rule that the node breaks."""
+
+    rule: str
+    severity: str
+    found: str
+    wanted: str
+
+
+class NodeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A node. `distance` is in edges from the node that was asked for; null in a module. `outside` are neighbours of
+    the slice that are not in it."""
+
+    name: str
+    op: str
+    target: str
+    value: str
+    inputs: tuple[str, ...]
+    users: list[str]
+    module: str
+    file: str
+    line: int
+    code: str
+    distance: int | None
+    kernels: list[str]
+    violations: list[BrokenRule]
+
+
+class GraphSlice(msgspec.Struct, frozen=True, kw_only=True):
+    """`nodes` in the graph's order; `left_out` is how many more were asked for. With neither node nor module named,
+    `nodes` is empty, and `graphs` and `modules` say what can be named."""
+
+    schema: str = SCHEMA
+    run: int
+    verdict: str
+    graphs: list[GraphLine]
+    graph: GraphLine | None = None
+    modules: dict[str, int] = {}
+    node: str = ""
+    module: str = ""
+    depth: int = 0
+    nodes: list[NodeLine] = []
+    left_out: int = 0
+
+
+def overview(run: Run) -> GraphSlice:
+    """Which graphs the run has, and which modules the most telling of them."""
+    graph = _graph(run, None, "", "") if run.graphs else None
+    modules: dict[str, int] = {}
+    for node in graph.nodes if graph else ():
+        if node.module:
+            top = ".".join(node.module.split(".")[:2])
+            modules[top] = modules.get(top, 0) + 1
+    line = _line(run, graph) if graph else None
+    return GraphSlice(run=run.number, verdict=run.verdict, graphs=_lines(run), graph=line, modules=modules)
+
+
+def around(run: Run, name: str, depth: int, stage: Stage | None = None, frame: str = "") -> GraphSlice:
+    """The node and what is up to `depth` edges from it, inputs and users alike. Raises BadInput for no such node."""
+    graph = _graph(run, stage, frame, name)
+    users = _users(graph)
+    distance, edge = {name: 0}, [name]
+    for step in range(1, depth + 1):
+        edge = [
+            near for far in edge for near in (*graph.by_name[far].inputs, *users.get(far, ())) if near in graph.by_name
+        ]
+        edge = [near for near in dict.fromkeys(edge) if near not in distance]
+        distance |= dict.fromkeys(edge, step)
+    nearest = sorted(distance, key=distance.__getitem__)
+    return _slice(run, graph, nearest, distance, node=name, depth=depth)
+
+
+def within(run: Run, module: str, stage: Stage | None = None, frame: str = "") -> GraphSlice:
+    """The nodes of a module of the user's ("layer1.0") and of those inside it. Raises BadInput for no such module."""
+    graphs = [graph for graph in _candidates(run, stage, frame) if any(_is_in(node, module) for node in graph.nodes)]
+    if not graphs:
+        there = dict.fromkeys(node.module for graph in _candidates(run, stage, frame) for node in graph.nodes)
+        raise BadInput(f"no graph has a module {module!r}", hint=_near(module, filter(None, there)))
+    names = [node.name for node in graphs[0].nodes if _is_in(node, module)]
+    return _slice(run, graphs[0], names, {}, module=module)
+
+
+def text(told: GraphSlice) -> Iterator[str]:
+    """A node a line, with what it reads and who reads it."""
+    if told.graph is None or not (told.node or told.module):
+        yield from _overview_text(told)
+        return
+    what = f"{counted(told.depth, 'step')} around {told.node}" if told.node else f"module {told.module}"
+    graph = told.graph
+    name = " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
+    yield f"{name}: {what}, {len(told.nodes)} of {counted(graph.nodes, 'node')}"
+    width = max((len(node.name) for node in told.nodes), default=0)
+    for node in told.nodes:
+        sign = MARKS["bar"] if node.name == told.node else " "
+        yield f"{sign} {node.name:{width}}  {node.target}  {node.value}".rstrip()
+        facts = [
+            f"inputs {', '.join(node.inputs)}" if node.inputs else "",
+            f"users {', '.join(node.users)}" if node.users else "",
+        ]
+        facts += [f"kernels {', '.join(node.kernels)}" if node.kernels else "", near_place(node.file, node.line)]
+        if said := f" {MARKS['separator']} ".join(filter(None, facts)):
+            yield f"    {said}"
+        for broken in node.violations:
+            sign = SEVERITY_SIGNS[broken.severity]  # type: ignore[index]
+            yield f"    {sign} {broken.rule}: {broken.found}, wanted {broken.wanted}"
+    if told.left_out:
+        yield f"and {told.left_out:,} more: fewer steps, or a module, are told whole"
+
+
+def _overview_text(told: GraphSlice) -> Iterator[str]:
+    for graph in told.graphs:
+        name = " ".join(filter(None, (graph.frame, graph.stage, graph.part)))
+        yield f"{name:28} {counted(graph.nodes, 'node'):>12}  {counted(graph.violations, 'violation')}"
+    if not told.graphs:
+        yield "this run has no graph"
+    if told.modules:
+        yield "modules: " + ", ".join(f"{name} ({count})" for name, count in told.modules.items())
+
+
+def _slice(
+    run: Run,
+    graph: Graph,
+    names: list[str],
+    distance: dict[str, int],
+    *,
+    node: str = "",
+    module: str = "",
+    depth: int = 0,
+) -> GraphSlice:
+    kept = set(names[:MOST_NODES])
+    users, provenance, broken = _users(graph), Provenance(run), _broken(run, graph.id)
+    return GraphSlice(
+        run=run.number,
+        verdict=run.verdict,
+        graphs=_lines(run),
+        graph=_line(run, graph),
+        node=node,
+        module=module,
+        depth=depth,
+        nodes=[
+            NodeLine(
+                name=each.name,
+                op=each.op,
+                target=each.target,
+                value=", ".join(map(str, each.tensors)),
+                inputs=each.inputs,
+                users=users.get(each.name, []),
+                module=each.module,
+                file=each.file,
+                line=each.line,
+                code=each.code,
+                distance=distance.get(each.name),
+                kernels=list(
+                    dict.fromkeys(kernel.name for kernel, _ in provenance.kernels_of(graph.node_id(each.name)))
+                ),
+                violations=broken.get(each.name, []),
+            )
+            for each in graph.nodes
+            if each.name in kept
+        ],
+        left_out=len(names) - len(kept),
+    )
+
+
+def _candidates(run: Run, stage: Stage | None, frame: str) -> list[Graph]:
+    """The graphs that may be meant, the most telling first. Raises BadInput where there is none."""
+    found = [graph for key, graph in run.graphs.items() if stage in (None, key.stage) and frame in ("", key.frame)]
+    if not found:
+        there = ", ".join(dict.fromkeys(f"{key.frame} {key.stage}" for key in run.graphs))
+        raise BadInput("the run has no such graph", hint=f"it has {there}" if there else "no graph was captured in it")
+    return sorted(
+        found, key=lambda graph: _TELLING.index(graph.id.stage) if graph.id.stage in _TELLING else len(_TELLING)
+    )
+
+
+def _graph(run: Run, stage: Stage | None, frame: str, name: str) -> Graph:
+    """The first of them that has the node."""
+    found = _candidates(run, stage, frame)
+    for graph in found:
+        if not name or name in graph.by_name:
+            return graph
+    raise BadInput(
+        f"no graph has a node {name!r}", hint=_near(name, (node.name for graph in found for node in graph.nodes))
+    )
+
+
+def _near(name: str, there: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(dict.fromkeys(there)), 3, cutoff=0.4)
+    return f"did you mean {' or '.join(near)}?" if near else "without a name, its graphs and modules are told"
+
+
+def _is_in(node: Node, module: str) -> bool:
+    return node.module == module or node.module.startswith(f"{module}.")
+
+
+def _users(graph: Graph) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            users.setdefault(name, []).append(node.name)
+    return users
+
+
+def _broken(run: Run, graph: GraphId) -> dict[str, list[BrokenRule]]:
+    found: dict[str, list[Violation]] = {}
+    for violation in run.violations:
+        if violation.node.graph == graph:
+            found.setdefault(violation.node.name, []).append(violation)
+    return {
+        name: [
+            BrokenRule(each.rule, each.severity, each.found, each.wanted)
+            for each in sorted(some, key=lambda each: SEVERITIES.index(each.severity))
+        ]
+        for name, some in found.items()
+    }
+
+
+def _lines(run: Run) -> list[GraphLine]:
+    return [_line(run, graph) for graph in run.graphs.values()]
+
+
+def _line(run: Run, graph: Graph) -> GraphLine:
+    count = sum(violation.node.graph == graph.id for violation in run.violations)
+    key = graph.id
+    return GraphLine(frame=key.frame, stage=key.stage, part=key.part, nodes=len(graph.nodes), violations=count)

@@ -1,0 +1,96 @@
+"""Which code did the compiler write for a kernel, and which nodes does it compute?"""
+
+import difflib
+from collections.abc import Iterator
+
+import msgspec
+
+from idbg.format.amounts import counted
+from idbg.schema.code import Kernel
+from idbg.schema.errors import BadInput
+from idbg.schema.graphs import Part
+from idbg.schema.runs import Run
+
+SCHEMA = "idbg.kernel/1"
+
+
+class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel; `nodes` are names in the post-grad graph of its part; `launches` are lines of the wrapper."""
+
+    name: str
+    language: str
+    frame: str
+    part: Part
+    nodes: tuple[str, ...]
+    launches: list[int]
+    lines: int
+
+
+class KernelSource(msgspec.Struct, frozen=True, kw_only=True):
+    """`kernels` are all of the run; `kernel` the one that was asked for, and `source` its code ("" of an extern op)."""
+
+    schema: str = SCHEMA
+    run: int
+    kernels: list[KernelLine]
+    kernel: KernelLine | None = None
+    source: str = ""
+
+
+def kernel_source(run: Run, name: str = "") -> KernelSource:
+    """The kernel of this name, or of this launch's handle, or the only one whose name has it; with no name, which
+    kernels there are. Raises BadInput where none is meant.
+    """
+    kernels = run.kernels
+    lines = [_line(kernel) for kernel in kernels]
+    if not name:
+        return KernelSource(run=run.number, kernels=lines)
+    found = _named(kernels, name)
+    return KernelSource(run=run.number, kernels=lines, kernel=_line(found), source=found.source)
+
+
+def text(told: KernelSource) -> Iterator[str]:
+    """The code, under a line that says whose it is; or a line for each kernel."""
+    if told.kernel is None:
+        width = max((len(line.name) for line in told.kernels), default=0)
+        for line in told.kernels:
+            yield f"{line.name:{width}}  {line.language}  {counted(len(line.nodes), 'node')}: {', '.join(line.nodes)}"
+        if not told.kernels:
+            yield "this run has no kernels"
+        return
+    kernel = told.kernel
+    yield f"{kernel.name}: {kernel.language}, {kernel.frame} {kernel.part}".rstrip()
+    yield f"computes {', '.join(kernel.nodes) or 'nothing that is known'}; launched in the wrapper's {_where(kernel)}"
+    yield ""
+    yield told.source or "an extern op: it has no source of its own"
+
+
+def _where(kernel: KernelLine) -> str:
+    if not kernel.launches:
+        return "code, at no known line"
+    return f"line{'s' if len(kernel.launches) > 1 else ''} {', '.join(map(str, kernel.launches))}"
+
+
+def _line(kernel: Kernel) -> KernelLine:
+    return KernelLine(
+        name=kernel.name,
+        language=kernel.language,
+        frame=kernel.frame,
+        part=kernel.part,
+        nodes=kernel.nodes,
+        launches=[call.line for call in kernel.calls],
+        lines=kernel.source.count("\n"),
+    )
+
+
+def _named(kernels: list[Kernel], name: str) -> Kernel:
+    for kernel in kernels:
+        if name == kernel.name or any(name == call.handle for call in kernel.calls):
+            return kernel
+    having = [kernel for kernel in kernels if name in kernel.name]
+    if len(having) == 1:
+        return having[0]
+    names = list(dict.fromkeys(kernel.name for kernel in having or kernels))
+    near = names[:5] if having else difflib.get_close_matches(name, names, 3, cutoff=0.3)
+    what = f"{len(names)} kernels have {name!r} in their name" if having else f"there is no kernel {name!r}"
+    hint = f"did you mean {' or '.join(near)}?" if near else "without a name, the kernels are listed"
+    raise BadInput(what, hint=hint if names else "nothing of this run was compiled to kernels")
