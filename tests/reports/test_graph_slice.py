@@ -9,6 +9,7 @@ import pytest
 from idbg.cli import main
 from idbg.reports import graph_slice, kernel_source
 from idbg.schema.errors import BadInput
+from idbg.schema.graphs import Stage
 from idbg.schema.runs import Run
 from tests.harness.recorded import RECORDINGS, chain, state_of
 
@@ -65,7 +66,7 @@ def test_a_large_slice_keeps_the_nearest_and_counts_the_rest(resnet: Run) -> Non
 
 
 @pytest.mark.parametrize(("node", "stage"), [("rleu_1", None), ("relu_1", "backward")])
-def test_what_is_not_there_is_said_with_what_is(resnet: Run, node: str, stage: graph_slice.Stage | None) -> None:
+def test_what_is_not_there_is_said_with_what_is(resnet: Run, node: str, stage: Stage | None) -> None:
     with pytest.raises(BadInput) as caught:
         graph_slice.around(resnet, node, 1, stage)
     assert caught.value.hint
