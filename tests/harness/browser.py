@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from idbg.reports.documents import Told, html
-from idbg.schema.graphs import Graph, Node, TensorMeta
 from idbg.schema.runs import History
 
 FLAGS = (
@@ -78,25 +77,3 @@ def chromium() -> Iterator:
             yield browser
         finally:
             browser.close()
-
-
-def branching(graph_id, count: int, width: int = 8) -> Graph:
-    """A graph of `count` nodes in modules of blocks, each of which reads the one before it and one farther back."""
-    tensor = TensorMeta("float32", (64, 128), (128, 1), "cpu")
-    nodes = tuple(
-        Node(
-            name=f"add_{index}",
-            op="call_function",
-            target="aten.add.Tensor",
-            args=f"add_{index - 1}, add_{max(0, index - 5)}",
-            inputs=tuple(dict.fromkeys(f"add_{at}" for at in (index - 1, index - 5) if at >= 0)),
-            tensors=(tensor,),
-            module=f"layers.{index // (width * 10)}.block{index // width % 10}",
-            module_class="Block",
-            file="/home/me/model.py",
-            line=index % 300 + 1,
-            code=f"x = x + y  # {index % 300}",
-        )
-        for index in range(count)
-    )
-    return Graph(graph_id, nodes)

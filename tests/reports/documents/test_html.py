@@ -14,6 +14,7 @@ from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.runs import History, fold
 from tests.harness.hostile import LONG, TEXT, hostile
+from tests.harness.large import session
 from tests.harness.recorded import log
 
 HOSTILE = "</script><img src=x onerror=alert(1)>]]>\x1b[31m\udc80\u202e'\"&{{ 7*7 }}"
@@ -106,3 +107,9 @@ def test_what_every_field_of_a_session_can_hold_ends_no_element() -> None:
     text = content.decode()
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2028]", text)
     assert len(html.render(Told(LONG, hostile(LONG)))) < 5_000_000
+
+
+def test_a_session_of_2000_nodes_and_100_kernels_is_under_5_mb() -> None:
+    content = rendered(session(2000, 100))
+    assert 1_000_000 < len(content) < 5_000_000
+    assert content.count(b'data-find="kernel"') == 100

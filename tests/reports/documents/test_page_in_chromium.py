@@ -7,8 +7,9 @@ import pytest
 from idbg.schema import events
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, fold
-from tests.harness.browser import Tab, branching, chromium
+from tests.harness.browser import Tab, chromium
 from tests.harness.hostile import TEXT, hostile
+from tests.harness.large import branching
 from tests.harness.recorded import INFERENCE, log
 
 

@@ -18,7 +18,7 @@ def highlighted(text: str, language: str = "python", first: int = 1) -> Markup:
     lexing = Lexing(text, language.lower().replace("c++", "cpp"))
     while lexing.advance(text.count("\n") + 1, seconds=1):
         pass
-    lines = "".join(f'<span class="l">{_line(line, lexing, at)}\n</span>' for at, line in enumerate(text.split("\n")))
+    lines = "".join(f"<i class=l>{_line(line, lexing, at)}\n</i>" for at, line in enumerate(text.split("\n")))
     start = f' data-first="{first}"' if first != 1 else ""
     return Markup(f'<pre class="code" tabindex="0"{start}><code>{lines}</code></pre>')
 
@@ -28,6 +28,6 @@ def _line(line: str, lexing: Lexing, index: int) -> str:
     if len(line) > _LONGEST_LINE:
         return escape(f"{line[:_LONGEST_LINE]}… ({len(line):,} characters)")
     for start, end, look in lexing.spans(index):
-        parts.append(f'{escape(line[done:start])}<span class="{_CLASSES[look]}">{escape(line[start:end])}</span>')
+        parts.append(f"{escape(line[done:start])}<i class={_CLASSES[look]}>{escape(line[start:end])}</i>")
         done = end
     return "".join(parts) + escape(line[done:])

@@ -37,16 +37,22 @@ class GroupData(msgspec.Struct, array_like=True):
     items: list[int]
 
 
-class DrawingData(msgspec.Struct, array_like=True):
-    """See `grouped.Drawing`; `boxes` are x, y, width, one after the other, `points` x, y of each line."""
+class PlacingData(msgspec.Struct, array_like=True):
+    """Where boxes and lines stand: `boxes` are x, y, width, one after the other, `points` x, y of each line."""
 
     width: int
     height: int
     boxes: list[int]
-    outside: tuple[int, ...]
-    more: tuple[int, int]
     lines: tuple[tuple[int, int], ...]
     points: list[list[int]]
+
+
+class DrawingData(msgspec.Struct, array_like=True):
+    """See `grouped.Drawing`; `placing` is the number of one that several may have."""
+
+    placing: int
+    outside: tuple[int, ...]
+    more: tuple[int, int]
 
 
 class GraphData(msgspec.Struct, kw_only=True):
@@ -90,6 +96,7 @@ class GraphsData(msgspec.Struct):
     strings: list[str]
     files: list[FileData]
     kernels: list[list[str]]
+    placings: list[PlacingData]
     graphs: list[GraphData]
 
 
@@ -127,7 +134,7 @@ def collected(runs: Sequence[Run]) -> Collected:
         shown.append(run)
     texts, files = _Texts(), _Texts()
     texts.number("")
-    data = GraphsData([], [], [], [])
+    data = GraphsData([], [], [], [], [])
     for run in (each for each in shown if each.graphs):
         _RunData(run, data, texts, files).add()
     everyone = frozenset(files.numbers)
@@ -147,6 +154,7 @@ class _RunData:
         self._provenance = Provenance(run)
         self._first = len(data.graphs)
         self._kernels: dict[str, int] = {}
+        self._placings: dict[object, int] = {}
 
     def add(self) -> None:
         for kernel in self._run.kernels:
@@ -189,7 +197,7 @@ class _RunData:
             violations=self._violations_of(graph, place),
             others=self._others(graph),
             groups=[self._group(each) for each in found],
-            drawings=[_drawing(each) for each in drawings(graph, found)],
+            drawings=[self._drawing(each) for each in drawings(graph, found)],
         )
 
     def _kernels_of(self, graph: Graph) -> Sparse:
@@ -237,16 +245,21 @@ class _RunData:
         title, kind, twin = (number(short(text)) for text in (group.title, group.kind, group.twin))
         return GroupData(title, kind, group.parent, group.first, group.last, twin, group.items)
 
+    def _drawing(self, drawing: Drawing) -> DrawingData:
+        same = drawing.widths, drawing.lines  # which its placing follows from
+        if same not in self._placings:
+            self._placings[same] = len(self._data.placings)
+            self._data.placings.append(_placing(drawing))
+        return DrawingData(self._placings[same], drawing.outside, drawing.more)
 
-def _drawing(drawing: Drawing) -> DrawingData:
-    placing = drawing.placing
+
+def _placing(drawing: Drawing) -> PlacingData:
+    placed = drawing.placing
     boxes = [
-        round(figure) for (x, y), width in zip(placing.boxes, drawing.widths, strict=True) for figure in (x, y, width)
+        round(figure) for (x, y), width in zip(placed.boxes, drawing.widths, strict=True) for figure in (x, y, width)
     ]
-    points = [[round(figure) for point in line for figure in point] for line in placing.lines]
-    return DrawingData(
-        round(placing.width), round(placing.height), boxes, drawing.outside, drawing.more, drawing.lines, points
-    )
+    points = [[round(figure) for point in line for figure in point] for line in placed.lines]
+    return PlacingData(round(placed.width), round(placed.height), boxes, drawing.lines, points)
 
 
 def _tensors(tensors: Sequence[object]) -> str:

@@ -4,7 +4,7 @@
   if (!data || !viewer || !data.graphs.length) return;
   viewer.hidden = false;
   const ROW = 24, SPARE = 12, MOST_LINKS = 40;
-  const { strings, files, kernels, graphs } = data;
+  const { strings, files, kernels, placings, graphs } = data;
   const by = (id) => document.getElementById(id);
   const tree = by("tree"), sizer = by("tree-rows"), filter = by("filter"), pick = by("graph-pick"), facts = by("facts");
   const drawing = by("drawing"), crumbs = by("crumbs"), only = by("only");
@@ -107,12 +107,12 @@
     return path;
   };
   const boxes = (graph, group, drawn) => {
-    const [, , , outside, [above, below]] = drawn, items = graph.groups[group][6];
+    const [placing, outside, [above, below]] = drawn, places = placings[placing][2], items = graph.groups[group][6];
     const found = items.map((item) => ({ item, kind: item < 0 ? "module" : strings[graph.roles[item]] }));
     for (const item of outside) found.push({ item, kind: "outside" });
     if (above) found.push({ text: `${above} values`, kind: "outside" });
     if (below) found.push({ text: `${below} readers`, kind: "outside" });
-    return found.map((box, at) => ({ ...box, x: drawn[2][3 * at], y: drawn[2][3 * at + 1], width: drawn[2][3 * at + 2] }));
+    return found.map((box, at) => ({ ...box, x: places[3 * at], y: places[3 * at + 1], width: places[3 * at + 2] }));
   };
   const boxOf = (graph, box) => {
     const { item } = box;
@@ -139,9 +139,9 @@
   };
   const draw = () => {
     const graph = graphs[state.graph], group = graph.groups[state.group], drawn = graph.drawings[state.group];
-    const [width, height] = drawn, all = boxes(graph, state.group, drawn);
+    const [width, height, , between, points] = placings[drawn[0]], all = boxes(graph, state.group, drawn);
     const at = all.findIndex((box) => box.item === state.node);
-    const lines = drawn[5].map(([from, to], line) => svg("path", { d: curve(drawn[6][line]), class: at >= 0 && (from === at || to === at) ? "line near" : "line" }));
+    const lines = between.map(([from, to], line) => svg("path", { d: curve(points[line]), class: at >= 0 && (from === at || to === at) ? "line near" : "line" }));
     const picture = svg("svg", { width: width + 16, height: height + 16, viewBox: `-8 -8 ${width + 16} ${height + 16}`, role: "group", "aria-label": `Drawing of ${strings[group[0]] || "the graph"}` },
       ...lines, ...all.map((box) => boxOf(graph, box)));
     drawing.replaceChildren(picture);
