@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import idbg
+from idbg.cli import screen
 from idbg.config import examples, places, settings
-from idbg.config.arguments import add_arguments, settle
+from idbg.config.arguments import settle
 from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
 from idbg.session.files import is_session
@@ -41,10 +41,9 @@ More: idbg-tui --help, idbg info
 def main(argv: Sequence[str] | None = None) -> int:
     """`idbg-tui`: 0 when the user quits, 2 for bad usage, 128 + N when signal N ended it."""
     ours, programs = split(sys.argv[1:] if argv is None else argv)
-    parser = _parser()
-    args = parser.parse_args(ours)
+    args = screen.parsed(ours)
     if args.tour and args.program is not None:
-        parser.error("--tour has a program of its own")
+        screen.refuse("--tour has a program of its own", "leave one of them out")
     nothing_named = args.program is None and not args.tour
     if nothing_named and (args.module or not _is_terminal()):
         print(TRY, end="")
@@ -112,16 +111,6 @@ def _suit_terminal(app: "App[Any]", chosen: settings.Settings) -> None:
 
     if not chosen.theme and app.console.color_system == "standard":
         app.theme = theming.SIXTEEN  # made for it: others come out as whatever of the 16 is nearest
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="idbg-tui", description="A terminal debugger for torch.compile.")
-    parser.add_argument("--version", action="version", version=f"idbg {idbg.__version__}")
-    add_arguments(parser, required=False)
-    parser.add_argument("--theme", help="a theme's name (idbg-dark)")
-    parser.add_argument("--tour", action="store_true", help="five minutes with a small model: where everything is")
-    parser.epilog = "FILE.py may also be the folder of a saved session; without one, the last sessions are offered."
-    return parser
 
 
 def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:

@@ -170,7 +170,7 @@ def test_help_says_what_this_command_does_by_default(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         cli.main(["diff", "--help"])
     words = " ".join(capsys.readouterr().out.split())
-    assert words.count("--backend NAME the side that is tested") == 1 and "torch's by name (inductor)" in words
+    assert words.count("--backend BACKEND") == 1 and "torch's by name (the side that is tested; inductor)" in words
     assert "by name (aot)" not in words
 
 

@@ -78,7 +78,7 @@ def script(name: str, text: str) -> str:
 def test_an_answer_is_what_the_script_was_seen_to_do(
     text: str, status: int, answer: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["replay", script("a", text), "--seconds", "1" if "sleep" in text else "60", "--json"]) == status
+    assert cli.main(["replay", script("a", text), "--timeout", "1" if "sleep" in text else "60", "--json"]) == status
     report = json.loads(capsys.readouterr().out)
     (row,) = report["replays"]
     assert (report["schema"], row["answer"], row["said"], row["change"]) == ("idbg.replay/1", answer, said, "")
@@ -129,7 +129,7 @@ def test_another_python_runs_it_and_one_that_cannot_says_why(capsys: pytest.Capt
         (["a/repro.py", "--python", "/no/python"], "there is no Python /no/python"),
         (["a/repro.py", "--accelerator", "mok"], "did you mean mock?"),
         (["a/repro.py", "--option", "x"], "an option is NAME=VALUE"),
-        (["a/repro.py", "--seconds", "0"], "--seconds is 0"),
+        (["a/repro.py", "--timeout", "0"], "--timeout is 0"),
         (["a/repro.py", "--", "x"], "a repro takes no arguments"),
     ],
 )

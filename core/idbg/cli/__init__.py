@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parsing.parsed(ours)
     except parsing.HelpAsked as asked:
-        raise SystemExit(_told(asked.text)) from None
+        raise SystemExit(streams.printed(asked.text)) from None
     except parsing.UsageProblem as problem:
         raise SystemExit(_refused(problem, ours)) from None
     return _done(args, programs)
@@ -97,17 +97,6 @@ def _ended(status: int) -> int:
     if status > exits.SIGNALLED:
         output.say_error(Failure(kind="cancelled", type="Stopped", message="stopped by a signal"), status)
     return status
-
-
-def _told(text: str) -> int:
-    """A page on stdout."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError:
-        streams.silence()
-        return exits.SIGNALLED + 13
-    return exits.DONE
 
 
 def _refused(problem: parsing.UsageProblem, ours: Sequence[str]) -> int:

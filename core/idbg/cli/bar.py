@@ -13,12 +13,13 @@ from typing import NamedTuple, TextIO
 
 from idbg.format.amounts import wait
 from idbg.format.glyphs import MARKS
+from idbg.format.plain_text import one_line
 
 EVERY = 0.25  # seconds: nobody reads faster, and a terminal over a slow line need not take more
 APART = 2.0  # seconds between plain lines of what was told before
 CELLS, ROOM = 14, 46  # of the bar; on a narrower terminal there is none
 NAME = 16  # cells of what is done that a time may not take
-MOST = 1000  # characters of a name that may have any number
+MOST = 300  # characters of a name that may have any number
 LEAST = 1.0  # second: of what is over sooner nobody asks how long it takes
 
 
@@ -66,7 +67,7 @@ def line(doing: Doing, now: float, width: int) -> str:
     head = bar or f"{MARKS['ellipsis']} "
     tail = f"  {time_words}" if time_words else ""
     room = max(width - 1 - cells(head), 0)
-    words = printable(doing.words[:MOST])
+    words = one_line(doing.words, MOST)
     if cells(tail) > room - min(cells(words), NAME):
         tail = ""
     return f"{head}{_cut(words, room - cells(tail))}{tail}"[: max(width - 1, 0)]
@@ -74,11 +75,6 @@ def line(doing: Doing, now: float, width: int) -> str:
 
 def _left(seconds: float) -> str:
     return f"about {wait(seconds)} left" if seconds >= LEAST else ""
-
-
-def printable(text: str) -> str:
-    """In one line, and without what a terminal would obey."""
-    return "".join("?" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") else each for each in text)
 
 
 def cells(text: str) -> int:
@@ -193,7 +189,7 @@ class Bar:
         usual = f", usually {wait(doing.usual)} in all" if doing.usual is not None and doing.usual >= LEAST else ""
         self._drawn, self._at = doing.words, now
         self.end_line()
-        self._write(f"{MARKS['ellipsis']} {printable(doing.words[:MOST])}{of}{usual}\n")
+        self._write(f"{MARKS['ellipsis']} {one_line(doing.words, MOST)}{of}{usual}\n")
 
     def _wipe(self) -> None:
         if self.on_terminal and self._drawn:

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser, kinds: Sequence[str], default
     )
     group.add_argument(
         "--baseline",
-        metavar="KNOWN.json",
+        metavar="FILE.json",
         help="what is known, and fails nothing; without --fail-on, whatever else is found fails",
     )
     group.add_argument(

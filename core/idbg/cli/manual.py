@@ -86,22 +86,46 @@ def arguments(parser: argparse.ArgumentParser) -> list[Section]:
     return [*first, *(each for each in sections if each not in [*first, *common, *plain]), *plain, *common]
 
 
+def as_data(parser: argparse.ArgumentParser) -> dict[str, object]:
+    """The page for a program to read: every key is always there."""
+    command = getattr(parser, "command", None)
+    return {
+        "command": parser.prog,
+        "usage": synopsis(parser),
+        "about": " ".join((parser.description or "").split()),
+        "arguments": [
+            {"group": title, "argument": name, "help": words}
+            for title, rows in arguments(parser)
+            for name, words in rows
+        ],
+        "examples": [{"line": line, "does": what} for line, what in getattr(command, "EXAMPLES", ())],
+        "exits": [{"status": status, "when": when} for status, when in exits.of_command(getattr(command, "EXITS", {}))],
+        "see": list(getattr(command, "SEE", ())),
+        "commands": verbs.names() if command is None else [],
+    }
+
+
 def invocation(action: argparse.Action) -> str:
     """`-o, --output FOLDER`; of an argument its name."""
-    name = action.metavar or (action.dest.upper() if action.option_strings else action.dest)
-    named = " ".join(name) if isinstance(name, tuple) else name
     if isinstance(action, argparse._SubParsersAction):
         return f"[{'|'.join(action.choices)} ...]"
+    name = named(action)
     if not action.option_strings:
-        return named
+        return name
     if isinstance(action, argparse.BooleanOptionalAction):
         long = next(each for each in action.option_strings if each.startswith("--"))
         return f"--[no-]{long[2:]}"
     flags = ", ".join(action.option_strings)
     if action.nargs == 0:
         return flags
-    shown = {"?": f"[{named}]", "*": f"[{named} ...]", "+": f"{named} ..."}
-    return f"{flags} {shown.get(str(action.nargs), named)}"
+    shown = {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}
+    return f"{flags} {shown.get(str(action.nargs), name)}"
+
+
+def named(action: argparse.Action) -> str:
+    """What it takes, as help calls it."""
+    name = action.metavar or action.dest.upper()
+    return " ".join(name) if isinstance(name, tuple) else name
 
 
 def helped(action: argparse.Action) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from idbg.cli import color, streams
+from idbg.format.plain_text import plain
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure
 
@@ -64,27 +65,29 @@ class _ToStderr(logging.Handler):
         """Write it; nobody may read stderr, and then it is lost."""
         try:
             from_where = f"{record.name}: " if self._wordy else ""
-            words = record.getMessage()
-            if record.levelno >= logging.WARNING and color.is_wanted(sys.stderr, os.environ, _How.color):
-                words = color.paint(words, "red" if record.levelno >= logging.ERROR else "yellow")
-            line(f"idbg: {from_where}{words}")
+            style = "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else ""
+            line(f"idbg: {from_where}{record.getMessage()}", style)
             if record.exc_info and self._wordy:
                 line(logging.Formatter().formatException(record.exc_info))
         except (OSError, ValueError):
             pass
 
 
-def line(text: str) -> None:
+def line(text: str, style: str = "") -> None:
     """A line of stderr, whatever the flags say. Where nobody reads stderr it is lost."""
+    told = plain(text)
+    if style and color.is_wanted(sys.stderr, os.environ, _How.color):
+        told = color.paint(told, style)
     with contextlib.suppress(OSError, ValueError), _How.bar.aside() if _How.bar else contextlib.nullcontext():
-        print(text, file=sys.stderr, flush=True)
+        print(told, file=sys.stderr, flush=True)
 
 
 def fault(message: str, hint: str) -> None:
     """Why it cannot be done, on stderr whatever the flags say."""
-    first, *rest = message.splitlines() or [""]
-    colored = color.is_wanted(sys.stderr, os.environ, _How.color)
-    line("\n".join([f"idbg: {color.paint(first, 'red') if colored else first}", *rest]))
+    first, _, rest = message.partition("\n")
+    line(f"idbg: {first}", "red")
+    if rest:
+        line(rest)
     if hint:
         line(f"  {hint}")
 
@@ -109,7 +112,8 @@ def say(text: str) -> None:
     if _How.bar is not None:
         _How.bar.clear()  # both may be the same terminal
     with printing():
-        print(color.painted_signs(text) if color.is_wanted(sys.stdout, os.environ, _How.color) else text)
+        told = plain(text)
+        print(color.painted_signs(told) if color.is_wanted(sys.stdout, os.environ, _How.color) else told)
 
 
 def say_json(report: object) -> None:

@@ -79,19 +79,25 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageProblem, HelpAsked.
     """
-    top = _top()
-    given, odd = top.parse_known_args(argv, argparse.Namespace(**DEFAULTS))
+    before = top()
+    given, odd = before.parse_known_args(argv, argparse.Namespace(**DEFAULTS))
     if odd:
-        raise _unexpected(odd, top)
+        raise _unexpected(odd, before)
     if not given.words:
         raise UsageProblem("no command is named", "idbg --help lists all of them; to begin: idbg tour")
     name, *rest = given.words
     if name not in verbs.names():
-        raise _unknown(name)
+        raise unknown(name)
     del given.words
-    args, odd = of_command(name).parse_known_args(rest, given)
+    return whole(of_command(name), rest, given)
+
+
+def whole(parser: Parser, argv: Sequence[str], given: argparse.Namespace | None = None) -> argparse.Namespace:
+    """What a parser makes of all of it. Raises UsageProblem where it takes a part of it only, HelpAsked."""
+    args, odd = parser.parse_known_args(argv, given)
     if odd:
-        raise _unexpected(odd, args.parser)
+        raise _unexpected(odd, getattr(args, "parser", parser))
+    assert isinstance(args, argparse.Namespace)
     return args
 
 
@@ -104,7 +110,7 @@ def of_command(name: str) -> Parser:
         each.command = command
         # resolve: a flag of its own gives way
         group = each.add_argument_group(manual.SHARED, conflict_handler="resolve")
-        add_shared(group, _page, has_json=not getattr(command, "NO_JSON", ""))
+        add_shared(group, page_of, has_json=not getattr(command, "NO_JSON", ""))
     parser.set_defaults(command=command, parser=parser)
     return parser
 
@@ -136,12 +142,18 @@ def add_shared(
         default=absent,
         help="auto (on a terminal, unless NO_COLOR is set), always or never",
     )
+    add_pages(group, page, has_version=has_version)
+
+
+def add_pages(group: argparse._ArgumentGroup, page: Callable[[Parser], str], *, has_version: bool) -> None:
+    """The flags that print something and do nothing."""
     if has_version:
         group.add_argument("-V", "--version", action=_Help, page=_version, help="print the version")
     group.add_argument("-h", "--help", action=_Help, page=page, help="print this page")
 
 
-def _top() -> Parser:
+def top() -> Parser:
+    """What stands before a command: its `words` are the command and its own."""
     parser = Parser("idbg", manual.ABOUT)
     parser.add_argument("words", nargs=argparse.REMAINDER)
     flags = parser.add_argument_group("flags")
@@ -151,10 +163,11 @@ def _top() -> Parser:
 
 def top_page() -> str:
     """What `idbg --help` prints."""
-    return manual.top_page(_top(), color=_is_colored())
+    return manual.top_page(top(), color=_is_colored())
 
 
-def _page(parser: Parser) -> str:
+def page_of(parser: Parser) -> str:
+    """What --help prints of a command."""
     assert parser.command is not None
     return manual.page(parser, parser.command, color=_is_colored())
 
@@ -169,7 +182,7 @@ def _version(_: Parser) -> str:
     return f"idbg {idbg.__version__}\n"
 
 
-def _unknown(name: str) -> UsageProblem:
+def unknown(name: str) -> UsageProblem:
     if name.partition(":")[0].endswith(".py"):
         return UsageProblem(f"there is no command {name!r}", f"did you mean idbg run {name}?")
     near = difflib.get_close_matches(name, verbs.names(), 1, 0.5)

@@ -5,6 +5,8 @@ import io
 import os
 import sys
 
+from idbg.cli import exits
+
 
 def hold() -> None:
     """Open what is closed, to nothing, and let no letter be one that a stream cannot write.
@@ -28,3 +30,14 @@ def silence() -> None:
     """Nobody takes our output: say nothing more there, also not when Python flushes at its end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def printed(page: str) -> int:
+    """Print a page to stdout, and give the exit status: nobody may read it."""
+    try:
+        sys.stdout.write(page)
+        sys.stdout.flush()
+    except OSError:
+        silence()
+        return exits.SIGNALLED + 13
+    return exits.DONE

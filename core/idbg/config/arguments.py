@@ -31,27 +31,40 @@ class Asked(NamedTuple):
     settings: Settings
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """The options that say what to compile and for what. `-- ARGS` must be split off first."""
+BACKENDS = "eager, mock, aot, inductor, aoti, or another package's or torch's by name"
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    required: bool = True,
+    instead: str = "",
+    backend: str | None = None,
+    backend_words: str = "",
+) -> None:
+    """The options that say what to compile and for what. `-- ARGS` must be split off first.
+
+    `instead` says what can be named in place of a program; `backend` is the one where none is named (None: that of the
+    settings), `backend_words` what is said of it.
+    """
+    words = "a file whose program() (or NAME) returns a model and its inputs, or a script that calls torch.compile"
     parser.add_argument(
         "program",
-        metavar="FILE.py[:NAME]",
+        metavar="SESSION|FILE.py[:NAME]" if instead else "FILE.py[:NAME]",
         nargs=None if required else "?",
-        help="a file whose program() (or NAME) returns a model and its inputs, or a script that calls torch.compile",
+        help=f"{instead}; or {words}" if instead else words,
     )
     parser.add_argument("-m", dest="module", action="store_true", help="FILE is a module: -m package.module")
-    add_target(parser)
+    add_target(parser, backend=backend, backend_words=backend_words)
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """The options that say for what to compile, and where sessions are kept."""
+def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, backend_words: str = "") -> None:
+    """The options that say for what to compile, and where sessions are kept; the words as in `add_arguments`."""
     target = parser.add_argument_group("target")
-    target.add_argument(
-        "--backend", help="eager, mock, aot, inductor, aoti, or another package's or torch's by name (aot)"
-    )
+    target.add_argument("--backend", default=backend, help=f"{BACKENDS} ({backend_words or backend or 'aot'})")
     target.add_argument(
         "--accelerator",
-        metavar="A",
+        metavar="ACCELERATOR",
         help="the hardware's rules: a preset's name or a TOML file (mock, or the backend's own)",
     )
     target.add_argument("--device", help="cpu, cuda, cuda:1, ...: where to put the program (where it puts itself)")

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = parser.add_subparsers(metavar="show").add_parser(
         "show", help="the rules of one: idbg accelerators show NAME", description="Show the rules of one accelerator."
     )
-    show.add_argument("name", metavar="NAME|FILE", help="a preset's name or a TOML file")
+    show.add_argument("name", metavar="ACCELERATOR", help="a preset's name or a TOML file")
     show.add_argument("--toml", action="store_true", help="the file as it is")
 
 

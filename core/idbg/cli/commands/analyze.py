@@ -44,9 +44,7 @@ SEE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program or session, what is asked of it, and whether that is told as text or as JSON."""
-    add_program_arguments(parser)
-    program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"{sessions.SESSION}; or {program.help}"
+    add_program_arguments(parser, instead=sessions.SESSION)
     parser.add_argument(
         "--type",
         action="append",
@@ -63,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--trace",
-        metavar="OUT.json",
+        metavar="FILE.json",
         type=Path,
         help="where the time of the compile went, as a Chrome trace (Perfetto opens it)",
     )

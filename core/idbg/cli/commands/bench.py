@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--backend",
         dest="backends",
-        metavar="NAME[:MODE]",
+        metavar="BACKEND[:MODE]",
         action="append",
         default=[],
         help="eager, inductor, inductor:max-autotune, aot, mock, another package's; repeat for more (eager, inductor)",
@@ -89,8 +89,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--batch", metavar="N", type=int, help="inputs are repeated to N, or program(batch=N) (their own)")
     how.add_argument("--runs", metavar="N", type=int, default=RUNS, help=f"samples of each latency ({RUNS})")
     how.add_argument("--threads", metavar="N", type=int, default=0, help="of torch on a CPU (as torch has it)")
-    how.add_argument("--timeout", metavar="S", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})")
-    how.add_argument("--accelerator", metavar="A", help="the rules whose violations are counted (mock)")
+    how.add_argument(
+        "--timeout", metavar="SECONDS", type=float, default=SECONDS, help=f"for each process ({SECONDS:g})"
+    )
+    how.add_argument("--accelerator", metavar="ACCELERATOR", help="the rules whose violations are counted (mock)")
     how.add_argument("--kernels", action="store_true", help="also the time of each kernel, and what bounds it")
     kept = parser.add_argument_group("history")
     kept.add_argument(

@@ -49,11 +49,8 @@ SEE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program fails, and between what the guilty one is looked for."""
-    add_program_arguments(parser, required=False)
-    search = parser.add_argument_group(
-        "search (without any of these: which part of the compiler)", conflict_handler="resolve"
-    )
-    search.add_argument("--backend", metavar="NAME", default="inductor", help="what it is compiled by (inductor)")
+    add_program_arguments(parser, required=False, backend="inductor")
+    search = parser.add_argument_group("search (without any of these: which part of the compiler)")
     search.add_argument("--good", metavar="REVISION", help="a commit of the program's at which it does not fail")
     search.add_argument("--bad", metavar="REVISION", help="a later one at which it does (HEAD)")
     search.add_argument(
@@ -79,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument(
         "--timeout",
-        metavar="S",
+        metavar="SECONDS",
         type=float,
         default=TRY_SECONDS,
         help=f"a try that takes longer hangs ({TRY_SECONDS:g})",

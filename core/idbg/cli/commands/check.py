@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accelerator",
         dest="accelerators",
-        metavar="A",
+        metavar="ACCELERATOR",
         action="append",
         default=[],
         help="the hardware's rules: a preset's name or a TOML file; repeat for more (all presets)",

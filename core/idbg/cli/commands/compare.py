@@ -53,9 +53,7 @@ Both = tuple[Latency, Latency]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is compared, and whether that is told as text or as JSON."""
-    add_program_arguments(parser)
-    program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"{sessions.SESSION}; or {program.help}"
+    add_program_arguments(parser, instead=sessions.SESSION)
     parser.add_argument(
         "other", metavar="SESSION", nargs="?", default="", help="the second session (the first's own last two runs)"
     )

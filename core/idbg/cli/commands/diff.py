@@ -51,15 +51,8 @@ SEE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the program is compared with and by which tolerances, and whether that is told as text or as JSON."""
-    add_program_arguments(parser)
-    # resolve: `--backend` is one side here, and has another default than elsewhere
-    how = parser.add_argument_group("comparison", conflict_handler="resolve")
-    how.add_argument(
-        "--backend",
-        metavar="NAME",
-        default="inductor",
-        help="the side that is tested: inductor, aot, mock, eager, or another package's or torch's by name (inductor)",
-    )
+    add_program_arguments(parser, backend="inductor", backend_words="the side that is tested; inductor")
+    how = parser.add_argument_group("comparison")
     add_reference(how)
     _add_searches(how)
     how.add_argument(
@@ -90,7 +83,7 @@ def add_reference(how: argparse._ArgumentGroup) -> None:
     how.add_argument("--rtol", metavar="R", type=float, help="likewise (torch.testing's R for the dtype)")
     how.add_argument(
         "--timeout",
-        metavar="S",
+        metavar="SECONDS",
         type=float,
         default=SIDE_SECONDS,
         help=f"a side that takes longer than S seconds is stopped ({SIDE_SECONDS:g})",

@@ -68,8 +68,10 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program for which target, which of its failures, and what the search may take."""
-    add_program_arguments(parser)
-    what = parser.add_argument_group("failure", conflict_handler="resolve")
+    add_program_arguments(
+        parser, backend_words="inductor; aot where a rule is named, or with --strict or --accelerator"
+    )
+    what = parser.add_argument_group("failure")
     what.add_argument("--violation", metavar="N", type=int, help="the run's Nth violation (idbg repro FILE --list)")
     what.add_argument("--rule", metavar="NAME", default="", help="the severest violation of this rule")
     what.add_argument(
@@ -80,7 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--break", dest="graph_break", metavar="FILE:LINE", nargs="?", const="", help="a graph break")
     what.add_argument("--recompile", metavar="FILE:LINE", nargs="?", const="", help="a recompile")
-    what.add_argument("--check", metavar="CMD", help="this command fails, given a script's path as its last argument")
+    what.add_argument(
+        "--check", metavar="COMMAND", help="this command fails, given a script's path as its last argument"
+    )
     add_reference(parser.add_argument_group("comparison"))
     _add_budget(parser.add_argument_group("search"))
     parser.add_argument("--no-data", action="store_true", help="no value of the program's goes into the script")
@@ -88,21 +92,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--markdown", action="store_true", help="also a report for PyTorch's issue form beside the script"
     )
     parser.add_argument("--zip", action="store_true", help="also the script with all that it needs as one file")
-    what.add_argument(
-        "--backend",
-        metavar="NAME",
-        help="inductor, aot, mock, eager, or another package's or torch's by name (inductor; where a rule is named, "
-        "or with --strict or --accelerator: aot)",
-    )
 
 
 def _add_budget(search: argparse._ArgumentGroup) -> None:
     search.add_argument("--calls", metavar="N", type=int, default=CALLS, help=f"at most N tries ({CALLS})")
     search.add_argument(
-        "--seconds", metavar="S", type=float, default=SECONDS, help=f"at most S seconds in all ({SECONDS:g})"
+        "--seconds", metavar="SECONDS", type=float, default=SECONDS, help=f"at most S seconds in all ({SECONDS:g})"
     )
     search.add_argument(
-        "--try-seconds", metavar="S", type=float, default=0.0, help="at most S seconds a try (what the whole takes, x5)"
+        "--try-seconds",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="at most S seconds a try (what the whole takes, x5)",
     )
     search.add_argument(
         "--memory", metavar="BYTES", default="0", help="at most so much a try, 4G as well (half of all)"

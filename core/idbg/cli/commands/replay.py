@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scripts", metavar="SCRIPT", nargs="+", help="a repro.py, or a folder of them (a session too)")
     parser.add_argument(
         "--backend",
-        metavar="NAME",
+        metavar="BACKEND",
         nargs="+",
         action="extend",
         default=[],
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--accelerator",
-        metavar="A",
+        metavar="ACCELERATOR",
         nargs="+",
         action="extend",
         default=[],
@@ -74,20 +74,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--python",
-        metavar="PATH",
+        metavar="PYTHON",
         nargs="+",
         action="extend",
         default=[],
         help="another Python, of an environment with another torch",
     )
     parser.add_argument(
-        "--seconds", metavar="S", type=float, default=SECONDS, help=f"at most S seconds each ({SECONDS:g})"
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        default=SECONDS,
+        help=f"one that takes longer is stopped ({SECONDS:g})",
     )
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run each, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
-    check_numbers(args, seconds=0.001)
+    check_numbers(args, timeout=0.001)
     if argv:
         raise BadInput("a repro takes no arguments", hint="leave out what stands after --")
     paths, variants = scripts(args.scripts), _variants(args)
@@ -102,7 +106,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
     with signals_raise():
         try:
-            for each in replays(paths, variants, seconds=args.seconds, begun=begun):
+            for each in replays(paths, variants, seconds=args.timeout, begun=begun):
                 done.append(each)
                 steps.next()
         except Stopped as signalled:  # what is known by then is told

@@ -51,10 +51,7 @@ SCHEMA = "idbg.files/1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of what, to which files, and in which format where their names do not say."""
-    add_program_arguments(parser, required=False)
-    program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar = "SESSION|FILE.py[:NAME]"
-    program.help = f"{sessions.SESSION}; or a folder with sessions; or {program.help}"
+    add_program_arguments(parser, required=False, instead=f"{sessions.SESSION}; or a folder with sessions")
     parser.add_argument("more", metavar="SESSION", nargs="*", help="further sessions, told in the same report")
     parser.add_argument(
         "-o",

@@ -49,9 +49,7 @@ REPRODUCED, NOTHING, UNSHOWN = 1, 0, 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which program or session, which of its violations, and whether that is told as text or as JSON."""
-    add_program_arguments(parser)
-    program = next(action for action in parser._actions if action.dest == "program")
-    program.metavar, program.help = "SESSION|FILE.py[:NAME]", f"{sessions.SESSION}; or {program.help}"
+    add_program_arguments(parser, instead=sessions.SESSION)
     parser.add_argument("--violation", metavar="N", type=int, help="the Nth violation, as --list has them")
     parser.add_argument("--rule", metavar="NAME", default="", help="the severest violation of this rule")
     parser.add_argument("--node", metavar="NAME", default="", help="the severest violation at this node")
