@@ -282,13 +282,17 @@ def age(at: float, now: float) -> str:
     return f"{seconds // 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds // 86400:.0f} days"
 
 
+def what_words(repro: KeptRepro) -> str:
+    """Of which run it is, what it shows, and how it came to be."""
+    how = {"strict": ", by strict rules", "kernel": ", one launch", "minified": ", minified", "written": ""}
+    return f"run {repro.run}: {sought_words(repro.sought)}{how[repro.origin]}"
+
+
 def kept_line(repro: KeptRepro, now: float) -> str:
     """A repro of a session in a line: sign, what of, status, age, path."""
-    how = {"strict": ", by strict rules", "kernel": ", one launch", "minified": ", minified", "written": ""}
-    what = f"run {repro.run}: {sought_words(repro.sought)}{how[repro.origin]}"
     path = file_names.from_here(repro.path) if repro.path else MARKS["separator"]
     known = repro.reproduced if repro.ended else None
-    return f"{sign(known)} {what}  {status_words(repro, live=False)}, {age(repro.at, now)} ago  {path}"
+    return f"{sign(known)} {what_words(repro)}  {status_words(repro, live=False)}, {age(repro.at, now)} ago  {path}"
 
 
 def violation_line(number: int, violation: Violation) -> str:

@@ -34,7 +34,7 @@ _WORST_FIRST = ("failed", "wrong", "empty", "waiting", "violations", "clean")
 
 def text(before: Run, after: Run, found: Compared) -> Iterator[str]:
     """What the second run is made for otherwise, what is worse, what is different, and what it costs."""
-    yield f"changed: {'; '.join(map(target_words, found.target)) or 'nothing: the same target'}"
+    yield f"changed: {changed_words(found)}"
     yield from _section("", verdicts(before, after, found))
     yield from _section("numbers", map(number_words, found.numbers or ()))
     yield from _section("rules broken", map(tally_words, found.violations))
@@ -47,6 +47,11 @@ def text(before: Run, after: Run, found: Compared) -> Iterator[str]:
     yield from _section("graphs", map(graph_words, found.graphs))
     yield time_sentence(found)
     yield from _limited(f"  {line}" for line in time_lines(before, after, found))
+
+
+def changed_words(found: Compared) -> str:
+    """What the second run is made for otherwise."""
+    return "; ".join(map(target_words, found.target)) or "nothing: the same target"
 
 
 def verdicts(before: Run, after: Run, found: Compared) -> Iterator[str]:

@@ -70,8 +70,13 @@ def warnings(run: Run) -> list[str]:
 
 def words(row: CompileRow) -> str:
     """Why this compile was made, or was not, and how long it took: "size 0 of x is 3, and was 2   0.2 s"."""
+    return f"{why(row)}   {took(row)}".rstrip()
+
+
+def took(row: CompileRow) -> str:
+    """How long it took; "" where torch told nothing of it, or nothing was compiled."""
     seconds = row.result.seconds if row.result is not None else None
-    return why(row) if seconds is None or row.refused else f"{why(row)}   {duration(1000 * seconds)}"
+    return "" if seconds is None or row.refused else duration(1000 * seconds)
 
 
 def why(row: CompileRow) -> str:

@@ -62,7 +62,7 @@ def text(run: Run) -> Iterable[str]:
         yield "nothing was compiled: no time went into it"
         return
     total = sum(each.seconds for each in spent)
-    yield f"compiling took {seconds_words(total)}; {HEATS[times.heat(run)]}"
+    yield headline(run, spent)
     yield from dominating(run, timings)
     yield ""
     yield f"{'':2}{'spent on':<52}{'time':>9}  share"
@@ -72,6 +72,11 @@ def text(run: Run) -> Iterable[str]:
     yield ""
     yield from _tree_lines(run, timings, total)
     yield from _build_lines(timings)
+
+
+def headline(run: Run, spent: Iterable[Spent]) -> str:
+    """How long compiling took, and whether caches had the code."""
+    return f"compiling took {seconds_words(sum(each.seconds for each in spent))}; {HEATS[times.heat(run)]}"
 
 
 def dominating(run: Run, timings: Sequence[Timing]) -> Iterator[str]:

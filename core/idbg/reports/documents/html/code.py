@@ -30,4 +30,4 @@ def _line(line: str, lexing: Lexing, index: int) -> str:
     for start, end, look in lexing.spans(index):
         parts.append(f"{escape(line[done:start])}<i class={_CLASSES[look]}>{escape(line[start:end])}</i>")
         done = end
-    return "".join(parts) + escape(line[done:])
+    return "".join((*parts, escape(line[done:])))  # a sum would escape the parts again

@@ -1,0 +1,184 @@
+"""Breaks, recompiles, guards, time, repros and two sessions: the page says what the reports say, and reads no other
+file than the session's.
+"""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from idbg.analysis.decisions import times
+from idbg.analysis.decisions.breaks import places
+from idbg.analysis.decisions.compared import compared as comparison
+from idbg.analysis.decisions.recompiles import timelines
+from idbg.reports import kept_scripts
+from idbg.reports.decisions import breaks as told_breaks
+from idbg.reports.decisions import compared as told_compared
+from idbg.reports.decisions import guards as told_guards
+from idbg.reports.decisions import recompiles as told_recompiles
+from idbg.reports.decisions import time as told_time
+from idbg.reports.documents import Told
+from idbg.reports.documents.html.code import highlighted
+from idbg.reports.documents.html.sections import breaks, compared, decisions, guards, repros, time
+from idbg.schema import events
+from idbg.schema.runs import History, Run, fold
+from tests.harness.markup import Markup
+from tests.harness.recorded import RECORDINGS, log
+
+HOSTILE = "</script><img src=x onerror=alert(1)>]]>\x1b[31m\udc80\u202e'\"&{{ 7*7 }}"
+
+
+def told(name: str, folder: str = "") -> Told:
+    return Told(name, fold(log(name)), folder)
+
+
+def run_of(name: str) -> Run:
+    run = told(name).history.last
+    assert run is not None
+    return run
+
+
+def found(section: object) -> Markup:
+    assert section is not None
+    parsed = Markup(str(section))
+    assert parsed.faults == []
+    ids = parsed.values("id")
+    assert len(ids) == len(set(ids))
+    return parsed
+
+
+@pytest.fixture
+def minified(tmp_path: Path) -> Path:
+    """A session's folder with the scripts that its records name."""
+    for path, script in json.loads((RECORDINGS / "minified.json").read_text()).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(script)
+    return tmp_path
+
+
+def test_each_break_and_recompile_is_told_with_what_to_do_about_it() -> None:
+    run, page = run_of("breaking"), found(breaks.section(told("breaking")))
+    assert told_breaks.headline(places(run)) in page.texts and told_recompiles.headline(run) in page.texts
+    for place in told_breaks.as_json(run):  # type: ignore[attr-defined]
+        assert place["words"] in page.text and place["suggestions"]
+        assert all(each["words"] in page.text for each in place["suggestions"])
+    for timeline in timelines(run):
+        assert all(told_recompiles.why(row) in page.texts for row in timeline.compiles)
+        assert all(each.words in page.text for each in told_recompiles.advice(run, timeline))
+    assert any(link.startswith("#line:") and link.endswith("breaking.py:11") for link in page.values("href"))
+
+
+def test_a_run_without_a_break_says_so_and_one_that_compiled_nothing_is_not_there() -> None:
+    assert "no graph breaks" in found(breaks.section(told("switched"))).texts
+    assert breaks.section(Told("", History())) is None
+
+
+def test_guards_that_failed_come_first_with_what_came_of_it() -> None:
+    run, page = run_of("breaking"), found(guards.section(told("breaking")))
+    frames = guards.frames(run)
+    assert [bool(frame.failed) for frame in frames] == sorted((bool(frame.failed) for frame in frames), reverse=True)
+    failed = {guard["frame"]: guard for guard in told_guards.as_json(run) if any(g["caused"] for g in guard["guards"])}  # type: ignore[attr-defined]
+    assert len(failed) == sum(bool(frame.failed) for frame in frames) > 0
+    assert "as it failed, torch compiled" in page.text
+    assert guards.section(told("planted")) is None
+
+
+def test_frames_fusion_and_caches_unfold_as_analyze_tells_them() -> None:
+    page = found(decisions.section(told("breaking")))
+    assert {"decisions:1:frames", "decisions:1:fusion", "decisions:1:cache"} <= {*page.values("id")}
+    assert decisions.section(told("planted")) is None
+
+
+def test_the_time_of_a_compile_adds_up_in_words_and_is_drawn() -> None:
+    run, page = run_of("breaking"), found(time.section(told("breaking")))
+    spent = times.spent(times.tree(run))
+    assert told_time.headline(run, spent) in page.text
+    for each in spent:
+        assert told_time.WORDS[each.use] in page.texts and told_time.seconds_words(each.seconds) in page.texts
+    assert "svg" in page.tags
+
+
+def test_a_session_without_spans_has_its_phases_and_says_what_is_missing() -> None:
+    page = found(time.section(told("planted")))
+    assert "was not recorded in this session" in page.text and "21.4 s" in page.texts
+    assert time.section(Told("", History())) is None
+
+
+def test_a_repro_stands_whole_with_its_status_and_what_runs_it(minified: Path) -> None:
+    page = Markup(str(repros.section(told("minified", str(minified)))))
+    assert page.faults == []
+    history = told("minified").history
+    for repro in history.repros:
+        script = kept_scripts.read(repro.path, str(minified)).text
+        assert all(line.strip() in page.text for line in script.splitlines()[3:5])
+        assert f"python {minified / repro.path.removeprefix('minified/')} runs it" in page.text
+    assert "reproduces" in page.text
+    assert "&lt;span" not in str(repros.section(told("minified", str(minified))))
+
+
+def test_a_repro_that_is_gone_and_a_session_without_one_are_said_to_be_so(tmp_path: Path) -> None:
+    page = found(repros.section(told("minified", str(tmp_path))))
+    assert "The script is not shown: it is not there any more" in page.text
+    assert "No repro was written" in found(repros.section(told("benched"))).text
+    page = found(repros.section(told("resnet")))
+    assert "idbg repro examples/resnet.py" in page.text
+    assert "idbg minify tests/recordings/planted.py --wrong" in found(repros.section(told("planted"))).text
+
+
+def test_nothing_outside_the_sessions_folder_is_read(tmp_path: Path) -> None:
+    home, secret = tmp_path / "session", tmp_path / "secret.py"
+    (home / "repros").mkdir(parents=True)
+    secret.write_text("password = 1")
+    (home / "repros" / "link.py").symlink_to(secret)
+    (home / "repros" / "own.py").write_text("print()")
+    os.mkfifo(home / "repros" / "pipe.py")
+    for path in (str(secret), "../secret.py", "repros/../../secret.py", "repros/link.py", "/etc/hostname"):
+        assert kept_scripts.read(path, str(home)).text == "", path
+    assert kept_scripts.read("repros/pipe.py", str(home)).problem == "it is no regular file"
+    assert kept_scripts.read("repros", str(home)).text == "" and kept_scripts.read("a\0b", str(home)).text == ""
+    assert kept_scripts.read("repros/own.py", str(home)).text == "print()"
+    assert kept_scripts.read("/home/other/session/repros/own.py", str(home)).text == "print()", "it was moved"
+    assert kept_scripts.read("repros/own.py", "").problem == "where the session lies is not known"
+    (home / "repros" / "large.py").write_bytes(b"#" * (kept_scripts.LARGEST + 1))
+    assert "too large" in kept_scripts.read("repros/large.py", str(home)).problem
+
+
+def test_a_session_of_two_runs_and_two_sessions_are_held_against_one_another() -> None:
+    history = told("switched").history
+    page = found(compared.section(told("switched")))
+    difference = comparison(history.runs[1], history.runs[2])
+    assert told_compared.changed_words(difference) in page.text
+    assert told_compared.kernels_sentence(difference) in page.texts
+    assert all(told_compared.graph_words(each) in page.texts for each in difference.graphs)
+    two = replace(told("breaking"), other=told("resnet"))
+    text = found(compared.section(two)).text
+    assert "run 1 of resnet" in text and "run 1 of breaking" in text
+    assert compared.section(told("resnet")) is None and compared.section(Told("", History())) is None
+
+
+def test_hostile_words_stay_text(tmp_path: Path) -> None:
+    spoilt = []
+    for event in log("breaking"):
+        if isinstance(event, events.GraphBroke):
+            texts = {"reason": HOSTILE, "kind": "", "page": HOSTILE, "file": HOSTILE}
+            broke = msgspec.structs.replace(event.graph_break, hints=(HOSTILE,), **texts)
+            event = msgspec.structs.replace(event, graph_break=broke)
+        if isinstance(event, events.FrameStarted):
+            event = msgspec.structs.replace(event, frame=msgspec.structs.replace(event.frame, function=HOSTILE))
+        if isinstance(event, events.SpansTold):
+            spans = tuple(msgspec.structs.replace(each, what=HOSTILE) for each in event.spans)
+            event = msgspec.structs.replace(event, spans=spans)
+        spoilt.append(event)
+    session = Told(HOSTILE, fold(spoilt), str(tmp_path), told("switched"))
+    for section in (breaks, guards, decisions, time, repros, compared):
+        page = found(section.section(session))
+        assert "img" not in page.tags and "script" not in page.tags
+        assert "\x1b" not in page.text and "\u202e" not in page.text
+
+
+def test_code_is_highlighted_once() -> None:
+    text = highlighted("def f(x):  # a < b\n    return '<b>'\n")
+    assert '<span class="k">def</span>' in text and "&lt;span" not in text and "&lt;b&gt;" in text
