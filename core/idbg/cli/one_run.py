@@ -1,5 +1,6 @@
 """How does a program run once from a terminal: progress on stderr, and an orderly end when a signal asks for it?"""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from types import FrameType
 
 from idbg.cli import output
 from idbg.cli.progress import Progress
+from idbg.config import settings
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
@@ -38,7 +40,8 @@ def a_session(program: Program, target: Target, kept_in: Path) -> Iterator[Sessi
     """A session that tells on stderr how far it is. Raises SystemExit(128 + N) where signal N ended it, once what was
     done then has stopped.
     """
-    with signals_raise(), Session(program, target, output=kept_in, alone=True) as session:
+    keeping = settings.load(os.environ).keeping
+    with signals_raise(), Session(program, target, output=kept_in, alone=True, keeping=keeping) as session:
         runs = session.history.runs
         progress = Progress(
             output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -9,6 +10,9 @@ from msgspec.structs import replace
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files
+
+if TYPE_CHECKING:
+    from idbg.schema.runs import History
 
 NAME = "summary.json"
 _MOST = 64 << 10  # bytes
@@ -43,19 +47,29 @@ def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:
 
 def of_log(folder: Path) -> SessionSummary | None:
     """What the session's log comes to; None where it is none of ours."""
-    # late: what a list mostly needs is written down, and these take a third of its time
-    from idbg.schema.runs import fold
+    # late: what a list mostly needs is written down, and what reads logs takes longer to import than all of that
     from idbg.session import reading
-    from idbg.session.summarizing import bytes_within, summary
+    from idbg.session.summarizing import bytes_within
 
     try:
-        found, missing = reading.read(folder)
+        return read_whole(folder)[0]
     except reading.NotASession:
         return None
     except OutputError as error:
         return SessionSummary(folder=str(folder), name=folder.name, damaged=error.message, bytes=bytes_within(folder))
+
+
+def read_whole(folder: Path) -> "tuple[SessionSummary, History]":
+    """What the session comes to, and all of it, from its log as it is now. Raises OutputError as `reading.read`."""
+    from idbg.schema.runs import fold
+    from idbg.session import reading
+    from idbg.session.liveness import is_live
+    from idbg.session.summarizing import bytes_within, summary
+
+    found, missing = reading.read(folder)
     history = fold(found)
     if missing:
         history.missing.insert(0, missing)
-    opened = reading.opening(found)
-    return replace(summary(folder, opened, history, found[-1].at), bytes=bytes_within(folder))
+    told = summary(folder, reading.opening(found), history, found[-1].at)
+    live = is_live(folder)
+    return replace(told, bytes=bytes_within(folder), live=live, ended=told.ended and not live), history
