@@ -1,6 +1,7 @@
 """Which files is a program made of, as far as that is known without running it, and which of them were changed?"""
 
 import ast
+import hashlib
 import os
 import re
 import site
@@ -44,12 +45,13 @@ def imported(file: str, folders: tuple[str, ...]) -> list[str]:
 
 
 class ChangedFiles:
-    """Which of some files were changed since they were last looked at? By size, time and inode: an editor that writes
-    another file and gives it the name is seen too.
+    """Which of some files were changed since they were last looked at? Those of another size, time or inode, as an
+    editor may write another file and give it the name, that hold something else: a program may write the same again.
     """
 
     def __init__(self) -> None:
         self._stamps: dict[str, Stamp | None] = {}
+        self._held: dict[str, bytes] = {}
 
     @property
     def files(self) -> list[str]:
@@ -65,6 +67,8 @@ class ChangedFiles:
             now = stamp(file)
             late = now is not None and since is not None and now[0] > since * 1e9
             followed[file] = self._stamps.get(file, None if late else now)
+            if file not in self._held and not late:
+                self._held[file] = _digest(file)
         self._stamps = followed
 
     def look(self) -> list[str]:
@@ -75,7 +79,10 @@ class ChangedFiles:
             if now is None or now == before:
                 continue
             self._stamps[file] = _settled(file, now)
-            changed.append(file)
+            held = _digest(file)
+            if held != self._held.get(file):
+                self._held[file] = held
+                changed.append(file)
         return changed
 
     def missing(self) -> list[str]:
@@ -92,6 +99,15 @@ def _settled(file: str, now: Stamp) -> Stamp:
             break
         now = latest or now
     return now
+
+
+def _digest(file: str) -> bytes:
+    """Of what the file holds; b"" of one that cannot be read."""
+    try:
+        with open(file, "rb") as held:
+            return hashlib.file_digest(held, "sha256").digest()
+    except OSError:
+        return b""
 
 
 def _begin(program: Program) -> list[str]:
