@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import idbg
+from idbg.config import settings
 from idbg.reports.documents.json import schema
 from idbg.schema.events import Event, SessionEvent
 from tests.harness.warm import CHILDREN
@@ -73,6 +74,15 @@ def test_nothing_points_at_what_is_not_in_the_repository() -> None:
     elsewhere = re.compile(r"\.\./shared\b|\bfound-\w+\.md\b|/work/\w")
     texts = [path for path in files if path.is_file() and path != Path(__file__)]
     assert [str(path) for path in texts if elsewhere.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_settings_that_the_page_shows_are_settings(tmp_path: Path) -> None:
+    own, project = re.findall(r"```toml\n(.*?)```", (DOCS / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "settings.toml").write_text(own, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    shown = settings.load({"IDBG_SETTINGS": str(tmp_path / "settings.toml")}, cwd=tmp_path)
+    assert (shown.theme, shown.keys, shown.strict) == ("idbg-light", {"run": "ctrl+r"}, True)
+    assert shown.settings == {"dynamo.recompile_limit": 4} and shown.accelerator.endswith("hardware/npu.toml")
 
 
 def pointers(text: str) -> list[tuple[str, str]]:

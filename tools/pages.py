@@ -5,13 +5,13 @@ answers, the settings. A test holds that nothing would change.
 """
 
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-
-import msgspec
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import idbg
 from idbg.config import settings
@@ -89,14 +89,26 @@ def list_of_panes(_: str) -> str:
 
 
 def settings_made(_: str) -> str:
-    """Every setting: its type and default, the environment variable that sets it, and what it is."""
+    """Every setting: what it may be, its default, the environment variable that sets it; and what they mean."""
     variables = {name: variable for variable, name in settings.VARIABLES.items()}
+    defaults = settings.Settings()
     rows = []
-    for field in msgspec.structs.fields(settings.Settings):
-        default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
-        variable = variables.get(field.encode_name, "")
-        rows.append((f"`{field.encode_name}`", f"`{default!r}`", f"`{variable}`" if variable else ""))
-    return table(("setting", "default", "environment"), rows)
+    for name, kind in get_type_hints(settings.Settings).items():
+        words = ", ".join(f'"{value}"' for value in get_args(kind)) if get_origin(kind) is Literal else _type(kind)
+        variable = variables.get(name, "")
+        by = f"`{variable}`" if variable else f"a table: `[{name}]`"
+        rows.append((f"`{name}`", words, f"`{getattr(defaults, name)!r}`", by))
+    return table(("setting", "what", "default", "environment"), rows) + f"\n{inspect.getdoc(settings.Settings)}\n"
+
+
+def _type(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+
+
+def actions(_: str) -> str:
+    """Each action of the program by the name that the settings file has for it, with its key."""
+    rows = ((f"`{key.name}`", " ".join(f"`{each}`" for each in key.keys.split(",")), key.words) for key in keymap.KEYS)
+    return table(("action", "keys", "does"), rows)
 
 
 def api(_: str) -> str:
@@ -122,6 +134,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "panes": list_of_panes,
     "settings": settings_made,
     "api": api,
+    "actions": actions,
 }
 
 
