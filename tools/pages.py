@@ -23,7 +23,7 @@ from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.source.pane import SourcePane
 from idbg_tui.panes.violations.pane import ViolationsPane
-from tools import signatures
+from tools import command_line, signatures
 
 Hints = tuple[tuple[str, str], ...]
 
@@ -129,6 +129,10 @@ def api(_: str) -> str:
 
 
 MADE: dict[str, Callable[[str], str]] = {
+    "commands": command_line.commands,
+    "environment": command_line.environment,
+    "statuses": command_line.statuses,
+    "flags": command_line.shared,
     "question": question,
     "keys": keys_of,
     "panes": list_of_panes,

@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser, kinds: Sequence[str], default
     words = ", ".join(f"{name} ({KINDS[name][0]})" for name in kinds)
     group.add_argument(
         "--fail-on",
+        metavar="KIND",
         choices=list(kinds),
         action="append",
         default=[],

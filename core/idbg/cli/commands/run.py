@@ -11,7 +11,7 @@ HELP = "compile and run a program once, and report what came of it"
 ABOUT = """\
 Compile a program for a target, run it once, and report what came of it: its graphs, the rules that it breaks and where,
 its kernels, graph breaks and recompiles, and why it failed if it did. It compiles in a process of its own. Everything
-is kept as a session, which every other command can be given in place of the program.
+is kept as a session, which idbg show, analyze, report and others read.
 
 A program is a file whose program() gives a model and its inputs, or any script that calls torch.compile. What stands
 after -- is the script's own.
