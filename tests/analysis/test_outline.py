@@ -1,6 +1,6 @@
 """Do nodes stand under their modules, in the graph's order, and fold?"""
 
-from idbg.analysis.outline import INPUTS, outline
+from idbg.analysis.outline import DEEPEST, INPUTS, outline
 from idbg.schema.graphs import Graph, Node
 from tests.harness.recorded import INFERENCE, chain, state_of
 
@@ -76,3 +76,10 @@ def test_weights_are_folded_away_as_inputs() -> None:
     first = built.rows()[0]
     assert first < 0 and built.headings[~first].key == INPUTS
     assert built.headings[~first].last == sum(node.op == "placeholder" for node in graph.nodes)
+
+
+def test_a_path_of_any_depth_is_read_at_once() -> None:
+    deep = ".".join("a" * 100_000)
+    built = outline(graph_of(deep, deep, deep), set())
+    assert len(built.headings) == DEEPEST + 1
+    assert built.headings[-1].title.startswith("a.a.a")

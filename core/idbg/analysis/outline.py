@@ -11,6 +11,8 @@ from itertools import pairwise
 from idbg.schema.graphs import Graph, Node
 
 INPUTS = "inputs"
+DEEPEST = 60
+"""Names of a module's path that stand on lines of their own; what is deeper, in no model, stands in the last one."""
 SMALL = 3
 """A module without children that has fewer nodes than this in a row gets no heading of its own."""
 
@@ -91,7 +93,7 @@ def _paths(nodes: Sequence[Node]) -> list[tuple[str, ...]]:
     inner: set[tuple[str, ...]] = set()
     for node in nodes:
         if node.module not in split:
-            path = split[node.module] = tuple(node.module.split("."))
+            path = split[node.module] = tuple(node.module.split(".", DEEPEST))
             inner.update(path[:length] for length in range(1, len(path)))
     inputs = (INPUTS,)
     paths = [inputs if node.op == "placeholder" else split[node.module] for node in nodes]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idbg.reports import shown
 from idbg.reports.documents import Told, html
-from idbg.reports.documents.html import page, templating
+from idbg.reports.documents.html import graph_data, page, templating
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.runs import History, fold
@@ -113,3 +113,12 @@ def test_a_session_of_2000_nodes_and_100_kernels_is_under_5_mb() -> None:
     content = rendered(session(2000, 100))
     assert 1_000_000 < len(content) < 5_000_000
     assert content.count(b'data-find="kernel"') == 100
+
+
+def test_graphs_that_there_is_no_room_for_are_named(monkeypatch) -> None:
+    monkeypatch.setattr(graph_data, "MOST_NODES", 700)
+    text = rendered(log("resnet")).decode()
+    assert "1 graph left out" in text and "run 1: 0/0 post_grad (inference) (435)" in text
+    data = json.loads(re.search('id="graphs-data">(.*?)</script>', text)[1])
+    assert [len(graph["names"]) for graph in data["graphs"]] == [173, 435]
+    assert all(other in ("0", "1") for graph in data["graphs"] for other in graph["others"])

@@ -19,6 +19,7 @@ from idbg.schema.graphs import Frame, Graph, GraphId, NodeId
 from idbg.schema.runs import Run
 
 MOST_NODES = 50_000  # in one page: more are heavy to send and to open
+MOST_OF_ONE = 200_000  # in one graph, where it is the only one
 LONGEST_ARGS = 300
 _PLAIN = re.compile(r"[A-Za-z0-9_.~/-]{1,120}")  # a name that is its own address
 
@@ -102,11 +103,11 @@ class GraphsData(msgspec.Struct):
 
 @dataclass
 class Collected:
-    """The graphs of as many runs as there is room for, the newest first; `left_out` are the numbers of the others."""
+    """As many graphs as there is room for, those of the newest run first, and those that are left out."""
 
     data: GraphsData
-    runs: list[Run]
-    left_out: list[int]
+    shown: list[tuple[Run, Graph]]
+    left_out: list[tuple[Run, Graph]]
 
 
 @dataclass
@@ -122,35 +123,36 @@ class _Texts:
 
 def collected(runs: Sequence[Run]) -> Collected:
     """The graphs of these runs."""
-    shown: list[Run] = []
-    left_out: list[int] = []
+    newest_first = sorted(runs, key=lambda run: -run.number)
+    shown: list[tuple[Run, Graph]] = []
+    left_out: list[tuple[Run, Graph]] = []
     nodes = 0
-    for run in sorted(runs, key=lambda run: -run.number):
-        own = sum(len(graph.nodes) for graph in run.graphs.values())
-        if shown and nodes + own > MOST_NODES:
-            left_out.append(run.number)
-            continue
-        nodes += own
-        shown.append(run)
+    everything = [(run, graph) for run in newest_first for graph in run.graphs.values()]
+    for run, graph in everything:
+        fits = nodes + len(graph.nodes) <= (MOST_NODES if shown else MOST_OF_ONE)
+        (shown if fits else left_out).append((run, graph))
+        nodes += len(graph.nodes) if fits else 0
     texts, files = _Texts(), _Texts()
     texts.number("")
     data = GraphsData([], [], [], [], [])
-    for run in (each for each in shown if each.graphs):
-        _RunData(run, data, texts, files).add()
+    for run in newest_first:
+        own = {graph.id: graph for of, graph in shown if of is run}
+        if own:
+            _RunData(run, own, data, texts, files).add()
     everyone = frozenset(files.numbers)
     data.strings = [clean(text) for text in texts.numbers]
     data.files = [
         FileData(clean(short(file_names.short(file, everyone))) if file else "", links.spelt(file))
         for file in files.numbers
     ]
-    return Collected(data, shown, sorted(left_out))
+    return Collected(data, shown, left_out)
 
 
 class _RunData:
-    """What is told of one run's graphs."""
+    """What is told of one run's graphs, of those that are shown."""
 
-    def __init__(self, run: Run, data: GraphsData, texts: _Texts, files: _Texts) -> None:
-        self._run, self._data, self._texts, self._files = run, data, texts, files
+    def __init__(self, run: Run, graphs: dict[GraphId, Graph], data: GraphsData, texts: _Texts, files: _Texts) -> None:
+        self._run, self._graphs, self._data, self._texts, self._files = run, graphs, data, texts, files
         self._provenance = Provenance(run)
         self._first = len(data.graphs)
         self._kernels: dict[str, int] = {}
@@ -162,7 +164,7 @@ class _RunData:
             if address not in self._kernels:
                 self._kernels[address] = len(self._data.kernels)
                 self._data.kernels.append([address, clean(short(kernel.name))])
-        self._data.graphs += [self._graph(graph) for graph in self._run.graphs.values()]
+        self._data.graphs += [self._graph(graph) for graph in self._graphs.values()]
 
     def _graph(self, graph: Graph) -> GraphData:
         found = groups(graph)
@@ -222,7 +224,7 @@ class _RunData:
     def _others(self, graph: Graph) -> dict[str, Sparse]:
         """The nodes of other graphs of the frame that are the same computations."""
         told: dict[str, Sparse] = {}
-        for number, other in enumerate(self._run.graphs.values(), self._first):
+        for number, other in enumerate(self._graphs.values(), self._first):
             if other.id == graph.id or other.id.frame != graph.id.frame:
                 continue
             place = {node.name: index for index, node in enumerate(other.nodes)}

@@ -19,6 +19,8 @@ from idbg.reports.documents.html import links
 from idbg.reports.documents.html.code import highlighted
 from idbg.reports.shown import clean, middle, short
 
+MOST_OF_ONE = 200_000  # characters that one expression of a template gives, whatever it is
+
 
 def fill(template: str, **values: object) -> Markup:
     """A template of `templates/` filled in. Raises jinja2.UndefinedError where it names what it was not given."""
@@ -45,7 +47,7 @@ def content_hash(text: str) -> str:
 
 
 def _finalized(value: object) -> object:
-    return value if isinstance(value, Markup | Undefined) else clean(str(value))
+    return value if isinstance(value, Markup | Undefined) else short(clean(str(value)), MOST_OF_ONE)
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from idbg import __version__
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.templating import fill
 from idbg.schema.programs import Target
@@ -21,6 +22,7 @@ def section(told: Told) -> Markup:
         rules.setdefault(run.target.rules, []).append(run)
     return fill(
         "environment.html",
+        version=__version__,
         worker=told.history.worker,
         folder=told.folder,
         targets=[(run, list(settings(run.target))) for run in runs],

@@ -33,8 +33,7 @@ def section(told: Told) -> Markup | None:
                 run.frames.get(graph.id.frame, Frame(graph.id.frame, "")),
                 links.graph_key(run.number, graph.id),
             )
-            for run in found.runs
-            for graph in run.graphs.values()
+            for run, graph in found.shown
         ],
         broken=broken,
         left_out=found.left_out,

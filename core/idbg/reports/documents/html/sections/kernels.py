@@ -9,6 +9,7 @@ from idbg.format.kernels import language_of, resource_words
 from idbg.reports.documents import Told
 from idbg.reports.documents.html import links
 from idbg.reports.documents.html.templating import fill
+from idbg.reports.shown import short
 from idbg.schema.code import Kernel, Lowered
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
@@ -54,7 +55,7 @@ def _of(run: Run, sources: dict[str, str]) -> list[KernelTold]:
         told[address] = KernelTold(
             kernel=kernel,
             address=address,
-            language=language_of(kernel),
+            language=short(language_of(kernel), 40),
             nodes=nodes,
             lines=_lines(run, nodes),
             lowered=lowered,

@@ -114,12 +114,13 @@
     if (below) found.push({ text: `${below} readers`, kind: "outside" });
     return found.map((box, at) => ({ ...box, x: places[3 * at], y: places[3 * at + 1], width: places[3 * at + 2] }));
   };
+  const said = ([title, kind, , first, last]) => [kind === title ? "" : strings[kind], `${(last - first).toLocaleString("en")} nodes`].filter(Boolean).join(" · ");
   const boxOf = (graph, box) => {
     const { item } = box;
     let [head, under, title] = [box.text, "outside of this module", box.text];
     if (item < 0) {
       const group = graph.groups[~item];
-      [head, under] = [strings[group[0]], `${strings[group[1]]} · ${group[4] - group[3]} nodes`];
+      [head, under] = [strings[group[0]], said(group)];
       title = `${head}: ${under}`;
     } else if (item >= 0) {
       [head, under] = [graph.names[item], strings[graph.tensors[item]] || strings[graph.targets[item]]];
@@ -184,7 +185,7 @@
     if (node < 0) {
       const group = of.groups[state.group];
       facts.replaceChildren(el("h3", {}, strings[group[0]] || "whole graph"), el("p", { class: "dim" },
-        `${[strings[group[1]], `${(group[4] - group[3]).toLocaleString("en")} nodes`].filter(Boolean).join(" · ")}. Choose a node for what it computes, its kernels and its line.`));
+        `${said(group)}. Choose a node for what it computes, its kernels and its line.`));
       return;
     }
     const violations = (of.violations[node] || []).map(([severity, rule, found, fix]) => el("li", {},
@@ -252,7 +253,10 @@
       showOnly(of, at >= 0 ? kernels[at][1] : (/[^/]*$/.exec(decodeURIComponent(of))[0]));
     } else if (kind === "graph" && graph >= 0) { openGraph(graph); openGroup(start(graph)); }
     else if (kind === "node" && graph >= 0 && numbers(graph).has(name)) { openGraph(graph); choose(numbers(graph).get(name), false); }
-    else return false;
+    else if (kind === "node" && name !== undefined) {
+      only.replaceChildren("The graph of this node is not in the page: the table below names those that are.");
+      only.hidden = false;
+    } else return false;
     into();
     tree.focus({ preventScroll: true });
     return true;

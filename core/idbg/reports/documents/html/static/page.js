@@ -94,4 +94,5 @@ const idbg = {
   });
   addEventListener("hashchange", idbg.arrive);
   addEventListener("DOMContentLoaded", () => { mark(); idbg.arrive(); });
+  addEventListener("load", () => setTimeout(idbg.arrive));  // the browser itself goes to the element of that name meanwhile
 })();
