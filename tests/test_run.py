@@ -7,6 +7,7 @@ from idbg.schema.graphs import Frame, Graph, GraphId, Links, NodeId
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import fold
 from idbg.schema.violations import Violation
+from tests.harness.recorded import log
 
 PROGRAM, TARGET = Program("m.py"), Target()
 FORWARD, POST = GraphId("0/0", "forward"), GraphId("0/0", "post_grad", "forward")
@@ -80,3 +81,12 @@ def test_the_worker_that_started_last_is_the_worker() -> None:
     started = [events.WorkerStarted(pid=n, torch="2.15", python="3.11", devices=(), seconds=1.0) for n in (1, 2)]
     history = fold(started)
     assert history.worker is not None and history.worker.pid == 2
+
+
+def test_a_run_that_is_let_go_of_keeps_its_verdict() -> None:
+    for name in ("breaking", "resnet", "wrong_pass", "planted"):
+        run = fold(log(name)).last
+        before = run.verdict, len(run.graphs), run.times_broken >= len(run.breaks)
+        run.let_go()
+        assert (run.verdict, len(run.graphs), run.times_broken >= len(run.breaks)) == before
+        assert not run.kernels

@@ -142,6 +142,16 @@ def test_an_edit_of_the_rules_is_asked_of_the_same_graphs() -> None:
     assert all(each.seconds < 1 for each in checks[1:])
 
 
+def test_a_watch_that_goes_on_holds_the_last_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "KEPT_RUNS", 1)
+    _, _, happened = watched(*(write("model.py", f"x = {number}\n") for number in range(3)))
+    captured = [event.run for event in happened if isinstance(event, events.GraphCaptured)]
+    assert set(captured) == {4}
+    assert [event.run for event in happened if isinstance(event, events.RunEnded)] == [1, 2, 3, 4]
+    [folder] = Path("out").iterdir()
+    assert {event.run for event in load(folder) if isinstance(event, events.GraphCaptured)} == {1, 2, 3, 4}
+
+
 def test_rules_that_are_none_are_said_and_those_before_stay() -> None:
     def edit() -> None:
         Path("npu.toml").write_text("[[rules]]\nkind = 3\n")

@@ -127,3 +127,12 @@ def test_a_block_ends_where_it_ends(text: str) -> None:
     [fence] = tokens(block(text, "sh"))
     assert fence.type == "fence"
     assert fence.content.rstrip("\n") == text.replace("\r\n", "\n").rstrip("\n")
+
+
+def test_what_is_new_beside_another_session_is_named() -> None:
+    now, before = fold(log("breaking")), fold(log("mlp_train"))
+    text = markdown.render(Told("now", now, other=Told("before|`", before))).decode()
+    assert "**Beside `` before|` ``**: 8 new, 2 gone" in text
+    assert "- new: break `Data-dependent branching`: `Python branches on the value of a tensor`" in text
+    assert "- gone: violation `layout`" in text
+    assert "0 new, 0 gone" in markdown.render(Told("now", now, other=Told("now", now))).decode()

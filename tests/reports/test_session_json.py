@@ -55,6 +55,16 @@ def test_every_recorded_session_is_valid_and_whole(name: str) -> None:
     assert len(report["repros"]) == len(history.repros)
 
 
+def test_what_is_new_beside_another_session_is_told() -> None:
+    now, before = fold(log("breaking")), fold(log("mlp_train"))
+    report = json.loads(document.render(Told("now", now, other=Told("before", before))))
+    VALID.validate(report)
+    assert report["beside"]["session"] == "before"
+    assert report["beside"]["new"] == report["diagnostics"]
+    assert {each["rule"] for each in report["beside"]["gone"]} == {"layout"}
+    assert rendered(now)["beside"] is None
+
+
 def test_a_report_is_read_again_as_records() -> None:
     written = document.render(Told("s", fold(log("wrong_pass"))))
     report = msgspec.json.decode(written, type=document.SessionReport)

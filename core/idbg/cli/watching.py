@@ -16,7 +16,7 @@ from idbg.format.file_names import from_here, near_place
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
-from idbg.reports.diagnostics import Diagnostic, diagnostics
+from idbg.reports.diagnostics import Diagnostic, changes, diagnostics
 from idbg.schema import events, strict_json
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
@@ -25,6 +25,7 @@ from idbg.session.session import Session
 
 SCHEMA = "idbg.watch/1"
 POLL_SECONDS = 0.2
+KEPT_RUNS = 3  # in memory as a whole: a watch may go on for days; the log has them all
 LINES_ELSEWHERE = 20  # told of what is new, and of what went, where there is no screen to fill
 _SIGNS = {"error": "✘", "warning": "⚠", "note": "·"}
 
@@ -138,19 +139,21 @@ class Watch:
         if compiled and run.target.rules != self._session.target.rules and again.can_be(run):
             run = again.under(run, self._session.target.rules)  # they were edited while it ran
         found = tuple(diagnostics(run))
-        before = self._last.found if self._last is not None else ()
-        known, now = {each.key for each in before}, {each.key for each in found}
+        new, gone = changes(found, self._last.found if self._last is not None else ())
         self._last = Checked(
             number=self._last.number + 1 if self._last is not None else 1,
             because=because,
             compiled=compiled,
             run=run,
             found=found,
-            new=tuple(each for each in found if each.key not in known),
-            gone=tuple(each for each in before if each.key not in now),
+            new=tuple(new),
+            gone=tuple(gone),
             seconds=seconds,
             files=len(self._files.files),
         )
+        for number in self._session.history.runs:
+            if number <= run.number - KEPT_RUNS:
+                self._session.forget(number)
         self._told(self._last)
         return self._last
 

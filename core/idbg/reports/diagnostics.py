@@ -6,7 +6,7 @@ SARIF, JUnit, Markdown, `--fail-on`, baselines and the pytest plug-in all tell t
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from os.path import isabs, normpath, relpath
 from typing import Literal
 
@@ -78,6 +78,12 @@ def of_history(history: History) -> list[Diagnostic]:
     """All of a session's `last_runs`, each once, the worst first."""
     by_key = {found.key: found for run in last_runs(history) for found in diagnostics(run)}
     return sorted(by_key.values(), key=_badness)
+
+
+def changes(now: Sequence[Diagnostic], before: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """What is there now and was not before, and what was and is not any more: by their keys."""
+    known, still = {each.key for each in before}, {each.key for each in now}
+    return [each for each in now if each.key not in known], [each for each in before if each.key not in still]
 
 
 def last_runs(history: History) -> list[Run]:

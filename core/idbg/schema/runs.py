@@ -176,6 +176,13 @@ class Run:
             case _:
                 pass
 
+    def let_go(self) -> None:
+        """Drop nodes, code and output, which take most memory; the verdict stays what it is."""
+        self.graphs = {key: Graph(key, ()) for key in self.graphs}
+        self.codes, self.lowered, self.maps = {}, {}, {}
+        self.links, self.output = [], []
+        self.decided = Decided()
+
     def _forget(self, frame: str) -> None:
         """Drop what was captured of a frame that torch traces anew: the graphs that it had are none that run."""
         self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}

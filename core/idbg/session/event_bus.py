@@ -58,6 +58,18 @@ class EventBus:
             self._waiting += 1
             self._deliveries.put((event, self._listeners))  # who comes later does not hear it
 
+    def forget(self, run: int) -> None:
+        """Let go of what a run that is over takes most memory for; what it came to stays."""
+        with self._changed:
+            held = self.history.runs.get(run)
+            if held is None or held.ended is None:
+                return
+            held.let_go()
+            kept = (RunStarted, RunEnded)
+            self._events = [
+                event for event in self._events if getattr(event, "run", 0) != run or isinstance(event, kept)
+            ]
+
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until every event is on disk and was delivered; a listener that calls this does not wait for itself."""
         if threading.current_thread() is self._thread:

@@ -136,6 +136,12 @@ class Session:
         known += seconds_of_earlier(self.folder, self.program, *asked)
         return median(known) if known else None
 
+    def forget(self, run: int) -> None:
+        """Let go of the graphs, code and output of a run that is over, in memory: its verdict stays, and so does all
+        of it on disk.
+        """
+        self._bus.forget(run)
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Pass every later event to `listener`, in order, on a thread of the session; the answer ends that.
 

@@ -8,7 +8,7 @@ import idbg
 from idbg.reports import diff
 from idbg.reports import json as of_run
 from idbg.reports.decisions import TYPES, telling
-from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, of_history
+from idbg.reports.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
 from idbg.reports.documents import Told
 from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
@@ -42,6 +42,14 @@ class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
     decisions: dict[str, msgspec.Raw]
 
 
+class BesideReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is new, and what went away, beside another session."""
+
+    session: str
+    new: list[Diagnostic]
+    gone: list[Diagnostic]
+
+
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """All of a session. `diagnostics` are those of its last runs, each once, the worst first; `verdict` is the worst of
     theirs, null of a session without runs. `idbg` is the version that wrote this report.
@@ -57,6 +65,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     repros: list[ReproReport]
     rows: list[Row]
     kernels: KernelsTimed | None
+    beside: BesideReport | None
 
 
 def render(told: Told) -> bytes:
@@ -69,18 +78,27 @@ def session_report(told: Told) -> SessionReport:
     history = told.history
     last = last_runs(history)
     numbers = {run.number for run in last}
+    found = of_history(history)
     return SessionReport(
         schema=SCHEMA,
         session=told.name,
         idbg=idbg.__version__,
         verdict=_worst(last),
         worker=_worker(history),
-        diagnostics=of_history(history),
+        diagnostics=found,
         runs=[_run(run, last=run.number in numbers) for run in history.runs.values()],
         repros=[repro_report(each) for each in history.repros],
         rows=list(history.rows),
         kernels=history.kernels,
+        beside=_beside(found, told.other),
     )
+
+
+def _beside(found: list[Diagnostic], other: Told | None) -> BesideReport | None:
+    if other is None:
+        return None
+    new, gone = changes(found, of_history(other.history))
+    return BesideReport(session=other.name, new=new, gone=gone)
 
 
 def _worst(runs: list[Run]) -> Verdict | None:

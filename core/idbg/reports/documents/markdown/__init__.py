@@ -13,7 +13,7 @@ from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports import bench, diff
 from idbg.reports.again import command
-from idbg.reports.diagnostics import LEVELS, Diagnostic, last_runs, of_history, stable_file
+from idbg.reports.diagnostics import LEVELS, Diagnostic, changes, last_runs, of_history, stable_file
 from idbg.reports.documents import Told
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import render as joined
@@ -24,6 +24,7 @@ ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
 MOST = 65_536  # characters that GitHub takes
 MOST_FINDINGS = 40  # rows, the worst first
 MOST_RUNS = 10
+MOST_BESIDE = 10  # that are new, and as many that are gone
 _LEAST_FOLDED = 400  # characters: less of a run tells nothing
 _SIGNS = {"error": "✘", "warning": "⚠", "note": "·"}
 
@@ -32,7 +33,7 @@ def render(told: Told) -> bytes:
     """The text, at most MOST characters of it; what is left out is said at its end."""
     runs = last_runs(told.history)
     found = of_history(told.history)
-    parts = [_head(told, runs), *_table(found, runs), *_reproduce(runs), *_environment(told)]
+    parts = [_head(told, runs), *_table(found, runs), *_beside(told, found), *_reproduce(runs), *_environment(told)]
     left_out = []
     for title, text in _details(told, runs):
         room = (
@@ -104,6 +105,20 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
 def _place(found: Diagnostic, run: Run | None) -> str:
     file = (stable_file(run, found.file) if run else short(found.file)) if found.file else ""
     return f"{file}:{found.line}" if file and found.line else file
+
+
+def _beside(told: Told, found: list[Diagnostic]) -> Iterator[str]:
+    """What is new and what went away beside the session that it is held against."""
+    if told.other is None:
+        return
+    new, gone = changes(found, of_history(told.other.history))
+    lines = [f"**Beside {code(told.other.name)}**: {len(new):,} new, {len(gone):,} gone", ""]
+    for sign, some in (("new", new), ("gone", gone)):
+        lines += [
+            f"- {sign}: {each.kind} {code(each.rule, 60)}: {code(each.message, 200)}" for each in some[:MOST_BESIDE]
+        ]
+        lines += [f"- {sign}: {len(some) - MOST_BESIDE:,} more"] if len(some) > MOST_BESIDE else []
+    yield "\n".join(lines).rstrip()
 
 
 def _reproduce(runs: list[Run]) -> Iterator[str]:
