@@ -10,33 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from idbg.cli import output
 from idbg.format.amounts import counted
-from idbg.format.file_names import near_place
+from idbg.reports.fail_kinds import KINDS, findings_of
+from idbg.reports.fail_kinds import OF_A_COMPARISON as OF_A_COMPARISON
+from idbg.reports.fail_kinds import OF_A_RUN as OF_A_RUN
 from idbg.schema.errors import BadInput
 from idbg.schema.violations import SEVERITIES
 
 if TYPE_CHECKING:  # what reads a command line need not load what judges a run
     from idbg.checking.check import Check
-    from idbg.reports.baseline import Baseline, FindingKind, KnownFinding, Looked
+    from idbg.reports.baseline import Baseline, KnownFinding, Looked
     from idbg.reports.diagnostics import Diagnostic
     from idbg.schema.diff import Comparison, DiffReport
     from idbg.schema.runs import Run
 
 MOST = 20  # told of each kind
-
-KINDS: "dict[str, tuple[str, tuple[FindingKind, ...]]]" = {
-    "failure": ("something fails, or nothing is compiled", ("failure",)),
-    "mismatch": ("an output or gradient differs", ("mismatch",)),
-    "violation": ("a rule is broken", SEVERITIES),
-    "reject": ("the accelerator rejects an op", ("reject",)),
-    "fallback": ("that, or an op falls back", ("reject", "fallback")),
-    "pad": ("that, or an op is padded", ("reject", "fallback", "pad")),
-    "break": ("a graph break", ("break",)),
-    "recompile": ("a frame is compiled again", ("recompile",)),
-}
-"""What --fail-on is given: in words, and as diagnostics are called."""
-
-OF_A_RUN = ("failure", "violation", "reject", "fallback", "pad", "break", "recompile")
-OF_A_COMPARISON = ("mismatch", *OF_A_RUN)
 
 
 def add_arguments(parser: argparse.ArgumentParser, kinds: Sequence[str], default: str) -> None:
@@ -75,7 +62,7 @@ class Watch(NamedTuple):
     known: "Baseline"
     update: bool
 
-    def of(self, run: "Run", also: "Iterable[FindingKind]" = ()) -> "Looked":
+    def of(self, run: "Run", also: Iterable[str] = ()) -> "Looked":
         """What is looked for in a run; `also` these kinds, which always fail."""
         from idbg.reports import baseline
 
@@ -113,8 +100,7 @@ def asked(args: argparse.Namespace) -> Watch:
         raise BadInput("--update-baseline has no file to write", hint="name it with --baseline KNOWN.json")
     known = baseline.NOTHING_KNOWN if path is None else baseline.load(path, must_exist=not args.update_baseline)
     names = args.fail_on or (args.fail_on_kinds if path is not None else ())
-    kinds = frozenset(kind for name in names for kind in KINDS[name][1])
-    return Watch(kinds, bool(names), path, known, args.update_baseline)
+    return Watch(findings_of(names), bool(names), path, known, args.update_baseline)
 
 
 def fails(watch: Watch, found: "Sequence[Diagnostic]", looked: "Looked") -> bool:
@@ -131,7 +117,7 @@ def fails(watch: Watch, found: "Sequence[Diagnostic]", looked: "Looked") -> bool
         output.note(f"{watch.path} is written: {counted(more, 'entry')} more, {fewer:,} fewer or less often")
     verdict = baseline.judged(found, looked, known)
     if watch.named:  # else the report tells it
-        _tell((baseline.kind_of(each), _line(each, count)) for each, count in verdict.new)
+        _tell((baseline.kind_of(each), baseline.line(each, count)) for each, count in verdict.new)
     if verdict.known:
         output.note(f"{counted(verdict.known, 'finding')} known: {watch.path}")
     if verdict.fewer:
@@ -146,13 +132,6 @@ def _sides(diff: "DiffReport", comparison: "Comparison | None") -> str:
     """Both sides of a comparison; another session's outputs lie elsewhere in each checkout."""
     reference = comparison.reference if comparison is not None else diff.reference
     return f"{diff.test} against {'a session' if '/' in reference else reference}"
-
-
-def _line(found: "Diagnostic", count: int) -> str:
-    place = near_place(found.file, found.line) or "an unknown line"
-    often = f" ({count} of {found.count} are new)" if count < found.count else f" ({count} times)" * (count > 1)
-    accelerator = f"{found.accelerator}: " if found.accelerator else ""
-    return f"{place}: {accelerator}{' '.join(found.message.split())}{often}"
 
 
 def _gone(known: "KnownFinding", count: int) -> str:

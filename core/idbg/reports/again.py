@@ -14,8 +14,11 @@ _COMPARED = Comparison()
 
 def command(run: Run) -> str:
     """A line for a shell in the folder where the program was started: `idbg run FILE ...`, or `idbg diff` of a run that
-    was compared.
+    was compared, or what pytest is asked for a test.
     """
+    if run.program.is_test:
+        rules = ("--idbg-accelerator", run.target.accelerator) if run.checked else ()
+        return shlex.join(["pytest", run.program.label, "--idbg", *rules])
     verb = "run" if run.comparison is None else "diff"
     words = ["idbg", verb, *_program(run.program), *_target(run.target)]
     if run.comparison is not None:

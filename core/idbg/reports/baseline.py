@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from idbg.format.file_names import from_here
+from idbg.format.file_names import from_here, near_place
 from idbg.reports.diagnostics import Diagnostic, DiagnosticKind
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program
@@ -93,6 +93,15 @@ class Judged(NamedTuple):
 def kind_of(found: Diagnostic) -> FindingKind:
     """A violation's severity, else its kind."""
     return found.severity or found.kind
+
+
+def line(found: Diagnostic, count: int | None = None) -> str:
+    """The finding in a line, with its place; so many of its `count` are new."""
+    new = found.count if count is None else count
+    place = near_place(found.file, found.line) or "an unknown line"
+    often = f" ({new} of {found.count} are new)" if new < found.count else f" ({new} times)" * (new > 1)
+    accelerator = f"{found.accelerator}: " if found.accelerator else ""
+    return f"{place}: {accelerator}{' '.join(found.message.split())}{often}"
 
 
 def program_of(program: Program) -> str:

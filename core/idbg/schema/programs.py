@@ -16,13 +16,21 @@ Float64On = Literal["auto", "cpu"]
 
 
 class Program(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the user wants compiled: a file, or a module with `module`; `name` is a function in it ("" = find out)."""
+    """What the user wants compiled: a file, or a module with `module`; `name` is a function in it ("" = find out).
+
+    Of a test the name begins with a colon, so that its label is what pytest calls it: FILE.py::TEST.
+    """
 
     path: str
     name: str = ""
     module: bool = False
     argv: tuple[str, ...] = ()
     cwd: str = ""
+
+    @property
+    def is_test(self) -> bool:
+        """Whether pytest runs it, and not we."""
+        return self.name.startswith(":")
 
     @property
     def label(self) -> str:

@@ -72,13 +72,14 @@ class Store:
         liveness.claim(log.fileno())
 
     @classmethod
-    def create(cls, output: Path, program: Program, limit: int = 0) -> "Store":
-        """A folder of its own under `output`, which is made if it is not there, for `limit` bytes (0: any number).
+    def create(cls, output: Path, program: Program, limit: int = 0, name: str = "") -> "Store":
+        """A folder of its own under `output`, which is made if it is not there, for `limit` bytes (0: any number). Its
+        name begins with `name`, or the program's.
 
         Raises OutputError if it cannot be written, so call this before there is work to lose.
         """
         try:
-            folder = _new_folder(output.absolute(), safe_name(_stem(program)).lower())
+            folder = _new_folder(output.absolute(), safe_name(name or _stem(program)).lower())
             return cls(folder, (folder / LOG).open("xb"), limit)
         except OSError as error:
             raise OutputError(

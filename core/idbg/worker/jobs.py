@@ -16,8 +16,8 @@ from idbg.engine.compat import gpu
 from idbg.engine.compat.builds.scratch import private
 from idbg.engine.decisions import all_heard
 from idbg.engine.failures import fallbacks
-from idbg.engine.failures.describe import failure_of, failure_of_frame, is_refusal
-from idbg.engine.failures.owners import chain
+from idbg.engine.failures.describe import failure_of, is_refusal
+from idbg.engine.failures.frames import tell_frames
 from idbg.engine.instrument.first_launches import first_launches
 from idbg.engine.kerneldiff.owner.find import OwnerFinding
 from idbg.engine.kerneldiff.owner.script import owner_script
@@ -99,7 +99,8 @@ class Jobs:
             self.emit(event)
 
         def ended(status: int, failure: Failure | None, took_process: bool = False) -> RunEnded:
-            self._tell_frames(request, tell)
+            if self.last is not None:
+                tell_frames(self.last, self.error, request.program, request.target.backend)
             lost = gpu.is_lost()
             if lost:
                 tell(events.Noted(level="warning", text=_LOST))
@@ -131,20 +132,6 @@ class Jobs:
             self.error = error
             failure = failure_of(error, request.program, request.target.backend)
         return ended(status, failure)
-
-    def _tell_frames(self, request: Compile, tell: Callable[[SessionEvent], None]) -> None:
-        """What became of single frames: which did not compile, where the program's end says nothing of them, and whose
-        backward was never called.
-        """
-        if self.last is None:
-            return
-        program, backend = request.program, request.target.backend
-        for frame, why in self.last.outcomes.swallowed(chain(self.error) if self.error else ()):
-            failure = why if isinstance(why, Failure) else failure_of_frame(why, program, backend)
-            tell(events.FrameFailed(run=request.run, frame=frame, failure=failure))
-        idle = tuple(name for name, frame in self.last.frames.items() if frame.backward_ran is False)
-        if idle and self.error is None:
-            tell(events.BackwardsIdle(run=request.run, frames=idle))
 
     def _compile(
         self, request: Compile, tell: Callable[[SessionEvent], None], codes: Mapping[tuple[str, Part], OutputCode]

@@ -4,7 +4,7 @@ from torch.fx import GraphModule
 
 from idbg.engine.backends.base import Job
 from idbg.engine.compat import lowering
-from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.lowering import Compiled, Compiler
 from idbg.schema.graphs import Part
 
 
@@ -21,10 +21,16 @@ class Inductor:
 def lowered_by_inductor(job: Job) -> Compiled:
     """Inductor's own pipeline, with each ATen graph captured on its way into the inner compile."""
 
-    def inner(gm: GraphModule, inputs: list[object], **kwargs: object) -> Compiled:
+    return lowering.compile_fx(job.gm, job.inputs, inner_of(job, lowering.compile_fx_inner), job.options)
+
+
+def inner_of(job: Job, inner: Compiler) -> Compiler:
+    """Inductor's inner compile, with the graph captured first."""
+
+    def captured(gm: GraphModule, inputs: list[object], **kwargs: object) -> Compiled:
         part: Part = (
             "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
         )
-        return job.lowering(part, lowering.compile_fx_inner)(gm, inputs, **kwargs)
+        return job.lowering(part, inner)(gm, inputs, **kwargs)
 
-    return lowering.compile_fx(job.gm, job.inputs, inner, job.options)
+    return captured

@@ -281,6 +281,17 @@ def uncaptured() -> Iterator[None]:
 
 
 @contextmanager
+def by_itself() -> Iterator[None]:
+    """What compiles here finds no session, as without us; the run in hand still hears what torch says of it."""
+    global _current
+    before, _current = _current, None
+    try:
+        yield
+    finally:
+        _current = before
+
+
+@contextmanager
 def phase(capture: RunCapture, name: str) -> Iterator[None]:
     """A phase of ours beside torch's: importing the program, running it."""
     capture.timed("", Timed(name, time.time(), True))

@@ -1,0 +1,37 @@
+"""What can somebody who does not watch ask to fail on, and which findings are that?
+
+Read with every command line: it imports next to nothing.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from idbg.schema.errors import BadInput
+from idbg.schema.violations import SEVERITIES
+
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "failure": ("something fails, or nothing is compiled", ("failure",)),
+    "mismatch": ("an output or gradient differs", ("mismatch",)),
+    "violation": ("a rule is broken", SEVERITIES),
+    "reject": ("the accelerator rejects an op", ("reject",)),
+    "fallback": ("that, or an op falls back", ("reject", "fallback")),
+    "pad": ("that, or an op is padded", ("reject", "fallback", "pad")),
+    "break": ("a graph break", ("break",)),
+    "recompile": ("a frame is compiled again", ("recompile",)),
+}
+"""In words, and as `baseline.kind_of` calls diagnostics."""
+
+OF_A_RUN = ("failure", "violation", "reject", "fallback", "pad", "break", "recompile")
+OF_A_COMPARISON = ("mismatch", *OF_A_RUN)
+
+
+def findings_of(names: Iterable[str]) -> frozenset[str]:
+    """The findings that these names stand for. Raises BadInput for a name that is none."""
+    found: set[str] = set()
+    for name in names:
+        if name not in KINDS:
+            near = get_close_matches(name, KINDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(KINDS)}"
+            raise BadInput(f"there is nothing called {name!r} to fail on", hint=hint)
+        found.update(KINDS[name][1])
+    return frozenset(found)

@@ -1,0 +1,19 @@
+"""What can a test say of what it compiles? A pytest plug-in: `plugin` is all that pytest loads of it.
+
+The fixture `idbg` is a `Watcher`; the marker `idbg` and `pytest --idbg` need no code. docs/pytest.md has it all.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from idbg.testing.watcher import Found as Found
+    from idbg.testing.watcher import Watcher as Watcher
+
+__all__ = ["Found", "Watcher"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'idbg.testing' has no attribute {name!r}")
+    return getattr(import_module("idbg.testing.watcher"), name)

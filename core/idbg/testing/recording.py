@@ -1,0 +1,53 @@
+"""Where is it written what a test compiles? In memory, and on disk once somebody may want to look at it."""
+
+from pathlib import Path
+
+import idbg
+from idbg.schema import events
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Program
+from idbg.schema.runs import History
+from idbg.session.event_bus import EventBus
+from idbg.session.store import Store
+
+
+class Recording:
+    """A session that this process itself makes; with `live` on disk as it happens. `idbg-tui` and Session.open read it.
+
+    `output` is where its folder is made, of its own, with a name that begins with `name`.
+    """
+
+    def __init__(self, program: Program, output: Path, name: str, *, live: bool = False) -> None:
+        self.program, self.output, self.name, self.live = program, output, name, live
+        self.history = History()
+        self.folder: Path | None = None
+        self._events: list[SessionEvent] = []
+        self._bus: EventBus | None = None
+
+    def emit(self, event: SessionEvent) -> None:
+        """Note what happened. Raises OutputError where it is the first that goes to disk, and cannot."""
+        self.history.apply(event)
+        self._events.append(event)
+        if self._bus is not None:
+            self._bus.emit(event)
+        elif self.live:
+            self.keep()
+
+    def keep(self) -> Path:
+        """The session's folder, with all that happened so far in it. Raises OutputError if it cannot be made."""
+        if self.folder is None:
+            from idbg.engine.watching import this_process
+
+            store = Store.create(self.output, self.program, name=self.name)
+            self.folder, self._bus = store.folder, EventBus(store)
+            opened = events.SessionOpened(version=idbg.__version__, program=self.program, folder=str(store.folder))
+            for event in (opened, this_process(), *self._events):
+                self._bus.emit(event)
+        assert self._bus is not None
+        self._bus.flush()
+        return self.folder
+
+    def close(self) -> None:
+        """End it; what is on disk is whole."""
+        if self._bus is not None:
+            self._bus.close()

@@ -1,0 +1,285 @@
+"""What did a test compile, and does it hold what the test says of it?
+
+The fixture `idbg` is a `Watcher`. Where something does not hold, the test fails with every place, and with the folder
+of a session that has all of it.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import rules_for
+from idbg.format.amounts import counted
+from idbg.format.file_names import from_here
+from idbg.reports.baseline import kind_of, line
+from idbg.reports.diagnostics import Diagnostic, diagnostics
+from idbg.reports.fail_kinds import findings_of
+from idbg.schema import events
+from idbg.schema.diff import Comparison
+from idbg.schema.errors import OutputError
+from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
+from idbg.testing.recording import Recording
+
+if TYPE_CHECKING:
+    from idbg.engine.watching import Watched
+
+EVERYTHING = ("failure", "mismatch", "reject", "break", "recompile")
+MOST = 20  # places in a message
+NOTHING = (
+    "nothing was compiled while it was watched, so nothing is known of it; what was compiled before is not compiled "
+    "again: call torch._dynamo.reset() first, or say must_compile=False"
+)
+
+
+class Found(AssertionError):
+    """Something was found that the test says must not be. `diagnostics` has it, `session` where all of it is kept."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), session: Path | None = None) -> None:
+        super().__init__(message)
+        self.diagnostics, self.session = tuple(diagnostics), session
+
+
+class Seen:
+    """One watch. `run` has what was captured so far, as reports and screen read it; None while that is nothing."""
+
+    def __init__(self, recording: Recording, number: int) -> None:
+        self._recording, self._number = recording, number
+
+    @property
+    def run(self) -> Run | None:
+        return self._recording.history.runs.get(self._number)
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What is wrong with it, the worst first."""
+        return diagnostics(self.run) if self.run is not None else []
+
+
+class Watcher:
+    """Looks at what one test compiles. Each look is a run of the test's session, which is kept where one fails.
+
+    `accelerator`, wherever it is taken, is a preset's name or a TOML file. Kinds to fail on are those of --fail-on:
+    failure, mismatch, violation, reject, fallback, pad, break, recompile.
+    """
+
+    def __init__(self, program: Program, output: Path, name: str = "", *, live: bool = False) -> None:
+        self.program = program
+        self.recording = Recording(program, output, name, live=live)
+        self._runs = 0
+
+    @contextmanager
+    def watched(
+        self, *, accelerator: str = "", fail_on: Sequence[str] = EVERYTHING, must_compile: bool = True
+    ) -> Iterator[Seen]:
+        """Fail if what is compiled meanwhile, by any torch.compile for any backend, comes to one of these.
+
+        Rules are asked where an `accelerator` is named, on Dynamo's graphs and ATen's. That nothing is compiled fails
+        too, unless `must_compile` is false. Raises BadInput for a kind or an accelerator that there is not.
+        """
+        __tracebackhide__ = True
+        from idbg.engine.watching import watching
+
+        kinds = findings_of(fail_on)
+        with self._run(accelerator) as (capture, seen), watching(capture):
+            yield seen
+        self._judge(seen, kinds, must_compile=must_compile)
+
+    @contextmanager
+    def captured(self, *, accelerator: str = "") -> Iterator[None]:
+        """What is compiled meanwhile, and no judgement."""
+        from idbg.engine.watching import watching
+
+        with self._run(accelerator, notes=False) as (capture, _), watching(capture):
+            yield
+
+    def assert_accepts(
+        self, function: Callable[..., Any], *args: Any, accelerator: str, at_worst: str = "fallback", **kwargs: Any
+    ) -> None:
+        """Fail if the accelerator does not take the function, called so: as it is, padded, or with fallbacks.
+
+        `at_worst` "pad" lets nothing fall back, "accept" wants no padding either. Backward graphs are asked too where
+        gradients are recorded.
+        """
+        __tracebackhide__ = True
+        fail_on = {"fallback": ("reject",), "pad": ("fallback",), "accept": ("pad",)}
+        if at_worst not in fail_on:
+            raise ValueError(f"at_worst is {at_worst!r}; it is one of {', '.join(fail_on)}")
+        self._apart(function, [(args, kwargs)], "mock", fail_on[at_worst], accelerator)
+
+    def assert_no_breaks(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Fail if the graph of the function, called so, breaks."""
+        __tracebackhide__ = True
+        self._apart(function, [(args, kwargs)], "eager", ("break",))
+
+    def assert_no_recompiles(
+        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], *, dynamic: bool | None = None
+    ) -> None:
+        """Fail if one of these calls, each a tuple of arguments, compiles anew what an earlier one had compiled.
+
+        `dynamic` is torch.compile's.
+        """
+        __tracebackhide__ = True
+        self._apart(function, [(call, {}) for call in calls], "eager", ("recompile",), dynamic=dynamic)
+
+    def assert_same_numbers(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        backend: str = "inductor",
+        reference: str = "eager",
+        loss: Callable[..., Any] | None = None,
+        backward: bool = False,
+        atol: float | None = None,
+        rtol: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Fail if the backend computes something else than eager (or "float64", or another backend), called so.
+
+        Without tolerances the backend is wrong where it is further from float64 than eager's own rounding explains;
+        gradients are compared with a `loss` of the output, or `backward`. `idbg.KernelDiff` says what each means; as
+        it does, this resets what Dynamo has compiled.
+        """
+        __tracebackhide__ = True
+        from idbg.engine.kerneldiff.api import KernelDiff
+        from idbg.engine.watching import compared
+
+        how = Comparison(reference=reference, backward=backward, atol=atol, rtol=rtol)
+        diff = KernelDiff(
+            function,
+            args,
+            kwargs,
+            loss=loss,
+            backward=backward,
+            reference=reference,
+            test=backend,
+            atol=atol,
+            rtol=rtol,
+        )
+        with self._run("", how, backend) as (capture, seen):
+            compared(capture, diff)
+        self._judge(seen, findings_of(("failure", "mismatch")))
+
+    def _apart(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
+        backend: str,
+        fail_on: Sequence[str],
+        accelerator: str = "",
+        dynamic: bool | None = None,
+    ) -> None:
+        """Compile and call it where nothing else hears of it, and judge."""
+        __tracebackhide__ = True
+        from idbg.engine.watching import Apart
+
+        apart = Apart(function, backend, dynamic)
+        try:
+            with self._run(accelerator) as (capture, seen):
+                for args, kwargs in calls:
+                    apart.call(capture, *args, **kwargs)
+        finally:
+            apart.end()
+        self._judge(seen, findings_of(("failure", *fail_on)))
+
+    @contextmanager
+    def _run(
+        self, accelerator: str, comparison: Comparison | None = None, backend: str = "", *, notes: bool = True
+    ) -> "Iterator[tuple[Watched, Seen]]":
+        """One run of the session. What the block raises is the run's failure, and is raised."""
+        from idbg.engine.watching import Watched, ended
+
+        text = rules_for(Target(accelerator=accelerator))[0] if accelerator else _NO_RULES
+        target = Target(backend=backend, accelerator=accelerator or "none", rules=text)
+        began = time.monotonic()
+        self._runs += 1
+        events_of_run = _Run(self.recording, self._runs, self.program, target, comparison)
+        capture = Watched(self._runs, events_of_run.emit, parse(text) if accelerator else None)
+        capture.told = events_of_run.begin
+        error: BaseException | None = None
+        try:
+            yield capture, Seen(self.recording, self._runs)
+        except BaseException as raised:  # whatever ends a test goes on to pytest
+            error = raised
+            raise
+        finally:
+            # a skipped test is none, and says so with a BaseException; what we found is told by what we found
+            is_failure = isinstance(error, Exception) and not isinstance(error, Found)
+            failure = ended(capture, error if is_failure else None, self.program)
+            events_of_run.end(failure, time.monotonic() - began, checked=bool(accelerator))
+            if is_failure and error is not None and notes:
+                error.add_note(self.kept())
+
+    def _judge(self, seen: Seen, kinds: frozenset[str], *, must_compile: bool = True) -> None:
+        __tracebackhide__ = True
+        found = [each for each in seen.diagnostics if kind_of(each) in kinds and each.rule != "empty"]
+        nothing = must_compile and (seen.run is None or not seen.run.graphs)
+        if not found and not nothing:
+            return
+        lines = [f"{kind_of(each)}: {line(each)}" for each in found[:MOST]]
+        lines += [f"and {counted(len(found) - MOST, 'finding')} more"] * (len(found) > MOST)
+        lines += [NOTHING] * nothing
+        said = self.kept()
+        raise Found("\n".join((*lines, said)), found, self.recording.folder)
+
+    def kept(self) -> str:
+        """Keep the session, and say where it is, or why it is nowhere."""
+        try:
+            folder = from_here(str(self.recording.keep()))
+        except OutputError as error:
+            return f"idbg: the session is not kept: {error.in_one_line}"
+        return f"idbg: session: {folder}   (idbg-tui {folder})"
+
+    def close(self) -> None:
+        """The test is over."""
+        self.recording.close()
+
+
+_NO_RULES = 'name = "none"\n'
+
+
+class _Run:
+    """The events of one run, which begins once it is known for which backend: until then they wait."""
+
+    def __init__(
+        self, recording: Recording, number: int, program: Program, target: Target, comparison: Comparison | None
+    ) -> None:
+        self.recording, self.number, self.comparison = recording, number, comparison
+        self.program, self.target = program, target
+        self._waiting: list[SessionEvent] | None = []
+
+    def emit(self, event: SessionEvent) -> None:
+        """Note it."""
+        if self._waiting is not None:
+            self._waiting.append(event)
+        else:
+            self.recording.emit(event)
+
+    def begin(self, backend: str) -> None:
+        """The run is for this backend; a later one is told beside it."""
+        if self._waiting is None:
+            text = f"what is compiled from here on is also given to the backend {backend}"
+            self.recording.emit(events.Noted(level="info", text=text))
+            return
+        waiting, self._waiting = self._waiting, None
+        target = self.target if self.target.backend else msgspec.structs.replace(self.target, backend=backend)
+        started = events.RunStarted(run=self.number, program=self.program, target=target, comparison=self.comparison)
+        for event in (started, *waiting):
+            self.recording.emit(event)
+
+    def end(self, failure: Any, seconds: float, *, checked: bool) -> None:
+        """The run is over; of one in which nothing happened at all nothing is told."""
+        if self._waiting is not None and not self._waiting and failure is None and self.comparison is None:
+            return
+        if self._waiting is not None:
+            self.begin(self.target.backend or "none")
+        run = self.recording.history.runs[self.number]
+        told = events.RunEnded(run=self.number, verdict="clean", seconds=seconds, failure=failure, checked=checked)
+        run.apply(told)  # its verdict is that of its worst stage
+        self.recording.emit(msgspec.structs.replace(told, verdict=run.verdict))
