@@ -23,6 +23,7 @@ from idbg_tui.panes.graph.pane import GraphPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.source.pane import SourcePane
 from idbg_tui.panes.violations.pane import ViolationsPane
+from idbg_tui.tour import steps
 from tools import command_line, signatures
 
 Hints = tuple[tuple[str, str], ...]
@@ -105,6 +106,16 @@ def _type(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 
+def tour(_: str) -> str:
+    """The steps of the tour, each as the strip says it."""
+
+    def key(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"`{name[1:] if name.startswith('=') else keymap.spelled(keymap.in_force({})[name]).split()[0]}`"
+
+    return "".join(f"{n}. {re.sub(r'{([^}]+)}', key, step.words)}\n" for n, step in enumerate(steps.STEPS, 1))
+
+
 def actions(_: str) -> str:
     """Each action of the program by the name that the settings file has for it, with its key."""
     rows = ((f"`{key.name}`", " ".join(f"`{each}`" for each in key.keys.split(",")), key.words) for key in keymap.KEYS)
@@ -139,6 +150,7 @@ MADE: dict[str, Callable[[str], str]] = {
     "settings": settings_made,
     "api": api,
     "actions": actions,
+    "tour": tour,
 }
 
 

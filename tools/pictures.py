@@ -37,16 +37,24 @@ WHOLE, ONE, LOW = (160, 45), (120, 32), (120, 20)  # columns and rows: of the wh
 
 @dataclass(frozen=True)
 class Picture:
-    """A session, the keys to press in it, and what must then be on the screen."""
+    """A session ("": none is named), the keys to press in it, and what must then be on the screen.
+
+    `first` is what is there before a key is pressed, `arguments` what the program is given beside the session.
+    """
 
     session: str
     keys: tuple[str, ...]
     seen: str
     size: tuple[int, int] = ONE
+    first: str = "saved"
+    arguments: tuple[str, ...] = ()
 
 
 PICTURES = {
     "screen": Picture("block", ("v", "v"), "matmul tiles", WHOLE),
+    "welcome": Picture("", (), "attention.py", LOW, "session"),
+    "tour": Picture("", (), "it has compiled", WHOLE, "it has compiled", ("--tour",)),
+    "help": Picture("block", ("?",), "Moving"),
     "graph": Picture("block", ("]", "]", "v", "z"), "1 Graph"),
     "source": Picture("block", ("v", "2", ".", ".", "z"), "2 Source"),
     "node": Picture("block", ("v", "3", "z"), "3 Node"),
@@ -106,11 +114,11 @@ SESSIONS: dict[str, tuple[str, str, Callable[[Session], None]]] = {
 
 def make(name: str, place: Path) -> Path:
     """The folder of the session of this name; where it is kept already, nothing is compiled."""
-    output = place / "sessions" / name
-    kept = sorted(output.glob("*/events.jsonl"))
+    file, accelerator, do = SESSIONS[name]
+    output = place / "debug_artifacts"
+    kept = sorted(output.glob(f"{Path(file).stem}-*/events.jsonl"))
     if kept:
         return kept[-1].parent
-    file, accelerator, do = SESSIONS[name]
     program = parse_program(file, module=False, argv=(), cwd=os.getcwd())
     with Session(program, Target("aot", accelerator=accelerator), output=output) as session:
         do(session)
@@ -118,13 +126,15 @@ def make(name: str, place: Path) -> Path:
         return session.folder
 
 
-def take(asked: Picture, folder: Path) -> str:
+def take(asked: Picture, folder: Path | None) -> str:
     """The screen of the program after the keys, as SVG."""
     columns, rows = asked.size
-    command = [sys.executable, "-m", "idbg_tui", os.path.relpath(folder)]
+    command = [sys.executable, "-m", "idbg_tui", *asked.arguments]
+    if folder is not None:
+        command.append(os.path.relpath(folder))
     terminal = Terminal(command, cwd=Path.cwd(), env={}, columns=columns, rows=rows)
     try:
-        terminal.until("saved session")
+        terminal.until(asked.first, LONGEST)
         terminal.settle(1.0)
         terminal.press(*asked.keys)
         terminal.until(asked.seen, 30)
@@ -162,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with stage(kept) as place:
         for name in args.names or PICTURES:
             asked = PICTURES[name]
-            svg = take(asked, make(asked.session, place))
+            svg = take(asked, make(asked.session, place) if asked.session else None)
             (PICTURES_FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
             print(f"{name}.svg  {len(svg.encode()) / 1000:.0f} kB")
     return 0
