@@ -56,6 +56,16 @@ def test_a_damaged_session_tells_nothing_and_stops_nothing(tmp_path: Path) -> No
     assert phases_of_earlier(tmp_path / "now", PROGRAM, "inductor") == [{"codegen": 3.0}]
 
 
+def test_what_is_no_log_is_not_waited_for(tmp_path: Path) -> None:
+    saved(tmp_path / "a", 3.0)
+    for name in ("pipe", "endless"):
+        (tmp_path / name).mkdir()
+    os.mkfifo(tmp_path / "pipe" / LOG)
+    with (tmp_path / "endless" / LOG).open("wb") as log:
+        log.truncate(1 << 40)
+    assert phases_of_earlier(tmp_path / "now", PROGRAM, "inductor") == [{"codegen": 3.0}]
+
+
 def test_a_session_knows_what_is_typical_from_those_beside_it(tmp_path: Path) -> None:
     for name, seconds in (("a", 3.0), ("b", 5.0), ("c", 100.0)):
         saved(tmp_path / name, seconds)

@@ -11,7 +11,7 @@ from idbg.session.store import Store
 
 Listener = Callable[[SessionEvent], None]
 
-_log = logging.getLogger("idbg")
+_log = logging.getLogger(__name__)
 
 
 class EventBus:
@@ -27,6 +27,7 @@ class EventBus:
         self._changed = threading.Condition()
         self._listeners: tuple[Listener, ...] = ()
         self._waiting = 0
+        self._closed = False
         self._deliveries: queue.SimpleQueue[tuple[SessionEvent, tuple[Listener, ...]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._deliver, name="idbg-session", daemon=True)
         self._thread.start()
@@ -78,7 +79,10 @@ class EventBus:
             return self._changed.wait_for(lambda: self._waiting == 0, timeout)
 
     def close(self) -> None:
-        """Deliver what is left, and end. Idempotent."""
+        """Deliver what is left, also what is said of the disk meanwhile, and end. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self.flush()
         self._deliveries.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join()

@@ -6,16 +6,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from idbg.schema import event_log, events
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
+from idbg.session import files
 from idbg.session.files import LOG
 
 MOST = 5  # sessions: the newest; older ones tell of a program that has changed since
 LOOKED_AT = 200  # sessions: an output folder may hold any number, most of other programs
+_LONGEST = 64 << 20  # bytes of a line: the logs beside ours may be anybody's
 _READ = (b'{"type":"session_opened"', b'{"type":"run_started"', b'{"type":"phase_changed"', b'{"type":"run_ended"')
 
 
@@ -57,7 +58,7 @@ def _newest(folder: Path, read: Callable[[Path], list[_Told]]) -> list[_Told]:
     for log in islice(sorted(beside, key=_changed, reverse=True), LOOKED_AT):
         try:
             told = read(log)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (OSError, ValueError, RecursionError):
             continue
         found += told
         sessions += bool(told)
@@ -84,8 +85,10 @@ class _Run:
 def _runs(log: Path, program: Program) -> Iterator[_Run]:
     """The whole runs of a program in a session of its own; in another's there are none."""
     runs: dict[int, _Run] = {}
-    with log.open("rb") as lines:
-        for number, line in enumerate(lines):
+    with open(files.opened(log), "rb") as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(_LONGEST), b"")):
+            if len(line) == _LONGEST:
+                return
             if not line.startswith(_READ):
                 continue
             event = event_log.decode(line)

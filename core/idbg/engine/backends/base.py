@@ -22,7 +22,7 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, Part
 from idbg.schema.violations import Violation
 
-_log = logging.getLogger("idbg")
+_log = logging.getLogger(__name__)
 
 PARTS: tuple[Part, ...] = ("forward", "backward", "inference")  # as lowering.aot_autograd takes their compilers
 

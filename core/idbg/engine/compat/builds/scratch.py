@@ -4,6 +4,7 @@ Imports no torch: a program imports it itself, when it has set what it likes, an
 """
 
 import importlib.util
+import logging
 import os
 import shutil
 import sys
@@ -23,8 +24,11 @@ AWAITED = (BUILDS, POOL, "triton.runtime.build", "triton.backends.nvidia.compile
 Tell = Callable[[str], None]
 
 
-def _print(text: str) -> None:
-    print(f"idbg: {text}", file=sys.stderr)
+log = logging.getLogger(__name__)
+
+
+def _warn(text: str) -> None:
+    log.warning("idbg: %s", text)  # no handler is ours in a process of the program's: Python writes it to stderr
 
 
 @dataclass
@@ -32,7 +36,7 @@ class Private:
     """This process's folder for what is not finished, and whom to tell of what was found torn."""
 
     folder: Path | None = None
-    tell: Tell = _print
+    tell: Tell = _warn
 
     def new(self) -> Path:
         """A folder for one build."""
