@@ -132,6 +132,10 @@ def test_a_program_that_fails_is_an_error_and_no_failure_of_a_rule() -> None:
     found = cases(run(failure=Failure("user", "it raised", type="ValueError")))
     assert found["compiles and runs"] == "error"
     assert [name for name, inside in found.items() if inside == "failure"] == []
+    assert "" not in found.values()  # what was not seen is not green
+    stopped = cases(run(violation("dtype"), failure=Failure("constraints", "1 violation")))
+    assert stopped["rule dtype of npu"] == "failure"
+    assert stopped["rule wide of npu"] == stopped["graphs do not break"] == "skipped"
 
 
 def test_a_run_that_has_not_ended_passes_nothing() -> None:

@@ -61,7 +61,7 @@ def cases(run: Run) -> list[Case]:
     found = diagnostics(run)
     seconds = run.seconds if run.ended is not None and isfinite(run.seconds) else None
     failures = _of(found, "failure")
-    unfinished = "" if run.verdict != "waiting" else "the run did not come to its end"
+    unfinished = _unfinished(run)
     return [
         Case("compiles and runs", failures, "" if failures else unfinished, broken=True, seconds=seconds),
         Case("graphs do not break", _of(found, "break"), _without(run, unfinished)),
@@ -69,6 +69,15 @@ def cases(run: Run) -> list[Case]:
         _numbers(run, found),
         *_rules(run, found, unfinished),
     ]
+
+
+def _unfinished(run: Run) -> str:
+    """Why what was not found may be there all the same; "" where the run came to its end."""
+    if run.verdict == "waiting":
+        return "the run did not come to its end"
+    if run.stopped:
+        return "the rules stopped the compile: not all of it was seen"
+    return "" if run.failure is None else "the run failed: not all of it was seen"
 
 
 def _numbers(run: Run, found: list[Diagnostic]) -> Case:
@@ -192,7 +201,7 @@ def _case(case: Case, run: Run) -> ElementTree.Element:
 
 def _class_name(run: Run) -> str:
     """ "examples.resnet.net" of examples/resnet.py:net: CIs part it at its points."""
-    path = run.program.path.removesuffix(".py").strip("./").replace("/", ".").replace("\\", ".")
+    path = stable_file(run, run.program.path).removesuffix(".py").strip("./").replace("/", ".").replace("\\", ".")
     name = ".".join(part for part in (path, run.program.name) if part)
     return one_line(name, _MOST_NAME) or "program"
 
