@@ -119,6 +119,13 @@ def test_what_is_published_is_as_registries_want_it(published: Path) -> None:
     assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout
 
 
+def test_the_changelog_has_this_version_first(published: Path) -> None:
+    heads = re.findall(r"^## (\S+) \((.*)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heads[0][0] == idbg.__version__
+    assert all(re.fullmatch(r"unreleased|\d{4}-\d\d-\d\d", when) for _, when in heads), "a date as 2026-11-22"
+    assert {path.name.split("-")[1].removesuffix(".tar.gz") for path in published.iterdir()} == {idbg.__version__}
+
+
 def test_every_file_that_git_has_of_it_is_in_it(published: Path, wheel: Path) -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     with tarfile.open(next(published.glob("*.tar.gz"))) as sdist:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import idbg
+from idbg import testing
 from idbg.config import settings
 from idbg_tui import keymap
 from idbg_tui.layout import ORDER
@@ -124,19 +125,21 @@ def actions(_: str) -> str:
 
 def api(_: str) -> str:
     """Every public name: its signature, and what it says of itself."""
-    told = []
-    for name in idbg.__all__:
-        if name == "__version__":
-            told.append("## idbg.\\_\\_version\\_\\_\n\nThe version, as text.\n")
-            continue
-        found = signatures.find(idbg._HOMES[name], name)
-        assert found is not None, name
-        part = f"## idbg.{name}\n\n```text\n{signatures.signature(found, name)}\n```\n\n{found.told}\n"
-        if members := signatures.members(found):
-            rows = ((f"`{written}`", words) for written, words in members)
-            part += "\n" + table(("member", "what it is"), rows)
-        told.append(part)
+    told = [_name("idbg", name, idbg._HOMES[name]) for name in idbg.__all__ if name != "__version__"]
+    told.append("## idbg.\\_\\_version\\_\\_\n\nThe version, as text.\n")
+    told += [_name("idbg.testing", name, "idbg.testing.watcher") for name in testing.__all__]
     return "\n".join(told)
+
+
+def _name(package: str, name: str, module: str) -> str:
+    found = signatures.find(module, name)
+    assert found is not None, name
+    part = f"## {package}.{name}\n\n```text\n{signatures.signature(found, name)}\n```\n\n{found.told}\n"
+    members = signatures.members(found)
+    if not members:
+        return part
+    rows = ((f"`{written}`", words) for written, words in members)
+    return part + "\n" + table(("member", "what it is"), rows)
 
 
 MADE: dict[str, Callable[[str], str]] = {
