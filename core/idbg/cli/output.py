@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from idbg.cli import color, streams
-from idbg.format.plain_text import plain
+from idbg.format.plain_text import LONGEST, plain, shortened
 from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure
 
@@ -85,11 +85,11 @@ def line(text: str, style: str = "") -> None:
 def fault(message: str, hint: str) -> None:
     """Why it cannot be done, on stderr whatever the flags say."""
     first, _, rest = message.partition("\n")
-    line(f"idbg: {first}", "red")
+    line(f"idbg: {shortened(first, LONGEST)}", "red")
     if rest:
         line(rest)
     if hint:
-        line(f"  {hint}")
+        line(f"  {shortened(hint, LONGEST)}")
 
 
 def note(text: str) -> None:

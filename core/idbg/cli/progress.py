@@ -1,5 +1,6 @@
 """How far is a session's run or search? Each event that tells of it becomes a line of `bar`."""
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import MinifyProgress
 
+log = logging.getLogger(__name__)
 Usual = Callable[[int], float | None]
 
 
@@ -33,9 +35,12 @@ class Progress:
                 if self._bar.on_terminal:
                     self._show("starting")
             case events.WorkerStarted(torch=version):
+                log.info("a worker has torch %s after %.1f s", version, event.seconds)
                 self._show(f"torch {version}")
             case events.PhaseChanged(seconds=None):
                 self._phase(event)
+            case events.PhaseChanged(seconds=float(seconds)):
+                log.info("%s took %.2f s", f"{event.phase} {event.frame}".rstrip(), seconds)
             case events.SideStarted(side=side):
                 self._side = side
                 self._show(f"side {side}")

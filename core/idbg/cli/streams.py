@@ -37,7 +37,11 @@ def printed(page: str) -> int:
     try:
         sys.stdout.write(page)
         sys.stdout.flush()
-    except OSError:
+    except BrokenPipeError:
         silence()
         return exits.SIGNALLED + 13
+    except OSError as error:
+        silence()
+        print(f"idbg: cannot write to stdout: {error.strerror or error}", file=sys.stderr)
+        return exits.FAILED
     return exits.DONE

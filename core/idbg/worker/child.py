@@ -1,6 +1,7 @@
 """How is one worker process started, read, signalled and ended?"""
 
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from idbg.schema.faults import CrashSite
 from idbg.worker import protocol
 from idbg.worker.last_words import crash_site
 
+log = logging.getLogger(__name__)
 # -P: the folder that the user stands in must not shadow the worker's own imports.
 COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
@@ -63,6 +65,7 @@ class Child:
         finally:
             os.close(request_read)
             os.close(event_write)
+        log.debug("process %d is %s", self.process.pid, command)
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.stdout, self.stderr = self.process.stdout.fileno(), self.process.stderr.fileno()
