@@ -23,7 +23,7 @@ TABLE: Mapping[int, Exit] = {
         "1", "failed", "it was done and found: a run that failed, broken rules, other numbers, what --fail-on names"
     ),
     BAD_USAGE: Exit("2", "bad usage", "what was given cannot be used: a flag, a file, a program, a session, a setting"),
-    UNDECIDED: Exit("3", "undecided", "something fails, and it could not be shown"),
+    UNDECIDED: Exit("3", "undecided", "whether something fails, or how, could not be shown"),
     BUG: Exit("70", "bug", "idbg itself failed: a defect of ours, told with its traceback"),
     SIGNALLED: Exit("128 + N", "signalled", "signal N ended it: 130 Ctrl+C, 141 nobody reads its output, 143 SIGTERM"),
     OWN: Exit("N", "the script's own", "a script that runs here ended with this status"),
