@@ -1,14 +1,18 @@
 """What happened, and what is wrong, the worst first?"""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from idbg.reports import text
-from idbg.reports.decisions import summary
+from idbg.analysis.decisions import times
+from idbg.reports import bench, text
+from idbg.reports.blame import blame_sentence
+from idbg.reports.decisions import summary, time
 from idbg.reports.diagnostics import Diagnostic, diagnostics
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.templating import fill
+from idbg.reports.guilty import answer_sentence
 from idbg.schema.runs import Run
 
 TITLE = "Summary"
@@ -35,12 +39,32 @@ def section(told: Told) -> Markup:
     everything = list(found.values())
     return fill(
         "summary.html",
-        runs=[(run, text.headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
+        missing=told.history.missing,
+        measured=bench.verdict(bench.latest(told.history.rows)) if told.history.rows else "",
+        runs=[(run, headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
         shown=everything[:MOST],
         more=everything[MOST:],
     )
 
 
 def summary_lines(run: Run) -> list[str]:
-    """What there is of it, in numbers."""
-    return [*text.contents(run)][:1] + [*summary.text(run)][-1:]
+    """What there is of it in numbers, then a sentence for each question that was asked of it."""
+    return [*text.contents(run)][:1] + [*summary.text(run)][-1:] + [*sentences(run)]
+
+
+def sentences(run: Run) -> Iterator[str]:
+    """Where its numbers go wrong, who is guilty of its failure, and what most of its compile's time went into."""
+    if run.diff is not None and (blamed := blame_sentence(run.diff)):
+        yield blamed
+    if run.guilty is not None:
+        yield answer_sentence(run.guilty)
+    timings = times.tree(run)
+    if spent := times.spent(timings):
+        yield "; ".join(
+            [time.headline(run, spent), *(line for line in time.dominating(run, timings) if line[0] != " ")]
+        )
+
+
+def headline(run: Run) -> str:
+    """The report's first line; a page closes up the blanks that part its pieces."""
+    return text.headline(run).replace("   ", " · ")
