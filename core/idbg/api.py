@@ -78,7 +78,7 @@ def check(
 
 def report(session: Session | str | Path, to: str | Path = "", *, format: str = "", other: str | Path = "") -> bytes:
     """A session, live or the folder of a saved one, as one file's content, which is also written to `to` if that is
-    given.
+    given; its folder is made.
 
     `format` is one of `idbg.reports.documents.formats()` ("html", "json", ...); "" is what the name of `to` ends with,
     or html. `other` is the folder of a session to compare it with. Raises OutputError, or BadInput for an unknown
@@ -91,6 +91,7 @@ def report(session: Session | str | Path, to: str | Path = "", *, format: str = 
     content = document(name).render(told)
     if to:
         try:
+            Path(to).parent.mkdir(parents=True, exist_ok=True)
             write_whole(Path(to), content)
         except OSError as error:
             raise OutputError(f"cannot write {to}: {error.strerror or error}", hint="name another file") from error
