@@ -1,0 +1,102 @@
+"""How are the tools served over stdio, by the official package `mcp`? Imported by `idbg mcp` alone."""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import mcp_types as types
+import msgspec
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+import idbg
+from idbg.mcp.answering import Answer, answer
+from idbg.mcp.tools import Tool, tools
+from idbg.mcp.where import Where
+
+INSTRUCTIONS = (
+    "idbg debugs what torch.compile makes of a program. `run` compiles a program and keeps a session; the other tools "
+    "tell of sessions. Each answer is small, names what it left out, and gives the command line that shows it again. "
+    "Begin with `sessions`, or with `run` on a file."
+)
+_EVERY = 1.0  # seconds between two words of progress
+
+
+def serve(where: Where, *, runs: bool) -> None:
+    """Serve until the client goes, or a signal ends it. `runs`: whether the tools that run programs are offered."""
+    anyio.run(_serve, where, runs)
+
+
+async def _serve(where: Where, runs: bool) -> None:
+    server = made(where, runs=runs)
+    async with anyio.create_task_group() as group, stdio_server() as (reading, writing):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, group.cancel_scope.cancel)
+        await server.run(reading, writing, server.create_initialization_options())
+        group.cancel_scope.cancel()
+
+
+def made(where: Where, *, runs: bool) -> "Server[Any]":
+    """The server over these sessions."""
+    known = {name: tool for name, tool in tools().items() if runs or not tool.RUNS}
+
+    async def listed(
+        context: "ServerRequestContext[Any]", params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(name, tool) for name, tool in known.items()])
+
+    async def called(context: "ServerRequestContext[Any]", params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = known.get(params.name)
+        if tool is None:
+            return _result(Answer(f"there is no tool {params.name!r}: there are {', '.join(known)}", failed=True))
+        return _result(await answer(tool, params.name, params.arguments or {}, where, _Progress(context).hear))
+
+    return Server(
+        "idbg", version=idbg.__version__, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
+    )
+
+
+class _Progress:
+    """Tells a client that asked for it what goes on, so that it does not give up on a long run."""
+
+    def __init__(self, context: "ServerRequestContext[Any]") -> None:
+        self._context = context
+        self._count, self._last = 0, 0.0
+
+    async def hear(self, line: str) -> None:
+        """A line that the command said; those that come fast are not all passed on."""
+        now = time.monotonic()
+        if now - self._last < _EVERY:
+            return
+        self._count, self._last = self._count + 1, now
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            await self._context.session.report_progress(self._count, message=line[:200])
+
+
+def _described(name: str, tool: Tool) -> types.Tool:
+    annotations = types.ToolAnnotations(
+        read_only_hint=not tool.RUNS, destructive_hint=False, idempotent_hint=not tool.RUNS, open_world_hint=tool.RUNS
+    )
+    return types.Tool(name=name, description=tool.ABOUT, input_schema=_schema(tool), annotations=annotations)
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    """What it takes, as a JSON schema whose root is the object itself."""
+    (schema,), components = msgspec.json.schema_components([tool.Arguments], ref_template="#/$defs/{name}")
+    name = str(schema["$ref"]).rpartition("/")[2]
+    root: Mapping[str, Any] = components.pop(name)
+    shown = {key: value for key, value in root.items() if key not in ("title", "description")}
+    return {**shown, **({"$defs": components} if components else {})}
+
+
+def _result(told: Answer) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=told.text)],
+        structured_content=told.structured or None,
+        is_error=told.failed,
+    )
