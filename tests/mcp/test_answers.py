@@ -111,6 +111,7 @@ def test_the_page_names_every_tool_and_no_other() -> None:
 
 def test_the_servers_process_has_no_torch_and_no_screen() -> None:
     pytest.importorskip("mcp")
-    ask = "import sys, idbg.mcp.server as s; s.tools(); print({m.split('.')[0] for m in sys.modules} & {'torch', 'textual'})"
+    heavy = "{m.split('.')[0] for m in sys.modules} & {'torch', 'textual'}"
+    ask = f"import sys, idbg.mcp.server as s; s.tools(); print({heavy})"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
