@@ -2,6 +2,7 @@
 
 import copy
 import json
+import time
 from typing import Any
 
 import jsonschema
@@ -9,14 +10,16 @@ import msgspec
 import pytest
 
 from idbg.cli import main
-from idbg.reports.decisions import TYPES
 from idbg.reports.diagnostics import of_history
 from idbg.reports.documents import Told
 from idbg.reports.documents import json as document
 from idbg.reports.documents.json import schema
+from idbg.schema import events
+from idbg.schema.code import Kernel, KernelCall, OutputCode
+from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, fold
 from tests.harness.hostile import TEXT, hostile
-from tests.harness.recorded import RECORDINGS, log
+from tests.harness.recorded import RECORDINGS, chain, log
 
 VALID = jsonschema.Draft202012Validator(json.loads(schema.SHIPPED.read_bytes()))
 NAMES = sorted(path.stem for path in RECORDINGS.glob("*.jsonl"))
@@ -49,7 +52,7 @@ def test_every_recorded_session_is_valid_and_whole(name: str) -> None:
     assert [run["run"] for run in report["runs"]] == list(history.runs)
     assert [each["key"] for each in report["diagnostics"]] == [each.key for each in of_history(history)]
     for run in report["runs"]:
-        assert run["decisions"].keys() == TYPES.keys()
+        assert list(run["decisions"]) == list(document.DECISIONS)
         assert (run["diff"] is None) == (history.runs[run["run"]].diff is None)
     assert len(report["rows"]) == len(history.rows)
     assert len(report["repros"]) == len(history.repros)
@@ -101,6 +104,33 @@ def test_every_key_of_a_report_is_required(key: str) -> None:
     report = rendered(History())
     del report[key]
     assert not VALID.is_valid(report)
+
+
+def test_a_session_of_2000_nodes_and_100_kernels_is_written_soon_and_small() -> None:
+    graph = chain(2_000)
+    calls = [tuple(node.name for node in graph.nodes[first : first + 20]) for first in range(0, 2_000, 20)]
+    kernels = tuple(
+        Kernel(
+            frame="0/0",
+            part="inference",
+            name=f"k{number}",
+            language="cpp",
+            source="void f() {}\n" * 200,
+            calls=(KernelCall(f"k{number}", number, nodes),),
+        )
+        for number, nodes in enumerate(calls, 1)
+    )
+    history = fold(
+        (
+            events.RunStarted(run=1, program=Program("model.py"), target=Target(rules="")),
+            events.GraphCaptured(run=1, graph=graph),
+            events.CodeCaptured(run=1, code=OutputCode("0/0", "inference", "call()\n" * 5_000, kernels)),
+            events.RunEnded(run=1, verdict="clean", seconds=1.0),
+        )
+    )
+    began = time.perf_counter()
+    assert len(document.render(Told("s", history))) < 5_000_000
+    assert time.perf_counter() - began < 3
 
 
 def test_what_json_has_no_number_for_is_null_and_what_utf8_cannot_say_is_spelled() -> None:

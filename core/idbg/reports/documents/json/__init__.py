@@ -1,7 +1,5 @@
 """How does a whole session read to another program? docs/json-schema.md tells it, `schema` has it as a JSON Schema."""
 
-import logging
-
 import msgspec
 
 import idbg
@@ -19,7 +17,7 @@ from idbg.schema.runs import History, Run
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
 SCHEMA = "idbg.session/1"
-_log = logging.getLogger(__name__)
+DECISIONS = tuple(name for name in TYPES if name != "constraints")  # those are the run's violations
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +67,8 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(told: Told) -> bytes:
-    """The report as strict JSON."""
-    return strict_json.formatted(session_report(told), indent=1) + b"\n"
+    """The report as strict JSON, on one line: indented, that of a large model takes twice the room."""
+    return strict_json.encode(session_report(told)) + b"\n"
 
 
 def session_report(told: Told) -> SessionReport:
@@ -121,7 +119,7 @@ def _run(run: Run, *, last: bool) -> SessionRun:
         last=last,
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
-        decisions={name: _json(telling(name).as_json(run)) for name in TYPES},
+        decisions={name: _json(telling(name).as_json(run)) for name in DECISIONS},
     )
 
 

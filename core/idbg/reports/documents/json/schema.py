@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from idbg.reports.decisions import TYPES
-from idbg.reports.documents.json import SCHEMA, SessionReport
+from idbg.reports.documents.json import DECISIONS, SCHEMA, SessionReport
 from idbg.schema.diff import DiffReport
 
 SHIPPED = Path(__file__).with_name("session-1.schema.json")
@@ -40,7 +39,7 @@ def schema() -> Schema:
     records = {name: _any_number_may_be_null(each) for name, each in whole["$defs"].items()}
     run = _properties(records["SessionRun"])
     run["diff"] = {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/{_DIFF}DiffReport"}]}
-    run["decisions"] = {"type": "object", "properties": {name: {} for name in TYPES}, "required": list(TYPES)}
+    run["decisions"] = {"type": "object", "properties": {name: {} for name in DECISIONS}, "required": list(DECISIONS)}
     _properties(records["SessionReport"])["schema"] = {"const": SCHEMA}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
