@@ -4,6 +4,7 @@ from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.decisions.dynamo import FailedGuard, GraphBreak
 from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Node, NodeId, TensorMeta
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import History, fold
@@ -21,6 +22,11 @@ GRAPH = GraphId(FRAME, "inference")
 
 def hostile(name: str = TEXT) -> History:
     """One run, with everything that a report tells, each named so."""
+    return fold(happened(name))
+
+
+def happened(name: str = TEXT) -> tuple[SessionEvent, ...]:
+    """What the run's log has."""
     node = Node(
         name=name,
         op="call_function",
@@ -47,35 +53,31 @@ def hostile(name: str = TEXT) -> History:
     kernel = Kernel(frame=FRAME, part="inference", name=name, language=name, source=name, calls=(KernelCall(name, 1),))
     failed = FailedGuard(text=name, source=name, code=name, expected=name, actual=name, what=name, file=name, line=1)
     different = TensorDiff(name=name, passed=False, failed_by=("rmse",), note=name, max_abs=float("nan"))
-    return fold(
-        (
-            events.WorkerStarted(pid=1, torch=name, python=name, devices=(name,), seconds=0.0),
-            events.RunStarted(
-                run=1,
-                program=Program(f"{name}.py", argv=(name,), cwd="/repo"),
-                target=Target(backend=name, accelerator=name, rules=RULES, options={name: float("inf")}),
-            ),
-            events.FrameStarted(run=1, frame=Frame(FRAME, name, name, 1)),
-            events.FrameStarted(run=1, frame=Frame(AGAIN, name, name, 1)),
-            events.GraphCaptured(run=1, graph=Graph(GRAPH, (node,), name)),
-            events.CodeCaptured(run=1, code=OutputCode(FRAME, "inference", name, (kernel,))),
-            events.OutputWritten(run=1, stream="stdout", text=name),
-            events.OutputWritten(run=1, stream="stderr", text=name),
-            events.GraphBroke(run=1, graph_break=GraphBreak(name, name, 1, FRAME, kind=name, hints=(name,), page=name)),
-            events.Recompiled(run=1, frame=AGAIN, reason=name, failed=(failed,)),
-            events.FrameFailed(
-                run=1, frame=FRAME, failure=Failure("torch", name, hint=name, traceback=name, type=name)
-            ),
-            events.ViolationsFound(run=1, violations=(violation,)),
-            events.Compared(
-                run=1,
-                report=DiffReport(test=name, reference=name, verdict="failed", mode="float64", outputs=(different,)),
-            ),
-            events.RunEnded(
-                run=1,
-                verdict="failed",
-                seconds=float("nan"),
-                failure=Failure("user", name, hint=name, type=name, traceback=name, file=name, line=2, repro=name),
-            ),
-        )
+    return (
+        events.WorkerStarted(pid=1, torch=name, python=name, devices=(name,), seconds=0.0),
+        events.RunStarted(
+            run=1,
+            program=Program(f"{name}.py", argv=(name,), cwd="/repo"),
+            target=Target(backend=name, accelerator=name, rules=RULES, options={name: float("inf")}),
+        ),
+        events.FrameStarted(run=1, frame=Frame(FRAME, name, name, 1)),
+        events.FrameStarted(run=1, frame=Frame(AGAIN, name, name, 1)),
+        events.GraphCaptured(run=1, graph=Graph(GRAPH, (node,), name)),
+        events.CodeCaptured(run=1, code=OutputCode(FRAME, "inference", name, (kernel,))),
+        events.OutputWritten(run=1, stream="stdout", text=name),
+        events.OutputWritten(run=1, stream="stderr", text=name),
+        events.GraphBroke(run=1, graph_break=GraphBreak(name, name, 1, FRAME, kind=name, hints=(name,), page=name)),
+        events.Recompiled(run=1, frame=AGAIN, reason=name, failed=(failed,)),
+        events.FrameFailed(run=1, frame=FRAME, failure=Failure("torch", name, hint=name, traceback=name, type=name)),
+        events.ViolationsFound(run=1, violations=(violation,)),
+        events.Compared(
+            run=1,
+            report=DiffReport(test=name, reference=name, verdict="failed", mode="float64", outputs=(different,)),
+        ),
+        events.RunEnded(
+            run=1,
+            verdict="failed",
+            seconds=float("nan"),
+            failure=Failure("user", name, hint=name, type=name, traceback=name, file=name, line=2, repro=name),
+        ),
     )

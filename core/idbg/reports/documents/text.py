@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from idbg.format.plain_text import plain
 from idbg.reports.documents import Told
 from idbg.reports.text import run_report
 
@@ -11,7 +12,7 @@ SUFFIXES = (".txt",)
 
 def render(told: Told) -> bytes:
     """Run after run, oldest first."""
-    return ("\n".join(_lines(told)) + "\n").encode("utf-8", "backslashreplace")
+    return (plain("\n".join(_lines(told))) + "\n").encode()
 
 
 def _lines(told: Told) -> Iterator[str]:
