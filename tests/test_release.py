@@ -5,6 +5,7 @@ distributions that its metadata asks for, and those that these ask for: no other
 in the wheel, and no requirement in the metadata; not that pip finds versions of them, which every CI run does.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -147,10 +148,14 @@ def test_it_runs_in_an_empty_environment(empty: Path, session: Path, tmp_path: P
     assert told.stdout == f"idbg {idbg.__version__}\n", told.stderr
     info = ran(empty, "idbg", "info", cwd=tmp_path)
     assert info.returncode == 0 and "trainium2" in ran(empty, "idbg", "accelerators", cwd=tmp_path).stdout, info.stderr
-    done = ran(empty, "idbg", "report", str(session), "-o", "a.html", "-o", "a.md", cwd=tmp_path)
+    done = ran(empty, "idbg", "report", str(session), "-o", "a.html", "-o", "a.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "<style>" in page and "mlp_train" in page and (tmp_path / "a.md").stat().st_size > 100
+    assert (
+        "<style>" in page
+        and "mlp_train" in page
+        and json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["schema"]
+    )
     where = ran(empty, "python", "-c", "import idbg, idbg_tui; print(idbg.__file__, idbg_tui.__file__)", cwd=tmp_path)
     assert where.returncode == 0 and str(ROOT) not in where.stdout, where.stderr
     assert ran(empty, "python", "-c", "import pytest", cwd=tmp_path).returncode == 1  # it has nothing else
