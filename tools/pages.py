@@ -16,6 +16,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import idbg
 from idbg import testing
 from idbg.config import settings
+from idbg.reports import documents
+from idbg.reports.documents.html import sections
 from idbg_tui import keymap
 from idbg_tui.layout import ORDER
 from idbg_tui.panes import later
@@ -107,6 +109,20 @@ def _type(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 
+def report_formats(_: str) -> str:
+    """Every format of a report: how its files' names end, and what it is for."""
+    told = [(name, documents.document(name)) for name in documents.formats()]
+    rows = ((f"`{name}`", " ".join(f"`{each}`" for each in made.SUFFIXES), made.ABOUT) for name, made in told)
+    return table(("format", "names end with", "what it is"), rows)
+
+
+def report_sections(_: str) -> str:
+    """Every section of the page, in its order."""
+    modules = [import_module(f"{sections.__name__}.{name}") for name in sections.ORDER]
+    rows = ((f"**{module.TITLE}**", (module.__doc__ or "").splitlines()[0]) for module in modules)
+    return table(("section", "what it answers"), rows)
+
+
 def tour(_: str) -> str:
     """The steps of the tour, each as the strip says it."""
 
@@ -154,6 +170,8 @@ MADE: dict[str, Callable[[str], str]] = {
     "api": api,
     "actions": actions,
     "tour": tour,
+    "formats": report_formats,
+    "sections": report_sections,
 }
 
 
