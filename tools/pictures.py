@@ -52,7 +52,6 @@ class Picture:
 
 PICTURES = {
     "screen": Picture("block", ("v", "v"), "matmul tiles", WHOLE),
-    "welcome": Picture("", (), "attention.py", LOW, "session"),
     "tour": Picture("", (), "it has compiled", WHOLE, "it has compiled", ("--tour",)),
     "help": Picture("block", ("?",), "Moving"),
     "graph": Picture("block", ("]", "]", "v", "z"), "1 Graph"),
@@ -69,6 +68,8 @@ PICTURES = {
     "why": Picture("counts", ("0", "]", "]", "z"), "0 Why"),
     "switches": Picture("switched", ("-", "z"), "- Switch"),
     "compared": Picture("switched", ("-", "]", "z"), "- Switch"),
+    # last: it lists the sessions that the others were taken of
+    "welcome": Picture("", (), "attention.py", LOW, "session"),
 }
 
 
@@ -132,7 +133,9 @@ def take(asked: Picture, folder: Path | None) -> str:
     command = [sys.executable, "-m", "idbg_tui", *asked.arguments]
     if folder is not None:
         command.append(os.path.relpath(folder))
-    terminal = Terminal(command, cwd=Path.cwd(), env={}, columns=columns, rows=rows)
+    # nobody's settings, and nothing that was measured here before
+    homes = {f"XDG_{name}_HOME": str(Path.cwd() / name.lower()) for name in ("CONFIG", "DATA")}
+    terminal = Terminal(command, cwd=Path.cwd(), env=homes, columns=columns, rows=rows)
     try:
         terminal.until(asked.first, LONGEST)
         terminal.settle(1.0)
