@@ -122,3 +122,15 @@ def test_graphs_that_there_is_no_room_for_are_named(monkeypatch) -> None:
     data = json.loads(re.search('id="graphs-data">(.*?)</script>', text)[1])
     assert [len(graph["names"]) for graph in data["graphs"]] == [173, 435]
     assert all(other in ("0", "1") for graph in data["graphs"] for other in graph["others"])
+
+
+def test_the_summary_says_in_a_sentence_what_was_found_out() -> None:
+    text = rendered(log("planted")).decode()
+    summary = text[text.index('id="summary"') : text.index('id="programs"')]
+    assert "1 of 2 tensors wrong · tests/recordings/planted.py · aot" in summary
+    assert "the first bad kernel is `cpp_fused__softmax__unsafe_view_add_mul_1`" in summary
+    history = fold(log("breaking"))
+    history.missing.append("the log ends in the middle of <an event>")
+    text = html.render(Told("cut", history)).decode()
+    assert "the log ends in the middle of &lt;an event&gt;" in text
+    assert "compiling took 17.1 s; cold: Inductor made the code of every graph; most of it: finding out" in text

@@ -90,6 +90,9 @@ def test_the_keyboard_alone_finds_and_shows(tab, tmp_path) -> None:
     page.keyboard.press("?")
     assert page.locator("#help").is_visible()
     page.keyboard.press("Escape")
+    page.evaluate("scrollTo(0, 0)")
+    page.keyboard.press("n")
+    assert page.url.endswith("#programs")
     page.keyboard.press("t")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
 

@@ -60,9 +60,8 @@ def sentences(run: Run) -> Iterator[str]:
         yield answer_sentence(run.guilty)
     timings = times.tree(run)
     if spent := times.spent(timings):
-        yield "; ".join(
-            [time.headline(run, spent), *(line for line in time.dominating(run, timings) if line[0] != " ")]
-        )
+        what = [line for line in time.dominating(run, timings) if not line.startswith(" ")]  # those say what helps
+        yield "; ".join([time.headline(run, spent), *what])
 
 
 def headline(run: Run) -> str:
