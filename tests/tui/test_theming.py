@@ -9,6 +9,7 @@ from textual.theme import Theme
 from idbg.schema.errors import SettingsError
 from idbg_tui import __main__, theming
 from idbg_tui.app import IdbgApp
+from idbg_tui.terminal import ending
 from tests.harness.recorded import RECORDINGS
 
 
@@ -59,15 +60,18 @@ def test_a_terminal_of_16_colours_takes_the_theme_that_is_made_for_it(
 ) -> None:
     shown: list[str] = []
 
-    def show(app: IdbgApp) -> int:
-        shown.append(app.theme)
-        return 0
+    class Seen:
+        """In place of what shows the app, and takes the signals of this process."""
+
+        def show(self, app: IdbgApp, watchdog: object) -> int:
+            shown.append(app.theme)
+            return 0
 
     for name in ("COLORTERM", "NO_COLOR", "TEXTUAL_COLOR_SYSTEM", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(__main__, "_show", show)
+    monkeypatch.setattr(ending, "Ending", Seen)
     monkeypatch.setattr(__main__, "_check_terminal", lambda: None)
     (tmp_path / "settings.toml").touch()
     monkeypatch.setenv("IDBG_SETTINGS", str(tmp_path / "settings.toml"))
