@@ -157,7 +157,10 @@ def test_what_is_logged_is_told_as_the_flags_have_it(
     assert written.err.splitlines() == told
 
 
-def test_what_a_stranger_named_is_not_obeyed_by_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_stranger_named_is_not_obeyed_by_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("idbg"), "propagate", False)  # pytest-xdist cannot send a lone surrogate on
     output.say(f"✘ {HOSTILE}")
     output.note(HOSTILE)
     logging.getLogger("idbg.x").warning("%s", HOSTILE)

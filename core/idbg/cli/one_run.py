@@ -1,14 +1,13 @@
 """How does a program run once from a terminal: progress on stderr, and an orderly end when a signal asks for it?"""
 
 import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from idbg.cli import output
 from idbg.cli.progress import Progress
+from idbg.cli.signals import Stopped, signals_raise
 from idbg.config import settings
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
@@ -77,14 +76,6 @@ def searched(session: Session) -> int:
     return status
 
 
-class Stopped(BaseException):
-    """A signal asked us to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.status = 128 + number
-
-
 def _stop(session: Session, progress: Progress) -> None:
     """Cancel the session's run; a second signal meanwhile leaves it to `close`, which kills the worker."""
     progress.clear()
@@ -94,35 +85,3 @@ def _stop(session: Session, progress: Progress) -> None:
         session.wait()
     except Stopped:
         pass
-
-
-@contextmanager
-def signals_raise() -> Iterator[None]:
-    """Ctrl+C, SIGTERM and SIGHUP raise Stopped while this lasts."""
-
-    def stop(number: int) -> None:
-        raise Stopped(number)
-
-    try:
-        with signals_told(stop):
-            yield
-    except Stopped as stopped:
-        raise SystemExit(stopped.status) from None
-
-
-@contextmanager
-def signals_told(told: Callable[[int], None]) -> Iterator[None]:
-    """While it lasts, `told` hears of each signal that asks us to end."""
-
-    def tell(number: int, frame: FrameType | None) -> None:
-        told(number)
-
-    heard = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        heard.append(signal.SIGHUP)
-    before = {number: signal.signal(number, tell) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from idbg.cli import exits, fail_on, output, sessions
 from idbg.cli.commands.run import is_unusable
-from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -15,7 +14,6 @@ from idbg.reports.decisions import chrome_trace
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema.errors import BadInput
 from idbg.schema.runs import Run
-from idbg.session.session import Session
 
 log = logging.getLogger(__name__)
 HELP = "tell why the compiler did what it did: breaks, recompiles, guards, time, fusion, caches"
@@ -87,6 +85,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def _of_session(folder: Path) -> tuple[Run, Path]:
     """Its last run. Raises BadInput where it has none."""
+    from idbg.session.session import Session
+
     with Session.open(folder) as saved:
         if saved.history.last is None:
             raise BadInput(f"the session {folder} has no run: there is nothing to tell", hint="run it: idbg run")
@@ -94,6 +94,8 @@ def _of_session(folder: Path) -> tuple[Run, Path]:
 
 
 def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, Path]:
+    from idbg.cli.one_run import one_run
+
     asked = settle(args, argv, strict=False)
     return one_run(asked.program, asked.target, places.expanded(asked.settings.output))
 

@@ -12,8 +12,8 @@ from idbg.bench.history import BenchHistory, default_path
 from idbg.bench.runner import kernel_times, reason
 from idbg.bench.suite import Suite, rows_of
 from idbg.cli import exits, output
-from idbg.cli.one_run import signals_raise
 from idbg.cli.progress import Steps
+from idbg.cli.signals import signals_raise
 from idbg.config import places, settings
 from idbg.config.arguments import check_device
 from idbg.reports import bench as report

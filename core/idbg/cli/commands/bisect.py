@@ -13,7 +13,7 @@ from idbg.bisect import options as option_sets
 from idbg.bisect.job import bisected
 from idbg.cli import exits, output
 from idbg.cli.bar import Doing
-from idbg.cli.one_run import signals_told
+from idbg.cli.signals import signals_told
 from idbg.config.arguments import Asked, settle
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.reports import guilty

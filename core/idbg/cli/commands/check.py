@@ -7,7 +7,6 @@ from pathlib import Path
 from idbg.checking.check import LEVELS, Check, NamedAccelerator, check, named, presets, target
 from idbg.cli import exits, fail_on, output
 from idbg.cli.commands.run import never_began
-from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import settle
 from idbg.reports.diagnostics import of_check
@@ -74,6 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run the program once, hold it against each, and tell; the exit status is as `EXITS` has it."""
+    from idbg.cli.one_run import one_run
+
     asked = settle(args, argv, strict=False)
     watch = fail_on.asked(args)
     accelerators = _accelerators(args.accelerators)

@@ -4,11 +4,11 @@ import argparse
 import logging
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idbg.analysis.decisions.compared import Compared, compared
 from idbg.cli import exits, output, sessions
 from idbg.cli.commands.run import is_unusable
-from idbg.cli.one_run import a_session
 from idbg.config import options, places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -18,7 +18,9 @@ from idbg.schema.bench import BenchCase, Latency
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Target
 from idbg.schema.runs import Run
-from idbg.session.session import Session
+
+if TYPE_CHECKING:
+    from idbg.session.session import Session
 
 log = logging.getLogger(__name__)
 HELP = "run a program with and without a switch, or take two sessions, and tell what changed"
@@ -108,6 +110,8 @@ def _of_sessions(one: Path, other: Path | None) -> tuple[Run, Run]:
 
 
 def _runs(folder: Path) -> list[Run]:
+    from idbg.session.session import Session
+
     with Session.open(folder) as saved:
         runs = [saved.history.runs[number] for number in sorted(saved.history.runs)]
     if not runs:
@@ -119,6 +123,8 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, R
     """As the target's flags have it, and with the switches: one after the other in one session; then how long a call
     of each takes, where that is asked and could be measured.
     """
+    from idbg.cli.one_run import a_session
+
     if not args.switches:
         raise BadInput(
             "what is the second run to have otherwise?", hint="for example --with max_autotune=true (idbg switches)"
@@ -138,7 +144,7 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, R
     return before, after, latency
 
 
-def _latency(session: Session, before: Run, after: Run) -> Both | None:
+def _latency(session: "Session", before: Run, after: Run) -> Both | None:
     """How long a call of both takes; says on stderr why it is not known."""
     session.bench([BenchCase.of(session.program, run.target) for run in (before, after)])
     session.wait()

@@ -4,7 +4,7 @@ import argparse
 import logging
 import math
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from msgspec.structs import replace
 
@@ -12,7 +12,6 @@ from idbg.accelerators.parse import parse
 from idbg.accelerators.registry import rules_for
 from idbg.cli import exits, fail_on, output, sessions
 from idbg.cli.commands.run import status as run_status
-from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -23,7 +22,9 @@ from idbg.schema.diff import EAGER, FLOAT64, SIDE_SECONDS, Comparison, K
 from idbg.schema.errors import BadInput, IdbgError
 from idbg.schema.programs import Float64On, Target
 from idbg.schema.runs import Run
-from idbg.session.session import Session
+
+if TYPE_CHECKING:
+    from idbg.session.session import Session
 
 log = logging.getLogger(__name__)
 HELP = "compare a program's compiled outputs and gradients with a reference"
@@ -125,6 +126,8 @@ def _add_searches(how: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Compare, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
+    from idbg.cli.one_run import one_run
+
     comparison = _comparison(args)
     asked = settle(args, argv, strict=False)
     watch = fail_on.asked(args)
@@ -132,7 +135,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     kept_in = places.expanded(asked.settings.output)
     problems: list[IdbgError] = []
 
-    def find_owner(session: Session, run: Run) -> None:
+    def find_owner(session: "Session", run: Run) -> None:
         if args.owner is not None and run.diff is not None:
             try:
                 session.find_owner(launch_named(run.diff, args.owner))

@@ -7,6 +7,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,7 +15,6 @@ from idbg import __version__
 from idbg.cli import chosen, exits, output
 from idbg.cli.commands.diff import add_reference, check_numbers, held_against
 from idbg.cli.commands.run import is_unusable
-from idbg.cli.one_run import a_session, searched
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -28,7 +28,9 @@ from idbg.schema.events import WorkerStarted
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import CALLS, SECONDS, Budget, Sought
 from idbg.schema.runs import Run
-from idbg.session.session import Session
+
+if TYPE_CHECKING:
+    from idbg.session.session import Session
 
 log = logging.getLogger(__name__)
 HELP = "find the smallest script that shows a program's failure again"
@@ -123,6 +125,8 @@ class Searched:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Run, search, tell, and give the exit status as `EXITS` has it. Raises BadInput before anything runs."""
+    from idbg.cli.one_run import a_session, searched
+
     _check_one(args)
     budget, against = _budget(args), replace(held_against(args), per_kernel=True)
     if args.backend is None and not _is_about_rules(args):
@@ -216,7 +220,7 @@ def _budget(args: argparse.Namespace) -> Budget:
     return Budget(args.calls, args.seconds, args.try_seconds, int(match[1]) * _UNITS[match[2]])
 
 
-def _failing(session: Session, args: argparse.Namespace, against: Comparison) -> tuple[Run, Sought | None]:
+def _failing(session: "Session", args: argparse.Namespace, against: Comparison) -> tuple[Run, Sought | None]:
     """The run that fails, and which of its failures to look for; None where nothing does. Raises BadInput where what
     was named is not there.
     """
@@ -262,7 +266,7 @@ def _of_rule(done: Run, args: argparse.Namespace) -> Sought:
     return Sought("violation", found.node, found.rule)
 
 
-def _compared(session: Session, against: Comparison, kernel: str) -> tuple[Run, Sought | None]:
+def _compared(session: "Session", against: Comparison, kernel: str) -> tuple[Run, Sought | None]:
     """The run, held against its reference: what is wrong with it, a side's failure, or None."""
     done = _ran(session, against)
     if done.cause is not None:
@@ -273,7 +277,7 @@ def _compared(session: Session, against: Comparison, kernel: str) -> tuple[Run, 
     return done, Sought("wrong") if wrong else None
 
 
-def _hung(session: Session, seconds: float) -> Run | None:
+def _hung(session: "Session", seconds: float) -> Run | None:
     """Run the program: the run, if it does not end within so many seconds and had to be stopped."""
     number = session.run()
     if session.wait(seconds):
@@ -284,7 +288,7 @@ def _hung(session: Session, seconds: float) -> Run | None:
     return session.history.runs[number]
 
 
-def _ran(session: Session, against: Comparison | None = None) -> Run:
+def _ran(session: "Session", against: Comparison | None = None) -> Run:
     number = session.run(comparison=against)
     session.wait()
     return session.history.runs[number]

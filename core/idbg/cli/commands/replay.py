@@ -8,8 +8,8 @@ from pathlib import Path
 from idbg.accelerators import registry
 from idbg.cli import exits, output
 from idbg.cli.commands.diff import check_numbers
-from idbg.cli.one_run import Stopped, signals_raise
 from idbg.cli.progress import Steps
+from idbg.cli.signals import Stopped, signals_raise
 from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
 from idbg.reports import replays as told

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from idbg.cli import exits, output, sessions
-from idbg.cli.one_run import one_run
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -14,7 +13,6 @@ from idbg.reports.documents import Told, document, format_of, formats, together
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
 from idbg.session.files import is_session
-from idbg.session.session import Session
 from idbg.whole_file import write_whole
 
 log = logging.getLogger(__name__)
@@ -109,6 +107,8 @@ def write(path: Path, content: bytes) -> None:
 
 def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
     """What is to be told, and whether it failed."""
+    from idbg.cli.one_run import one_run
+
     named = Path(args.program)
     if args.module or (not args.more and named.suffix == ".py") or ":" in named.name:
         asked = settle(args, argv, strict=False)
@@ -128,6 +128,8 @@ def _folder(text: str, args: argparse.Namespace) -> Path:
 
 def _read(folder: Path) -> list[Told]:
     """The session, or those in the folder, oldest first; none where there is no such folder."""
+    from idbg.session.session import Session
+
     if folder.is_dir() and not is_session(folder):
         inside = sorted(each for each in folder.iterdir() if is_session(each))
         return [told for each in inside for told in _readable(each)]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from idbg.cli import chosen, exits, output, sessions
 from idbg.cli.commands.run import is_unusable
-from idbg.cli.one_run import a_session
 from idbg.config import places, settings
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -17,7 +16,6 @@ from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
-from idbg.session.session import Session
 
 HELP = "write a script that shows one violation, or a failed compile, again; list those of a session"
 ABOUT = """\
@@ -75,6 +73,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -> int:
     """Raises BadInput where it is no session, has no run, or its target is said once more."""
+    from idbg.session.session import Session
+
     given = ("backend", "accelerator", "device", "strict", "dynamic")
     if argv or args.option or args.module or any(getattr(args, name) is not None for name in given):
         raise BadInput(
@@ -112,6 +112,8 @@ def _written(
     args: argparse.Namespace, program: Program, target: Target, kept_in: Path, before: Violation | None
 ) -> int:
     """Run the program, have the repro written and tried, and tell. `before`: the violation that a session had."""
+    from idbg.cli.one_run import a_session
+
     with a_session(program, target, kept_in) as session:
         number = session.run()
         session.wait()

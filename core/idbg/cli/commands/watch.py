@@ -5,8 +5,6 @@ import sys
 import time
 
 from idbg.cli import exits, output
-from idbg.cli.one_run import a_session
-from idbg.cli.watching import Telling, Watch
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
@@ -46,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Watch until a signal, or for so many checks; the exit status is as `EXITS` has it."""
+    from idbg.cli.one_run import a_session
+    from idbg.cli.watching import Telling, Watch
+
     if args.checks < 0:
         raise BadInput(f"--checks is {args.checks}", hint="give a number from 1 up; without it Ctrl+C ends the watch")
     asked = settle(args, argv, strict=False)
