@@ -23,4 +23,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Become the screen."""
-    return become_screen(["--tour", *(["--output", args.output] if args.output else [])])
+    return become_screen(["--tour", *([f"--output={args.output}"] if args.output else [])])
