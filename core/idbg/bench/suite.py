@@ -7,7 +7,7 @@ from idbg.bench import runner
 from idbg.bench.change import change
 from idbg.bench.history import BenchHistory, KeptSuite
 from idbg.bench.runner import IsStopped, StepTold, TaskTold, program_hash
-from idbg.schema.bench import SECONDS, BenchCase, Row, RowKey, SpeedChange, file_of, set_to
+from idbg.schema.bench import SECONDS, BenchCase, Row, RowKey, Rows, SpeedChange, file_of, set_to
 from idbg.schema.errors import BadInput, OutputError
 
 SHOWN = 10  # of the suites that a hint names
@@ -24,7 +24,7 @@ class Suite:
     def __init__(
         self, history: BenchHistory | None, number: int, cases: list[BenchCase], rows: Iterable[Row] = ()
     ) -> None:
-        self.cases, self.rows = cases, list(rows)
+        self.cases, self.rows = cases, Rows(rows)
         self._history, self._number = history, number
 
     @classmethod

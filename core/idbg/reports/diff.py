@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
 from idbg.format.file_names import near_place
-from idbg.reports import elsewhere, stage_table, steps
+from idbg.reports import elsewhere, notebook, stage_table, steps
 from idbg.reports.because import because
 from idbg.reports.blame import blame_sentence, faithful_to, where_to_ask
 from idbg.reports.faults import birth_lines, crash_lines
@@ -60,6 +60,9 @@ class ReadableReport(DiffReport, frozen=True, kw_only=True):
     def to_json(self) -> str:
         """Strict JSON, as docs/json-schema.md has it."""
         return to_json(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.of_diff(self)
 
 
 def to_json(report: DiffReport, *, indent: int = 2) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.blame import StageError
+from idbg.schema.drawn import drawn
 from idbg.schema.faults import NanBirth
 from idbg.schema.float64 import Float64Elsewhere
 from idbg.schema.graphs import GraphId, Part, TensorMeta
@@ -365,6 +366,9 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether both sides ran and every number agrees."""
         return self.verdict == "passed"
+
+    def _repr_html_(self) -> str | None:
+        return drawn(self)
 
 
 def sayable(report: DiffReport) -> DiffReport:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.drawn import drawn
 from idbg.schema.graphs import Part
 
 CallKind = Literal["forward", "training"]
@@ -167,6 +168,9 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     def perturbation(self) -> float:
         """How much longer a call takes while its kernels are timed, over the time without: 0.02 is 2 %."""
         return self.hooked_total_us / self.total_us - 1
+
+    def _repr_html_(self) -> str | None:
+        return drawn(self)
 
 
 def _over(value: float | None, by: float | None) -> float | None:

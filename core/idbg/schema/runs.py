@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from idbg.schema import events
-from idbg.schema.bench import Row
+from idbg.schema.bench import Rows
 from idbg.schema.code import Kernel, Lowered, OutputCode
 from idbg.schema.decisions.decided import Decided
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.decisions.events import DECISION
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
+from idbg.schema.drawn import drawn
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.guilty import Bisected
@@ -183,6 +184,9 @@ class Run:
         self.links, self.output = [], []
         self.decided = Decided()
 
+    def _repr_html_(self) -> str | None:
+        return drawn(self)
+
     def _forget(self, frame: str) -> None:
         """Drop what was captured of a frame that torch traces anew: the graphs that it had are none that run."""
         self.graphs = {key: graph for key, graph in self.graphs.items() if key.frame != frame}
@@ -210,7 +214,7 @@ class History:
 
     runs: dict[int, Run] = field(default_factory=dict)
     repros: list[KeptRepro] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: Rows = field(default_factory=Rows)
     measuring_since: float = 0.0
     task: events.BenchTaskStarted | None = None
     step: events.BenchStepStarted | None = None  # of the task
@@ -242,6 +246,9 @@ class History:
             self._apply_bench(event)
         elif (run := self.runs.get(getattr(event, "run", 0))) is not None:
             run.apply(event)
+
+    def _repr_html_(self) -> str | None:
+        return drawn(self)
 
     def _apply_bench(self, event: SessionEvent) -> None:
         match event:

@@ -14,6 +14,7 @@ from idbg.analysis.decisions.times import typical
 from idbg.bench.job import BenchJob
 from idbg.bisect.background import BisectJob
 from idbg.config.keeping import ALL, Keeping
+from idbg.reports import notebook
 from idbg.schema import events
 from idbg.schema.bench import BenchCase
 from idbg.schema.code import Kernel
@@ -24,7 +25,7 @@ from idbg.schema.graphs import NodeId
 from idbg.schema.guilty import Question
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
-from idbg.schema.runs import History, Run
+from idbg.schema.runs import History, Run, fold
 from idbg.session import retention
 from idbg.session.event_bus import EventBus, Listener
 from idbg.session.past import asks_the_same, phases_of_earlier, seconds_of_earlier
@@ -34,6 +35,8 @@ from idbg.session.rules import RulesInForce
 from idbg.session.store import Store
 from idbg.worker.child import COMMAND
 from idbg.worker.protocol import FindOwner, LowerKernel, MapErrors, Minify, WriteRepro
+
+notebook.register()  # runs, comparisons and rows come from here: in a notebook they draw themselves
 
 
 class Session:
@@ -272,6 +275,9 @@ class Session:
         if self._jobs is not None:
             self._jobs.close()
         self._bus.close()
+
+    def _repr_html_(self) -> str:
+        return notebook.of_history(fold(self.events), self.folder.name, str(self.folder))  # of its own: events come
 
     def __enter__(self) -> "Session":
         return self

@@ -116,7 +116,7 @@ def test_a_repro_stands_whole_with_its_status_and_what_runs_it(minified: Path) -
         assert all(line.strip() in page.text for line in script.splitlines()[3:5])
         assert f"python {minified / repro.path.removeprefix('minified/')} runs it" in page.text
     assert "reproduces" in page.text
-    assert "&lt;span" not in str(repros.section(told("minified", str(minified))))
+    assert "&lt;i class" not in str(repros.section(told("minified", str(minified))))
 
 
 def test_a_repro_that_is_gone_and_a_session_without_one_are_said_to_be_so(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from idbg.reports.broken_rules import by_line, by_module, by_rule
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections import bench, diff, violations
 from idbg.schema import events
+from idbg.schema.bench import Rows
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Target
 from idbg.schema.runs import History, Run, fold
@@ -132,7 +133,7 @@ def test_every_row_of_a_benchmark_is_told_with_its_spread_and_what_was_not_measu
 @pytest.mark.parametrize("name", ["planted", "benched", "resnet"])
 def test_hostile_names_stay_text(name: str) -> None:
     history = fold([hostile(each) for each in log(name)])
-    history.rows = [replace(row, program=HOSTILE, backend=HOSTILE, reason=HOSTILE) for row in history.rows]
+    history.rows = Rows(replace(row, program=HOSTILE, backend=HOSTILE, reason=HOSTILE) for row in history.rows)
     for section in (violations, diff, bench):
         page = found(section.section(Told(HOSTILE, history)))
         assert "img" not in page.tags and "script" not in page.tags

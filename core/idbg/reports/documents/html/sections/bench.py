@@ -15,6 +15,7 @@ from idbg.reports.documents.html.templating import fill
 from idbg.reports.drawings import of_bench
 from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed
+from idbg.schema.runs import History
 
 TITLE = "Benchmarks"
 ANCHOR = "benchmarks"
@@ -44,7 +45,11 @@ class ProgramTold:
 
 def section(told: Told) -> Markup:
     """The rows by program with their charts; the kernels' times; which command measures, where nothing was."""
-    history = told.history
+    return filled(told.history)
+
+
+def filled(history: History) -> Markup:
+    """What was measured in this session."""
     return fill(
         "bench.html",
         programs=programs(history.rows),

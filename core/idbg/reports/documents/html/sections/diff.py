@@ -150,11 +150,16 @@ class DiffTold:
 def section(told: Told) -> Markup:
     """Each run that was held against a reference; which command does that, where none was."""
     runs = list(told.history.runs.values())
+    return filled([comparison(run, run.diff) for run in runs if run.diff is not None], runs)
+
+
+def filled(diffs: list[DiffTold], runs: list[Run]) -> Markup:
+    """These comparisons; of the other runs, those that should have had one, or how to make one."""
     return fill(
         "diff.html",
-        diffs=[comparison(run, run.diff) for run in runs if run.diff is not None],
+        diffs=diffs,
         waiting=[run for run in runs if run.diff is None and run.comparison is not None],
-        ask=ask("diff", told.history.last),
+        ask=ask("diff", runs[-1] if runs else None),
         runs=runs,
         tensors_shown=TENSORS,
         looked_into=LOOKED_INTO,
@@ -162,8 +167,8 @@ def section(told: Told) -> Markup:
     )
 
 
-def comparison(run: Run, report: DiffReport) -> DiffTold:
-    """All that there is to say of one comparison."""
+def comparison(run: Run, report: DiffReport, to_ask: str = "") -> DiffTold:
+    """All that there is to say of one comparison; `to_ask` is what finds out where it goes wrong, if it did not ask."""
     whole = told_diff.summary(report).splitlines()
     steps = report.steps
     rows = told_steps.shown(steps) if steps else ()
@@ -172,7 +177,7 @@ def comparison(run: Run, report: DiffReport) -> DiffTold:
         report=report,
         verdict=LOOKS[report.verdict],
         headline=whole[0],
-        sentences=[*_sentences(run, report)],
+        sentences=[*_sentences(report, to_ask or ask("diff", run, "--per-kernel"))],
         stages=[(stage_table.SIGNS[row.standing], row) for row in stage_cells(report)],
         groups=[(name, list(_tensors(run, name, tensors))) for name, tensors in _groups(report) if tensors],
         launches=[
@@ -199,10 +204,9 @@ def _groups(report: DiffReport) -> tuple[tuple[str, tuple[TensorDiff, ...]], ...
     return ("output", report.outputs), ("gradient", report.gradients)
 
 
-def _sentences(run: Run, report: DiffReport) -> Iterator[str]:
+def _sentences(report: DiffReport, to_ask: str) -> Iterator[str]:
     """Where the numbers go wrong, or how to find out; where float64 was computed; what could not be done."""
-    asked = ask("diff", run, "--per-kernel")
-    if blamed := blame_sentence(report) or where_to_ask(report, f"`{asked}`"):
+    if blamed := blame_sentence(report) or where_to_ask(report, f"`{to_ask}`"):
         yield blamed
     yield from elsewhere.sentences(report.float64_elsewhere)
     lines = (

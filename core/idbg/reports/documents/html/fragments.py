@@ -1,0 +1,79 @@
+"""How does a piece of the page stand in somebody else's, a notebook's: with its own style, and no address of ours?"""
+
+import re
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from idbg.reports import drawings
+from idbg.reports.documents import Told
+from idbg.reports.documents.html.sections import bench, breaks, diff, repros, summary, time, violations
+from idbg.reports.documents.html.templating import fill, static
+from idbg.schema.bench import Row, Rows
+from idbg.schema.diff import DiffReport
+from idbg.schema.events import KernelsTimed
+from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import History, Run
+
+# an attribute's value holds no quotation mark, and neither does any text: both are escaped
+_LINK = re.compile(r'<a\b([^>]*?) href="#[^"]*"([^>]*)>')
+_ADDRESSES = re.compile(r' (?:id|data-find|data-words|tabindex)="[^"]*"')
+
+Part = tuple[str, Markup, bool]
+"""What unfolds: its title, what is in it, whether it stands open."""
+
+
+def of_session(told: Told) -> str:
+    """What is wrong of all runs, and of the last run what a run tells; what was measured; the repros."""
+    history = told.history
+    parts = list(_parts(history.last)) if history.last else []
+    if history.rows or history.kernels:
+        parts.append((bench.TITLE, bench.section(told), False))
+    if history.repros:
+        parts.append((repros.TITLE, repros.section(told), False))
+    return _standing(summary.section(told), parts, title=f"session {told.name}", folder=told.folder)
+
+
+def of_run(run: Run) -> str:
+    """What is wrong, the worst first; violations, numbers, breaks and time unfold."""
+    told = Told("", History(runs={run.number: run}))
+    return _standing(summary.section(told), list(_parts(run)))
+
+
+def of_diff(report: DiffReport) -> str:
+    """The verdict, the tables and the charts."""
+    alone = Run(0, Program(path=""), Target(), 0.0)
+    return _standing(diff.filled([diff.comparison(alone, report, to_ask="KernelDiff(..., per_kernel=True)")], [alone]))
+
+
+def of_rows(rows: list[Row]) -> str:
+    """The rows by program, with charts that have every sample."""
+    return _standing(bench.filled(History(rows=Rows(rows))))
+
+
+def of_kernels(times: KernelTimes) -> str:
+    """The kernels by time, under the machine's peaks."""
+    timed = KernelsTimed(program="the program", backend=times.peaks.device, times=times)
+    return _standing(bench.filled(History(kernels=timed)))
+
+
+def _parts(run: Run) -> Iterator[Part]:
+    """What a run has to tell; the first that is wrong stands open."""
+    told = Told("", History(runs={run.number: run}))
+    wrong = run.diff is not None and run.diff.verdict == "failed"
+    if run.violations:
+        yield violations.TITLE, violations.section(told), not wrong
+    if run.diff is not None:
+        yield diff.TITLE, diff.section(told), wrong
+    if run.breaks or run.recompiles:
+        yield breaks.TITLE, breaks.section(told) or Markup(), False
+    if (spent := time.section(told)) is not None:
+        yield time.TITLE, spent, False
+
+
+def _standing(head: Markup, parts: list[Part] | None = None, title: str = "", folder: str = "") -> str:
+    """With the style that it needs, and without what only the page has: addresses, and links to them."""
+    style = Markup(f"{static('notebook.css')}\n{drawings.style()}")
+    whole = str(fill("notebook.html", style=style, head=head, parts=parts or [], title=title, folder=folder))
+    return _ADDRESSES.sub("", _LINK.sub(r"<span\1\2>", whole).replace("</a>", "</span>"))

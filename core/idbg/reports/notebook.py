@@ -1,0 +1,58 @@
+"""How do a session, a run, a comparison and a benchmark show themselves in a notebook? By the page's own templates.
+
+What is imported here knows no template: those are loaded when the first record is drawn.
+"""
+
+from collections.abc import Sequence
+
+from idbg.schema import drawn
+from idbg.schema.bench import Row, Rows
+from idbg.schema.diff import DiffReport
+from idbg.schema.kernel_times import KernelTimes
+from idbg.schema.runs import History, Run
+
+
+def of_history(history: History, name: str = "", folder: str = "") -> str:
+    """A session: its runs, what is wrong, what was measured, its repros."""
+    from idbg.reports.documents import Told
+    from idbg.reports.documents.html import fragments
+
+    return fragments.of_session(Told(name, history, folder))
+
+
+def of_run(run: Run) -> str:
+    """A run: what is wrong; its violations, numbers, breaks and time unfold."""
+    from idbg.reports.documents.html import fragments
+
+    return fragments.of_run(run)
+
+
+def of_diff(report: DiffReport) -> str:
+    """A comparison, with its tables and charts."""
+    from idbg.reports.documents.html import fragments
+
+    return fragments.of_diff(report)
+
+
+def of_rows(rows: Sequence[Row]) -> str:
+    """Benchmark rows, with every sample."""
+    from idbg.reports.documents.html import fragments
+
+    return fragments.of_rows(list(rows))
+
+
+def of_kernels(times: KernelTimes) -> str:
+    """What each kernel of a program takes."""
+    from idbg.reports.documents.html import fragments
+
+    return fragments.of_kernels(times)
+
+
+def register() -> None:
+    """Have the records drawn."""
+    drawn.draw(History, of_history)
+    drawn.draw(Run, of_run)
+    drawn.draw(DiffReport, of_diff)
+    drawn.draw(Rows, of_rows)
+    drawn.draw(Row, lambda row: of_rows([row]))
+    drawn.draw(KernelTimes, of_kernels)
