@@ -94,7 +94,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: None) -> Path:
 
 
 def ran(*options: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", *PLUGIN, "--color=no", "--tb=short", "--show-capture=no", *options]
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "--color=no", "--tb=short", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
@@ -134,6 +134,7 @@ def test_all_is_captured_in_a_session_each_by_several_processes_and_told_in_one_
     for each in sessions:
         opened = Session.open(each)
         assert opened.history.runs and all(one.ended is not None for one in opened.history.runs.values())
+    assert re.search(rf"- idbg -+\nwhat it compiled: .*/kept/{run.name}/test_fails_by_itself-", told)
     own = next(Session.open(each) for each in sessions if each.name.startswith("test_fails_by_itself"))
     assert own.history.last.failure.type == "RuntimeError"
     assert f"report: kept/{run.name}/report.html" in told

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
 
 import idbg
 from idbg.engine.capture.run import current
+from idbg.schema import events
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Program
 from idbg.session.session import Session
 from idbg.testing import Found, Watcher
+from idbg.testing.recording import Recording
 
 NPU = 'name = "by 16"\n[[rules]]\nkind = "alignment"\nmultiple = 16\nseverity = "{severity}"\n'
 
@@ -210,3 +213,21 @@ def test_a_folder_that_cannot_be_written_is_said_and_the_finding_stands(tmp_path
     watcher = Watcher(Program("test_it.py"), tmp_path / "file", "test_it")
     with pytest.raises(Found, match=r"break: (.|\n)*idbg: the session is not kept: cannot write to the output folder"):
         watcher.assert_no_breaks(broken, torch.ones(3))
+    live = Watcher(Program("test_it.py"), tmp_path / "file", "test_it", live=True)
+    with live.captured():
+        assert torch.equal(torch.compile(lambda x: x * 3, backend="eager")(torch.ones(3)), torch.full((3,), 3.0))
+
+
+def test_what_several_threads_tell_goes_to_one_session_whole_and_in_order(tmp_path: Path) -> None:
+    recording = Recording(Program("test_it.py"), tmp_path, "test_it", live=True)
+    told = [
+        Thread(target=lambda: [recording.emit(events.Noted(level="info", text=str(n))) for n in range(50)])
+        for _ in range(8)
+    ]
+    for thread in told:
+        thread.start()
+    for thread in told:
+        thread.join()
+    recording.close()
+    (folder,) = tmp_path.iterdir()
+    assert sum(isinstance(event, events.Noted) for event in Session.open(folder).events) == 8 * 50

@@ -123,6 +123,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.excinfo is not None and WATCHED in item.stash:
         item.stash[RAISED] = call.excinfo.value
     report = yield
+    if report.failed and WATCHED in item.stash and (folder := item.stash[WATCHER].recording.folder) is not None:
+        report.sections.append(("idbg", f"what it compiled: {folder}"))
     if call.when == "teardown" and WATCHED in item.stash:
         from idbg.testing.run_report import attach
 

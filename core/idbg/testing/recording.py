@@ -1,14 +1,19 @@
 """Where is it written what a test compiles? In memory, and on disk once somebody may want to look at it."""
 
+import logging
+import threading
 from pathlib import Path
 
 import idbg
 from idbg.schema import events
+from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program
 from idbg.schema.runs import History
 from idbg.session.event_bus import EventBus
 from idbg.session.store import Store
+
+_log = logging.getLogger(__name__)
 
 
 class Recording:
@@ -21,31 +26,40 @@ class Recording:
         self.program, self.output, self.name, self.live = program, output, name, live
         self.history = History()
         self.folder: Path | None = None
+        self.lock = threading.RLock()  # how long a compile takes is told by a thread of its own
         self._events: list[SessionEvent] = []
         self._bus: EventBus | None = None
 
     def emit(self, event: SessionEvent) -> None:
-        """Note what happened. Raises OutputError where it is the first that goes to disk, and cannot."""
-        self.history.apply(event)
-        self._events.append(event)
-        if self._bus is not None:
-            self._bus.emit(event)
-        elif self.live:
-            self.keep()
+        """Note what happened. A disk that refuses is logged, once: no test may fail by it."""
+        with self.lock:
+            self.history.apply(event)
+            if self._bus is not None:
+                self._bus.emit(event)
+                return
+            self._events.append(event)
+            if self.live:
+                try:
+                    self.keep()
+                except OutputError as error:
+                    self.live = False
+                    _log.warning("%s", error.in_one_line)
 
     def keep(self) -> Path:
         """The session's folder, with all that happened so far in it. Raises OutputError if it cannot be made."""
-        if self.folder is None:
-            from idbg.engine.watching import this_process
+        with self.lock:
+            if self.folder is None:
+                from idbg.engine.watching import this_process
 
-            store = Store.create(self.output, self.program, name=self.name)
-            self.folder, self._bus = store.folder, EventBus(store)
-            opened = events.SessionOpened(version=idbg.__version__, program=self.program, folder=str(store.folder))
-            for event in (opened, this_process(), *self._events):
-                self._bus.emit(event)
-        assert self._bus is not None
-        self._bus.flush()
-        return self.folder
+                store = Store.create(self.output, self.program, name=self.name)
+                self.folder, self._bus = store.folder, EventBus(store)
+                opened = events.SessionOpened(version=idbg.__version__, program=self.program, folder=str(store.folder))
+                for event in (opened, this_process(), *self._events):
+                    self._bus.emit(event)
+                self._events.clear()
+            assert self._bus is not None
+            self._bus.flush()
+            return self.folder
 
     def close(self) -> None:
         """End it; what is on disk is whole."""

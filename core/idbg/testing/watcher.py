@@ -256,13 +256,18 @@ class _Run:
 
     def emit(self, event: SessionEvent) -> None:
         """Note it."""
-        if self._waiting is not None:
-            self._waiting.append(event)
-        else:
-            self.recording.emit(event)
+        with self.recording.lock:
+            if self._waiting is not None:
+                self._waiting.append(event)
+            else:
+                self.recording.emit(event)
 
     def begin(self, backend: str) -> None:
         """The run is for this backend; a later one is told beside it."""
+        with self.recording.lock:
+            self._begin(backend)
+
+    def _begin(self, backend: str) -> None:
         if self._waiting is None:
             text = f"what is compiled from here on is also given to the backend {backend}"
             self.recording.emit(events.Noted(level="info", text=text))
