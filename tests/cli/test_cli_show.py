@@ -70,3 +70,13 @@ def test_what_a_terminal_would_obey_stays_text(output: Path, capsys: pytest.Capt
         assert cli.main(flags) == 0
         written = capsys.readouterr().out
         assert "\x1b" not in written and "\u202e" not in written and "\\x1b[2J" in written
+
+
+@pytest.mark.parametrize("name", ["r.md", "r.json", "r.html"])
+def test_a_report_of_a_damaged_session_says_so(name: str, output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = killed_session_of("planted", output) / "events.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:9], b"rubbish\n", *lines[9:]]))
+    assert cli.main(["report", "killed", "-o", name]) == 0
+    assert "killed: the session's log is not whole: line 10 is damaged" in capsys.readouterr().err
+    assert "is not whole: line 10 is damaged" in Path(name).read_text()

@@ -1,6 +1,7 @@
 """Where do sessions lie for this command, and which of them does the command line name?"""
 
 import argparse
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,8 +9,10 @@ from typing import TYPE_CHECKING
 from idbg.config import places, settings
 
 if TYPE_CHECKING:
-    from idbg.schema.runs import Run
+    from idbg.schema.runs import History, Run
+    from idbg.session.session import Session
 
+log = logging.getLogger(__name__)
 SESSION = "a session's folder, its name in the output folder, or `last` for the newest there"
 
 
@@ -38,6 +41,22 @@ def named(text: str, given: str | None = None) -> Path | None:
     return named(text, folder) or (find(text, folder) if places.expanded(text).is_dir() else None)
 
 
+def opened(folder: Path) -> "Session":
+    """The saved session; what it lacks is warned of. Raises OutputError where it cannot be read."""
+    from idbg.session.session import Session
+
+    saved = Session.open(folder)
+    _warn_of_missing(folder, saved.history)
+    return saved
+
+
+def _warn_of_missing(folder: Path, history: "History") -> None:
+    from idbg.format.plain_text import one_line
+
+    for text in history.missing[:3]:
+        log.warning("%s: %s", folder.name, one_line(text))
+
+
 def add_run(parser: argparse.ArgumentParser) -> None:
     """The flag that says which of a session's runs is told."""
     parser.add_argument("--run", metavar="N", type=int, help="the session's Nth run (the last)")
@@ -51,6 +70,7 @@ def run_of(args: argparse.Namespace) -> "Run":
 
     folder = find(args.session, args.output)
     history = fold(load(folder))
+    _warn_of_missing(folder, history)
     found = history.last if args.run is None else history.runs.get(args.run)
     if found is None:
         there = ", ".join(map(str, history.runs))

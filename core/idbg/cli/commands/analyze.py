@@ -85,9 +85,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def _of_session(folder: Path) -> tuple[Run, Path]:
     """Its last run. Raises BadInput where it has none."""
-    from idbg.session.session import Session
-
-    with Session.open(folder) as saved:
+    with sessions.opened(folder) as saved:
         if saved.history.last is None:
             raise BadInput(f"the session {folder} has no run: there is nothing to tell", hint="run it: idbg run")
         return saved.history.last, folder

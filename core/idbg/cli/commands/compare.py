@@ -110,9 +110,7 @@ def _of_sessions(one: Path, other: Path | None) -> tuple[Run, Run]:
 
 
 def _runs(folder: Path) -> list[Run]:
-    from idbg.session.session import Session
-
-    with Session.open(folder) as saved:
+    with sessions.opened(folder) as saved:
         runs = [saved.history.runs[number] for number in sorted(saved.history.runs)]
     if not runs:
         raise BadInput(f"the session {folder} has no run: there is nothing to compare", hint="run it: idbg run")

@@ -12,6 +12,7 @@ from idbg.config.arguments import settle
 from idbg.reports.documents import Told, document, format_of, formats, together
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
+from idbg.session import index
 from idbg.session.files import is_session
 from idbg.whole_file import write_whole
 
@@ -128,14 +129,15 @@ def _folder(text: str, args: argparse.Namespace) -> Path:
 
 def _read(folder: Path) -> list[Told]:
     """The session, or those in the folder, oldest first; none where there is no such folder."""
-    from idbg.session.session import Session
 
     if folder.is_dir() and not is_session(folder):
-        inside = sorted(each for each in folder.iterdir() if is_session(each))
+        started = {each.name: each.started for each in index.sessions(folder)}
+        inside = [each for each in folder.iterdir() if is_session(each)]  # also what turns out to be none, and is named
+        inside.sort(key=lambda each: (started.get(each.name, 0.0), each.name))
         return [told for each in inside for told in _readable(each)]
     if not folder.exists():
         return []
-    with Session.open(folder) as saved:
+    with sessions.opened(folder) as saved:
         return [Told(folder.resolve().name, saved.history, str(folder))]
 
 

@@ -73,7 +73,6 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -> int:
     """Raises BadInput where it is no session, has no run, or its target is said once more."""
-    from idbg.session.session import Session
 
     given = ("backend", "accelerator", "device", "strict", "dynamic")
     if argv or args.option or args.module or any(getattr(args, name) is not None for name in given):
@@ -81,7 +80,7 @@ def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -
             "a session is run for its own target, with its own arguments",
             hint="to choose others, name the program's file in place of the session",
         )
-    with Session.open(folder) as saved:
+    with sessions.opened(folder) as saved:
         last = saved.history.last
         if last is None:
             raise BadInput(f"the session {folder} has no run: there is nothing to reproduce", hint="run it: idbg run")

@@ -74,6 +74,7 @@ def together(sessions: Sequence[Told]) -> Told:
             whole.runs[first + number] = dataclasses.replace(run, number=first + number)
         whole.repros += [replace(each, run=first + each.run) for each in told.history.repros]
         whole.rows += told.history.rows
+        whole.missing += [f"{told.name}: {text}" for text in told.history.missing]
         whole.worker = whole.worker or told.history.worker
         whole.kernels = whole.kernels or told.history.kernels
         whole.switches = whole.switches or told.history.switches

@@ -50,7 +50,8 @@ class BesideReport(msgspec.Struct, frozen=True, kw_only=True):
 
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """All of a session. `diagnostics` are those of its last runs, each once, the worst first; `verdict` is the worst of
-    theirs, null of a session without runs. `idbg` is the version that wrote this report.
+    theirs, null of a session without runs. `idbg` is the version that wrote this report, `missing`
+    says, a sentence each, what the session lacks: what was damaged, or was not kept.
     """
 
     schema: str
@@ -64,6 +65,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     kernels: KernelsTimed | None
     beside: BesideReport | None
+    missing: list[str]
 
 
 def render(told: Told) -> bytes:
@@ -89,6 +91,7 @@ def session_report(told: Told) -> SessionReport:
         rows=list(history.rows),
         kernels=history.kernels,
         beside=_beside(found, told.other),
+        missing=history.missing,
     )
 
 

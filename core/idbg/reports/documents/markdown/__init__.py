@@ -50,15 +50,16 @@ def render(told: Told) -> bytes:
 
 
 def _head(told: Told, runs: list[Run]) -> str:
+    missing = [f"- ⚠ {code(text, 400)}" for text in told.history.missing[:3]]
     if not runs:
         what = "only benchmarks" if told.history.rows else "nothing"
-        return f"### idbg: {what} ran in this session"
+        return "\n".join([f"### idbg: {what} ran in this session", *([""] if missing else []), *missing])
     worst = min(runs, key=lambda run: list(VERDICT_SIGNS).index(run.looks))
     lines = [f"### {VERDICT_SIGNS[worst.looks]} idbg: {_verdict(worst)}", ""]
     lines += [f"- {_sentence(run)}" for run in runs[:MOST_RUNS]]
     if len(runs) > MOST_RUNS:
         lines.append(f"- and {counted(len(runs) - MOST_RUNS, 'run')} more")
-    return "\n".join(lines)
+    return "\n".join(lines + missing)
 
 
 def _sentence(run: Run) -> str:
