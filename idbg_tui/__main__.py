@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from idbg.cli import screen
+from idbg.cli.sessions import output_folder
 from idbg.config import examples, places, settings
 from idbg.config.arguments import settle
 from idbg.config.command_line import split
@@ -115,8 +116,8 @@ def _suit_terminal(app: "App[Any]", chosen: settings.Settings) -> None:
 
 def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     """A live session, or a saved one; raises BadInput."""
-    folder = Path(args.program)
-    if folder.is_dir() and not args.module and is_session(folder):
+    folder = None if args.module else _session_named(args.program, args.output)
+    if folder is not None:
         chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
         _check_terminal()
         return Opened(Session.open(folder), chosen)
@@ -125,6 +126,17 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     output = places.expanded(asked.settings.output)
     session = Session(asked.program, asked.target, output=output, keeping=asked.settings.keeping)
     return Opened(session, asked.settings)
+
+
+def _session_named(text: str, output: str | None) -> Path | None:
+    """The folder of a session: given by its path, its name in the output folder, or as `last`; None: it is none."""
+    if os.path.isfile(text) or text.partition(":")[0].endswith(".py"):
+        return None  # at once: a program is what is mostly named
+    if is_session(Path(text)):
+        return Path(text)
+    from idbg.session.find import named
+
+    return named(text, output_folder(output))
 
 
 def _tour(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:

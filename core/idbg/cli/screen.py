@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
-from idbg.cli import color, exits, parsing, streams, verbs
+from idbg.cli import color, exits, parsing, sessions, streams, verbs
 from idbg.config.arguments import add_arguments as add_program_arguments
 
 HELP = "the debugger's screen: compile a program, or open a saved session"
@@ -28,7 +28,7 @@ SEE = ("tour", "open", "run")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is shown, and how."""
-    add_program_arguments(parser, required=False, instead="the folder of a saved session")
+    add_program_arguments(parser, required=False, instead=sessions.SESSION)
     parser.add_argument("--theme", help="a theme's name (idbg-dark)")
     parser.add_argument("--tour", action="store_true", help="five minutes with a small model: where everything is")
 
