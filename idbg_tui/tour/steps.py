@@ -168,7 +168,7 @@ STEPS: tuple[Step, ...] = (
         "5 KernelDiff has each output: how far it is from float64, and how far eager is. Were one wrong, "
         "{compare_kernels} would say since which stage, and whose kernel it is. Next, its reasons: press {pane_10}.",
         _goes_to("why", "pane_10"),
-        "its decisions, each with a reason",
+        "each decision with its reason",
     ),
     Step(
         "why, and a repro",

@@ -14,7 +14,7 @@ from idbg_tui.widgets.bars import BarPart
 from idbg_tui.widgets.lines import clip
 
 _TOKEN = re.compile(r"\{=?([^}]+)\}|`([^`]+)`")
-_LEADING = (("tour_back", "back"), ("tour_skip", "skip"), ("tour_leave", "leave the tour"))
+_LEADING = (("tour_back", "back"), ("tour_skip", "skip"), ("tour_leave", "leave"))
 _STRONG = "bold $primary"
 
 
