@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     streams.hold()
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     try:
-        with _no_collection():
+        with no_collection():
             args = parsing.parsed(ours)
     except parsing.HelpAsked as asked:
         raise SystemExit(streams.printed(asked.text)) from None
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """While modules are imported there is nothing to collect, and to look for it takes a tenth of the time."""
     was_on = gc.isenabled()
     gc.disable()

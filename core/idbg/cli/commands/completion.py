@@ -36,9 +36,11 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if args.words:
         output.say("\n".join(WORDS[args.words]()))
         return exits.DONE
-    from idbg.cli import completions
+    from idbg.cli import completions, no_collection
 
-    output.say(completions.SHELLS[args.shell](completions.programs()).rstrip("\n"))
+    with no_collection():  # every command is imported
+        programs = completions.programs()
+    output.say(completions.SHELLS[args.shell](programs).rstrip("\n"))
     return exits.DONE
 
 
