@@ -63,3 +63,12 @@ def test_a_failure_is_told_once_however_many_heard_of_it_and_a_cancelled_run_has
     assert [each.key for each in diagnostics(run)] == [told.key]
     run.failure = Failure("cancelled", "cancelled")
     assert diagnostics(run) == []
+
+
+def test_each_recompile_is_told_what_to_do_about_its_own_guard() -> None:
+    (run,) = runs_of("breaking")
+    told = {each.message: each.fix for each in diagnostics(run) if each.kind == "recompile"}
+    sizes = {message: fix for message, fix in told.items() if "size " in message}
+    assert sizes and len(told) > len(sizes)
+    assert all("size" in fix for fix in sizes.values())
+    assert all("say that size" not in fix for message, fix in told.items() if message not in sizes)

@@ -14,6 +14,7 @@ import msgspec
 
 from idbg.analysis.decisions import breaks
 from idbg.analysis.decisions.break_words import suggestions
+from idbg.analysis.decisions.recompile_advice import suggestions as of_guard
 from idbg.analysis.decisions.recompiles import place_of as guard_place
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.checking.check import Check
@@ -217,10 +218,12 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
     for timeline in timelines(run):
         rows = [row for row in timeline.recompiles if not row.refused]
         guards = [(row.failed[0].source, row.failed[0].what) if row.failed else ("", "") for row in rows]
-        advice = recompiles.advice(run, timeline)
         for guard, count in Counter(guards).items():
             row = rows[guards.index(guard)]
-            file, line = guard_place(run, row.failed[0]) if row.failed else ("", 0)
+            failed = row.failed[0] if row.failed else None
+            file, line = guard_place(run, failed) if failed else ("", 0)
+            dynamic = run.target.dynamic
+            advice = of_guard(failed, dynamic=dynamic, inside=timeline.resumed) if failed else []
             found = Diagnostic(
                 kind="recompile",
                 level="warning",
