@@ -20,7 +20,8 @@ HOSTILE = "\x1b[31mred\x1b]0;title\x07\u202e\ud800"
 
 def shell(command: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """What bash makes of it; `idbg` is this one."""
-    own = {name: value for name, value in os.environ.items() if "COLOR" not in name and name != "PYTHONIOENCODING"}
+    others = ("PYTHONIOENCODING", "PYTHONUNBUFFERED")  # a user has neither
+    own = {name: value for name, value in os.environ.items() if "COLOR" not in name and name not in others}
     own |= {"PYTHONPATH": os.pathsep.join([str(ROOT / "core"), str(ROOT)])}
     idbg = f'idbg() {{ {sys.executable} -m idbg "$@"; }}\n'
     return subprocess.run(

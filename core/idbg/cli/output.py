@@ -78,8 +78,11 @@ def line(text: str, style: str = "") -> None:
     told = plain(text)
     if style and color.is_wanted(sys.stderr, os.environ, _How.color):
         told = color.paint(told, style)
-    with contextlib.suppress(OSError, ValueError), _How.bar.aside() if _How.bar else contextlib.nullcontext():
-        print(told, file=sys.stderr, flush=True)
+    try:
+        with _How.bar.aside() if _How.bar else contextlib.nullcontext():
+            print(told, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        streams.silence(sys.stderr)
 
 
 def fault(message: str, hint: str) -> None:

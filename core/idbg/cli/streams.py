@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import sys
+from typing import TextIO
 
 from idbg.cli import exits
 
@@ -26,10 +27,12 @@ def hold() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 still gets its report
 
 
-def silence() -> None:
-    """Nobody takes our output: say nothing more there, also not when Python flushes at its end."""
+def silence(stream: TextIO | None = None) -> None:
+    """Nobody takes what goes to stdout (or `stream`): say nothing more there, also not when Python flushes at its end,
+    which would make an exit status of its own of it.
+    """
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def printed(page: str) -> int:
