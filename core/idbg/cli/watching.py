@@ -16,7 +16,7 @@ from idbg.format.file_names import from_here, near_place
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.verdicts import verdict_words
-from idbg.reports.diagnostics import Diagnostic, changes, diagnostics
+from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, diagnostics
 from idbg.schema import events, strict_json
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run
@@ -27,7 +27,6 @@ SCHEMA = "idbg.watch/1"
 POLL_SECONDS = 0.2
 KEPT_RUNS = 3  # in memory as a whole: a watch may go on for days; the log has them all
 LINES_ELSEWHERE = 20  # told of what is new, and of what went, where there is no screen to fill
-_SIGNS = {"error": "✘", "warning": "⚠", "note": "·"}
 
 
 class Checked(NamedTuple):
@@ -271,7 +270,7 @@ def _few(found: Sequence[Diagnostic], sign: str, most: int, *, fixes: bool = Fal
         place = near_place(each.file, each.line) if each.line else from_here(each.file) if each.file else ""
         what = f"{each.kind} {one_line(each.rule, 60)}" if each.rule != each.kind else each.kind
         where = f"{one_line(place, 80)}: " if place else ""
-        yield f"  {sign} {_SIGNS[each.level]} {where}{what}: {one_line(each.message, 200)}"
+        yield f"  {sign} {SIGNS[each.level]} {where}{what}: {one_line(each.message, 200)}"
         if fixes and each.fix:
             yield f"        {one_line(each.fix, 200)}"
     if len(found) > len(shown):

@@ -34,6 +34,7 @@ Level = Literal["error", "warning", "note"]
 
 KINDS: tuple[DiagnosticKind, ...] = ("failure", "mismatch", "violation", "break", "recompile")  # worst first
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+SIGNS: dict[Level, str] = {"error": "✘", "warning": "⚠", "note": "·"}
 NODES = 3  # named in a message
 # addresses, and numbers that are counted up by torch: another run has others
 _PASSING = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -78,7 +79,7 @@ def diagnostics(run: Run) -> list[Diagnostic]:
 def of_history(history: History) -> list[Diagnostic]:
     """All of a session's `last_runs`, each once, the worst first."""
     by_key = {found.key: found for run in last_runs(history) for found in diagnostics(run)}
-    return sorted(by_key.values(), key=_badness)
+    return sorted(by_key.values(), key=badness)
 
 
 def changes(now: Sequence[Diagnostic], before: Sequence[Diagnostic]) -> tuple[list[Diagnostic], list[Diagnostic]]:
@@ -275,7 +276,7 @@ def _worst_first(found: list[Diagnostic]) -> list[Diagnostic]:
         seen[each.key] += 1
         nth = seen[each.key]
         told.append(each if nth == 1 else msgspec.structs.replace(each, key=f"{each.key}.{nth}"))
-    return sorted(told, key=_badness)
+    return sorted(told, key=badness)
 
 
 def _named(nodes: tuple[NodeId, ...]) -> str:
@@ -283,6 +284,7 @@ def _named(nodes: tuple[NodeId, ...]) -> str:
     return ", ".join(names[:NODES]) + (f", +{len(names) - NODES}" if len(names) > NODES else "")
 
 
-def _badness(found: Diagnostic) -> tuple[int, int, int, int]:
+def badness(found: Diagnostic) -> tuple[int, int, int, int]:
+    """The worst has the least."""
     severity = SEVERITIES.index(found.severity) if found.severity else 0
     return LEVELS.index(found.level), KINDS.index(found.kind), severity, -found.count

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.reports import shown
-from idbg.reports.documents import Told, html
+from idbg.reports.documents import Told, html, together
 from idbg.reports.documents.html import graph_data, page, templating
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
@@ -122,6 +122,12 @@ def test_graphs_that_there_is_no_room_for_are_named(monkeypatch) -> None:
     data = json.loads(re.search('id="graphs-data">(.*?)</script>', text)[1])
     assert [len(graph["names"]) for graph in data["graphs"]] == [173, 435]
     assert all(other in ("0", "1") for graph in data["graphs"] for other in graph["others"])
+
+
+def test_of_several_runs_the_summary_tells_the_worst_first() -> None:
+    told = together([Told("breaks", fold(log("breaking"))), Told("wrong", fold(log("planted")))])
+    summary = html.render(told).decode().partition('class="findings"')[2]
+    assert 0 <= summary.find(">mismatch<") < summary.find(">break<")
 
 
 def test_the_summary_says_in_a_sentence_what_was_found_out() -> None:

@@ -13,7 +13,7 @@ from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
 from idbg.reports import bench, diff
 from idbg.reports.again import command
-from idbg.reports.diagnostics import LEVELS, Diagnostic, changes, last_runs, of_history, stable_file
+from idbg.reports.diagnostics import LEVELS, SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
 from idbg.reports.documents import Told
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import render as joined
@@ -26,7 +26,6 @@ MOST_FINDINGS = 40  # rows, the worst first
 MOST_RUNS = 10
 MOST_BESIDE = 10  # that are new, and as many that are gone
 _LEAST_FOLDED = 400  # characters: less of a run tells nothing
-_SIGNS = {"error": "✘", "warning": "⚠", "note": "·"}
 
 
 def render(told: Told) -> bytes:
@@ -95,7 +94,7 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         what = f"{each.kind} {code(each.rule, 60, cell=True)}{times}".replace(f"{each.kind} `{each.kind}`", each.kind)
         place = code(_place(each, by_label.get(each.program)), 120, cell=True)
         message, fix = code(each.message, 300, cell=True), code(each.fix, 200, cell=True)
-        lines.append(f"| {_SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
+        lines.append(f"| {SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
     yield "\n".join(lines)
     if more := found[MOST_FINDINGS:]:
         levels = [(level, sum(each.level == level for each in more)) for level in LEVELS]

@@ -9,7 +9,7 @@ from idbg.analysis.decisions import times
 from idbg.reports import bench, text
 from idbg.reports.blame import blame_sentence
 from idbg.reports.decisions import summary, time
-from idbg.reports.diagnostics import Diagnostic, diagnostics
+from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.templating import fill
 from idbg.reports.guilty import answer_sentence
@@ -36,7 +36,7 @@ def section(told: Told) -> Markup:
     for run in runs:
         for each in diagnostics(run):
             found.setdefault(each.key, Found(each, run, [])).runs.append(run.number)
-    everything = list(found.values())
+    everything = sorted(found.values(), key=lambda each: badness(each.first))
     return fill(
         "summary.html",
         missing=told.history.missing,
