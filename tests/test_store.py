@@ -90,6 +90,15 @@ def test_graphs_code_kernels_and_rules_become_files(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_whose_name_is_no_utf8_ends_no_session(tmp_path: Path) -> None:
+    node = Node(name="relu", op="call_function", target="aten.relu.default", file="caf\udce9.py")
+    graph = Graph(id=GraphId("0/0", "forward"), nodes=(node,), code="")
+    folder = kept(
+        tmp_path, events.RunStarted(run=1, program=PROGRAM, target=Target()), events.GraphCaptured(run=1, graph=graph)
+    )
+    assert r"caf\\udce9.py" in (folder / "run-1/frame-0_0/forward.metadata.json").read_text()
+
+
 def test_an_output_folder_that_cannot_be_written_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for output in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):

@@ -153,6 +153,13 @@ def _spelled(failure: Failure) -> dict[str, object]:
     return {"kind": failure.kind, "type": failure.type, "message": failure.message, "hint": failure.hint}
 
 
+def width() -> int | None:
+    """The cells of the terminal that takes stdout; None where it is none: nothing need be cut then."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 @contextlib.contextmanager
 def printing() -> Iterator[None]:
     """While this lasts, our output is written, all of it. Raises IdbgError if stdout cannot take it."""

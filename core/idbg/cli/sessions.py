@@ -64,18 +64,22 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def run_of(args: argparse.Namespace) -> "Run":
     """The run that `session`, `run` and `output` name. Raises BadInput where there is none."""
-    from idbg.schema.errors import BadInput
     from idbg.schema.runs import fold
     from idbg.session.reading import load
 
     folder = find(args.session, args.output)
     history = fold(load(folder))
     _warn_of_missing(folder, history)
-    found = history.last if args.run is None else history.runs.get(args.run)
+    return numbered(history, args.run, folder.name)
+
+
+def numbered(history: "History", number: int | None, name: str) -> "Run":
+    """The run of this number of the session `name`, or its last. Raises BadInput where there is none."""
+    from idbg.schema.errors import BadInput
+
+    found = history.last if number is None else history.runs.get(number)
     if found is None:
-        there = ", ".join(map(str, history.runs))
-        what = "has no run" if not there else f"has no run {args.run}"
-        raise BadInput(
-            f"the session {folder.name} {what}", hint=f"it has {there}" if there else "nothing was run in it"
-        )
+        there = ", ".join(map(str, sorted(history.runs)[:20]))
+        what = "has no run" if not there else f"has no run {number}"
+        raise BadInput(f"the session {name} {what}", hint=f"it has {there}" if there else "nothing was run in it")
     return found

@@ -3,8 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-import msgspec
-
+from idbg.schema import strict_json
 from idbg.schema.diff import EAGER, Comparison
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run
@@ -74,10 +73,9 @@ def _comparison(asked: Comparison) -> Iterator[str]:
 
 def _value(value: OptionValue) -> str:
     """As `idbg.config.options.parse` reads it: a text that would be read as another type is quoted."""
-    if isinstance(value, str):
-        plain = value[:1].isalpha() and value.lower() not in _OTHERS
-        return value if plain else msgspec.json.encode(value.encode("utf-8", "backslashreplace").decode()).decode()
-    return repr(value) if isinstance(value, float) else msgspec.json.encode(value).decode()
+    if isinstance(value, str) and value[:1].isalpha() and value.lower() not in _OTHERS:
+        return value
+    return repr(value) if isinstance(value, float) else strict_json.encode(value).decode()
 
 
 _OTHERS = ("true", "false", "none", "null", "inf", "nan", "infinity")

@@ -15,6 +15,7 @@ import msgspec
 
 from idbg.format.file_names import from_here, near_place
 from idbg.reports.diagnostics import Diagnostic, DiagnosticKind
+from idbg.schema import strict_json
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.programs import Program
 from idbg.schema.violations import Severity
@@ -207,7 +208,7 @@ def _schema(text: bytes) -> str | None:
 
 def encode(baseline: Baseline) -> bytes:
     """As it is written: an entry a line."""
-    lines = ",\n".join(f"  {_utf8(msgspec.json.encode(each).decode())}" for each in baseline.known)
+    lines = ",\n".join(f"  {strict_json.encode(each).decode()}" for each in baseline.known)
     known = f"[\n{lines}\n ]" if lines else "[]"
     return f'{{\n "schema": "{baseline.schema}",\n "known": {known}\n}}\n'.encode()
 

@@ -4,9 +4,8 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-import msgspec
-
 from idbg.format.amounts import NOTHING, counted, duration, elapsed, size
+from idbg.schema import strict_json
 from idbg.schema.bench import EAGER, Latency, Row, SpeedChange
 
 SCHEMA = "idbg.bench/1"
@@ -39,7 +38,7 @@ def to_json(
         "kernels": list(kernels),
         "notes": list(notes),
     }
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+    return strict_json.formatted(plain).decode()
 
 
 def to_csv(rows: Sequence[Row]) -> str:

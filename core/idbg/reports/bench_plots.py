@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from idbg.format.amounts import NOT_MEASURED, duration
+from idbg.schema import strict_json
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.events import KernelsTimed
@@ -208,7 +209,7 @@ def to_csv(chart: Chart) -> str:
 def to_json(chart: Chart) -> str:
     """Strict JSON; what was not measured is null."""
     plain = {"schema": SCHEMA, "chart": chart.name, "title": chart.title, "unit": chart.unit, "figures": chart.figures}
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+    return strict_json.formatted(plain).decode()
 
 
 def said(value: float | None, unit: Unit) -> str:

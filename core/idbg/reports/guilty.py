@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from idbg.format.amounts import counted
+from idbg.schema import strict_json
 from idbg.schema.guilty import (
     PYTHON,
     Bisected,
@@ -158,7 +159,7 @@ def _around(part: GuiltyPart) -> Iterator[str]:
 
 def to_json(found: Bisected) -> bytes:
     """The answer as JSON: `schema` first, then the keys of `Bisected`."""
-    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, **_every_key(found)}), indent=2)
+    return strict_json.formatted({"schema": SCHEMA, **_every_key(found)})
 
 
 def _every_key(record: msgspec.Struct) -> dict[str, object]:

@@ -6,6 +6,7 @@ import msgspec
 
 from idbg.format.amounts import NOTHING, counted, duration, share
 from idbg.format.bounds import bound_words
+from idbg.schema import strict_json
 from idbg.schema.kernel_times import BEYOND, Bound, KernelTime, KernelTimes, Peaks
 
 SCHEMA = "idbg.kernels/1"
@@ -27,7 +28,7 @@ _TOTALS = ("runs", "total_us", "hooked_total_us", "sum_us", "missed_us", "pertur
 
 def to_json(times: KernelTimes) -> str:
     """Strict JSON: the kernels in the order of their launches, with all samples."""
-    return msgspec.json.format(msgspec.json.encode(plain(times)), indent=2).decode()
+    return strict_json.formatted(plain(times)).decode()
 
 
 def plain(times: KernelTimes) -> dict[str, object]:

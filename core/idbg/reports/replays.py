@@ -7,6 +7,7 @@ import msgspec
 from idbg.format import file_names
 from idbg.format.amounts import elapsed
 from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.schema import strict_json
 from idbg.schema.programs import Verdict
 from idbg.schema.replays import Answer, Change, Replayed
 
@@ -76,4 +77,4 @@ def report(replays: Sequence[Replayed]) -> ReplaysReport:
 
 def encode(told: ReplaysReport) -> bytes:
     """Strict JSON."""
-    return msgspec.json.format(msgspec.json.encode(told), indent=2)
+    return strict_json.formatted(told)

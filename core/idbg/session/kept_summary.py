@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from idbg.schema import strict_json
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
 from idbg.session import files
@@ -25,9 +26,9 @@ class _Kept(msgspec.Struct, frozen=True):
 
 def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
     """Keep in the session's folder what it has come to with so many bytes of log. Raises OSError."""
-    data = msgspec.json.encode(_Kept(log_bytes, summary))
+    data = strict_json.formatted(_Kept(log_bytes, summary), indent=1)
     if len(data) <= _MOST:
-        files.write(folder / NAME, msgspec.json.format(data, indent=1) + b"\n")
+        files.write(folder / NAME, data + b"\n")
 
 
 def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:

@@ -19,11 +19,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
 from msgspec.structs import replace
 
 from idbg.format.amounts import size
-from idbg.schema import event_log, events
+from idbg.schema import event_log, events, strict_json
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
@@ -158,8 +157,8 @@ class Store:
     def _write_graph(self, run: int, graph: Graph) -> None:
         path = self._frame(run, graph.id.frame) / "-".join(filter(None, (graph.id.stage, graph.id.part)))
         self._write(path.with_name(path.name + ".py"), graph.code)
-        described = msgspec.json.encode({"graph": graph.id, "nodes": graph.nodes})
-        self._write(path.with_name(path.name + ".metadata.json"), msgspec.json.format(described, indent=1).decode())
+        described = strict_json.formatted({"graph": graph.id, "nodes": graph.nodes}, indent=1)
+        self._write(path.with_name(path.name + ".metadata.json"), described.decode())
 
     def _write_code(self, run: int, code: OutputCode) -> None:
         frame = self._frame(run, code.frame)

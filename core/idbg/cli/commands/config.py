@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import shutil
-import sys
 
 import msgspec
 
@@ -12,6 +10,7 @@ from idbg.config import arguments, settings
 from idbg.config.settings import Given
 from idbg.format.plain_text import one_line
 from idbg.format.tables import Column, fitted
+from idbg.schema import strict_json
 
 HELP = "show each setting, its value, and where that comes from"
 ABOUT = """\
@@ -86,9 +85,9 @@ def _table(found: dict[str, list[Given]]) -> list[str]:
     rows = [
         (one_line(name, 100), _value(given[0].value), one_line(given[0].origin, 300)) for name, given in found.items()
     ]
-    return fitted(_COLUMNS, rows, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+    return fitted(_COLUMNS, rows, output.width())
 
 
 def _value(value: object) -> str:
     """As TOML has it; what is left open as a dash."""
-    return "-" if value is None or value == "" else one_line(msgspec.json.encode(value).decode(), 200)
+    return "-" if value is None or value == "" else one_line(strict_json.encode(value).decode(), 200)

@@ -1,8 +1,6 @@
 """Which sessions are there, and what came of each?"""
 
 import argparse
-import shutil
-import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import get_args
@@ -107,8 +105,7 @@ def _asked(found: list[SessionSummary], args: argparse.Namespace) -> Iterator[Se
 
 
 def _table(found: list[SessionSummary]) -> list[str]:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return fitted(_COLUMNS, [_row(each) for each in found], width)
+    return fitted(_COLUMNS, [_row(each) for each in found], output.width())
 
 
 def _row(each: SessionSummary) -> tuple[str, ...]:

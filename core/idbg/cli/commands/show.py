@@ -1,12 +1,9 @@
 """What is in this session?"""
 
 import argparse
-import shutil
-import sys
 
 from idbg.cli import exits, moments, output
-from idbg.cli.sessions import SESSION, add_output, find
-from idbg.schema.errors import BadInput
+from idbg.cli.sessions import SESSION, add_output, find, numbered
 
 HELP = "show what is in a session: its runs and what came of each, repros, measurements"
 ABOUT = """\
@@ -38,11 +35,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
     summary, history = read_whole(find(args.session, args.output).absolute())
     if args.run is not None:
-        known = history.runs.get(args.run)
-        if known is None:
-            numbers = ", ".join(str(number) for number in sorted(history.runs)[:20])
-            hint = f"it has {numbers}" if numbers else "it has none"
-            raise BadInput(f"the session {summary.name} has no run {args.run}", hint=hint)
+        known = numbered(history, args.run, summary.name)
         if args.json:
             from idbg.reports import json
 
@@ -57,8 +50,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if args.json:
         output.say_json(told)
         return exits.DONE
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    output.say("\n".join(lines(told, moments.said(summary.started), width)))
+    output.say("\n".join(lines(told, moments.said(summary.started), output.width())))
     output.note(
         f"idbg open {args.session} shows it on the screen; idbg report {args.session} -o report.html writes a page"
     )

@@ -31,6 +31,7 @@ from idbg.reports.documents.sarif.log import (
     Rule,
     Tool,
 )
+from idbg.schema import strict_json
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
 
@@ -67,7 +68,7 @@ _ABOUT: dict[DiagnosticKind, tuple[str, str]] = {
 
 def render(told: Told) -> bytes:
     """The log as strict JSON."""
-    return msgspec.json.format(msgspec.json.encode(log(told)), indent=1) + b"\n"
+    return strict_json.formatted(log(told), indent=1) + b"\n"
 
 
 def log(told: Told) -> Log:
