@@ -10,12 +10,11 @@ from idbg.checking.check import Check
 from idbg.config.arguments import check_device, parse_program
 from idbg.config.options import family
 from idbg.config.settings import default_accelerator
-from idbg.reports.documents import Told, document, format_of, formats
-from idbg.schema.errors import BadInput, OutputError
+from idbg.reports.documents import Told, document, format_of, formats, write
+from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
 from idbg.schema.runs import Run
 from idbg.session.session import Session
-from idbg.whole_file import write_whole
 
 
 def run_program(
@@ -90,11 +89,7 @@ def report(session: Session | str | Path, to: str | Path = "", *, format: str = 
     told = replace(_told(session), other=_told(other) if other else None)
     content = document(name).render(told)
     if to:
-        try:
-            Path(to).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(Path(to), content)
-        except OSError as error:
-            raise OutputError(f"cannot write {to}: {error.strerror or error}", hint="name another file") from error
+        write(Path(to), content)
     return content
 
 

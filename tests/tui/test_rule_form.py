@@ -17,7 +17,7 @@ from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Target
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import words as rule_words
-from idbg_tui.panes.rules.files import home_of, home_of_target, write_whole
+from idbg_tui.panes.rules.files import home_of, home_of_target, write_rules
 from idbg_tui.panes.rules.form import Count, Form, FormRow
 from idbg_tui.state import queries
 from idbg_tui.state.rule_checks import RuleChecks
@@ -276,7 +276,7 @@ def test_a_file_is_written_whole_with_its_permissions_and_through_a_link(tmp_pat
     path.write_text("old")
     path.chmod(0o600)
     link.symlink_to(path)
-    write_whole(link, "new ü")
+    write_rules(link, "new ü")
     assert path.read_text(encoding="utf-8") == "new ü" and link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.toml", "link.toml"]
@@ -286,10 +286,10 @@ def test_a_write_that_fails_says_why_in_one_sentence_and_leaves_nothing(tmp_path
     path = tmp_path / "a.toml"
     path.write_text("old")
     with pytest.raises(OutputError, match=r"cannot be written: No such file") as caught:
-        write_whole(tmp_path / "none" / "b.toml", "new")
+        write_rules(tmp_path / "none" / "b.toml", "new")
     assert caught.value.hint == "make the folder first"
     with pytest.raises(OutputError, match="cannot be written"):
-        write_whole(path, "half \ud800")
+        write_rules(path, "half \ud800")
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.toml"]
 

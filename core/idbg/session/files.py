@@ -44,7 +44,10 @@ def read(path: Path, most: int) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put the file there as a whole: who reads it finds what was there before, or all of this."""
+    """Put the file there as a whole: who reads it finds what was there before, or all of this.
+
+    Unlike `whole_file.write_whole` it waits for no disk, as a run has hundreds of them, and takes the place of a link.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

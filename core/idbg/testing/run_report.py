@@ -21,13 +21,12 @@ from idbg.format.file_names import from_here
 from idbg.reports import baseline
 from idbg.reports.baseline import Baseline, Looked
 from idbg.reports.diagnostics import Diagnostic, of_history
-from idbg.reports.documents import Told, document, formats, together
+from idbg.reports.documents import Told, document, formats, together, write
 from idbg.reports.fail_kinds import KINDS, findings_of
 from idbg.schema.errors import BadInput, IdbgError, OutputError
 from idbg.schema.runs import fold
 from idbg.session.reading import load
 from idbg.testing.watcher import Watcher
-from idbg.whole_file import write_whole
 
 ATTRIBUTE = "idbg"  # of a report, where it is plain data
 FORMATS = ("html", "markdown", "sarif")
@@ -152,10 +151,7 @@ class RunReport:
             if name not in formats():
                 continue
             path = self.folder / f"report{document(name).SUFFIXES[0]}"
-            try:
-                write_whole(path, document(name).render(told))
-            except OSError as error:
-                raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="make room") from error
+            write(path, document(name).render(told))
             self._notes.append(f"report: {from_here(str(path))}")
 
     def _lines(self) -> Iterator[str]:

@@ -12,7 +12,7 @@ from idbg.accelerators.lint import RuleWarning, warnings
 from idbg.accelerators.parse import parse
 from idbg.schema.errors import AcceleratorError, BadInput
 from idbg.schema.programs import Target
-from idbg_tui.panes.rules.files import RulesHome, home_of, home_of_target, write_whole
+from idbg_tui.panes.rules.files import RulesHome, home_of, home_of_target, write_rules
 from idbg_tui.panes.rules.undo import TOP, Span, UndoHistory
 from idbg_tui.state.state import Rules
 
@@ -193,7 +193,7 @@ class RulesDocument:
     def save(self) -> Path:
         """Write the text to `save_path`. Raises OutputError; then nothing has changed."""
         path = self.save_path
-        write_whole(path, self.text)
+        write_rules(path, self.text)
         self._saved(path)
         return path
 
@@ -216,7 +216,7 @@ class RulesDocument:
             raise BadInput(f"{path} is there already", hint="enter again writes over it")
         self._confirmed = None
         text = edit.rename(self.text, path.stem)
-        write_whole(path, text)
+        write_rules(path, text)
         self.history.become(text, selection)
         self._saved(path)
         return path

@@ -1,7 +1,5 @@
 """Which file or preset do rules belong to, and how are they saved so that no file is ever half of it?"""
 
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from idbg.accelerators import registry
 from idbg.accelerators.registry import rules_for
 from idbg.schema.errors import IdbgError, OutputError
 from idbg.schema.programs import Target
+from idbg.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -58,20 +57,11 @@ def home_of_target(target: Target) -> RulesHome:
     return home_of(str(path or target.accelerator), text)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_rules(path: Path, text: str) -> None:
     """Write a file in one step, with the permissions that it had. Raises OutputError; then nothing has changed."""
-    draft = ""
     try:
-        target = path.resolve()  # a link stays one
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=".idbg-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(draft, mode)
-        os.replace(draft, target)
-    except (OSError, ValueError, RuntimeError) as error:
-        if draft:
-            Path(draft).unlink(missing_ok=True)
+        write_whole(path, text.encode())
+    except (OSError, ValueError) as error:
         hint = "give another path" if path.parent.is_dir() else "make the folder first"
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{path} cannot be written: {reason}", hint=hint) from None

@@ -9,12 +9,11 @@ from idbg.cli import exits, output, sessions
 from idbg.config import places
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
-from idbg.reports.documents import Told, document, format_of, formats, together
+from idbg.reports.documents import Told, document, format_of, formats, together, write
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
 from idbg.session import index
 from idbg.session.files import is_session
-from idbg.whole_file import write_whole
 
 log = logging.getLogger(__name__)
 HELP = "write what happened in a session, or in a run of a program, to one file: HTML, JSON, Markdown, JUnit, SARIF"
@@ -37,14 +36,7 @@ EXITS = {
     exits.DONE: "every file is written",
     exits.FAILED: "there was no session to tell of, or the program failed",
 }
-SEE = (
-    "show",
-    "list",
-    "run",
-    "watch",
-)
-
-
+SEE = ("show", "list", "run", "watch")
 SCHEMA = "idbg.files/1"
 
 
@@ -95,17 +87,6 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     return exits.FAILED if failed else 0
 
 
-def write(path: Path, content: bytes) -> None:
-    """The file as a whole, or as it was before; its folder is made. Raises OutputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error.strerror or error}", hint="name another file with -o"
-        ) from error
-
-
 def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
     """What is to be told, and whether it failed."""
     from idbg.cli.one_run import one_run
@@ -129,7 +110,6 @@ def _folder(text: str, args: argparse.Namespace) -> Path:
 
 def _read(folder: Path) -> list[Told]:
     """The session, or those in the folder, oldest first; none where there is no such folder."""
-
     if folder.is_dir() and not is_session(folder):
         started = {each.name: each.started for each in index.sessions(folder)}
         inside = [each for each in folder.iterdir() if is_session(each)]  # also what turns out to be none, and is named

@@ -29,11 +29,7 @@ EXITS = {
     exits.DONE: "--checks were made, and the last found no error: nothing failed, no numbers differ, no rule rejects",
     exits.FAILED: "--checks were made, and the last found an error",
 }
-SEE = (
-    "check",
-    "run",
-    "accelerators",
-)
+SEE = ("check", "run", "accelerators")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

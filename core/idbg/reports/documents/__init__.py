@@ -14,8 +14,9 @@ from typing import Protocol, cast
 
 from msgspec.structs import replace
 
-from idbg.schema.errors import BadInput
+from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.runs import History
+from idbg.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,15 @@ def format_of(path: Path) -> str:
         known = ", ".join(suffix for each in formats() for suffix in document(each).SUFFIXES)
         raise BadInput(f"{path}: no format of a report is written to such a name", hint=f"end it with {known}")
     return max(found, key=lambda each: len(each[0]))[1]
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write the file as a whole, or leave it as it was; its folder is made. Raises OutputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}", hint="name another file") from error
 
 
 def together(sessions: Sequence[Told]) -> Told:
