@@ -9,8 +9,9 @@ import pytest
 
 from idbg.cli import bar as bars
 from idbg.cli import output
-from idbg.cli.bar import APART, EVERY, Bar, Doing, cells, line, told
+from idbg.cli.bar import APART, EVERY, Bar, Doing, line, told
 from idbg.cli.progress import Progress, Steps
+from idbg.format.tables import cells
 from idbg.schema import event_log, events
 from idbg.schema.events import OutputWritten, PhaseChanged, RunEnded, RunStarted, SessionEvent
 from idbg.schema.programs import Program, Target

@@ -105,11 +105,6 @@ def test_two_runs_are_compared_and_which_was_cold_is_said() -> None:
     assert any("lowering" in line and line.endswith("-9.00 s") for line in lines)
 
 
-def test_a_phase_that_goes_on_is_told_beside_what_is_typical() -> None:
-    assert time.beside_typical("codegen", 12.4, {"codegen": 11.0}) == "codegen 12.4 s, typical 11.0 s"
-    assert time.beside_typical("codegen", 0.5, {}) == "codegen 0.50 s"
-
-
 def test_json_has_every_span_and_the_share_that_has_a_name() -> None:
     run = a_run(Span(id=3, name="dynamo", began=101.0, seconds=17.1, parent=2), Span(id=4, name="codegen", began=119.0))
     found = json.loads(encode(time.as_json(run)))

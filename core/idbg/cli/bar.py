@@ -6,7 +6,6 @@ import os
 import shutil
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TextIO
@@ -14,6 +13,7 @@ from typing import NamedTuple, TextIO
 from idbg.format.amounts import wait
 from idbg.format.glyphs import MARKS
 from idbg.format.plain_text import one_line
+from idbg.format.tables import beginning, cells
 
 EVERY = 0.25  # seconds: nobody reads faster, and a terminal over a slow line need not take more
 APART = 2.0  # seconds between plain lines of what was told before
@@ -70,26 +70,11 @@ def line(doing: Doing, now: float, width: int) -> str:
     words = one_line(doing.words, MOST)
     if cells(tail) > room - min(cells(words), NAME):
         tail = ""
-    return f"{head}{_cut(words, room - cells(tail))}{tail}"[: max(width - 1, 0)]
+    return f"{head}{beginning(words, room - cells(tail))}{tail}"[: max(width - 1, 0)]
 
 
 def _left(seconds: float) -> str:
     return f"about {wait(seconds)} left" if seconds >= LEAST else ""
-
-
-def cells(text: str) -> int:
-    """How many cells of a terminal it takes."""
-    if text.isascii():
-        return len(text)
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
-    return len(text) + wide - sum(bool(unicodedata.combining(each)) for each in text)
-
-
-def _cut(text: str, room: int) -> str:
-    text = text[: 2 * max(room, 0)]
-    while text and cells(text) > room:
-        text = text[:-1]
-    return text
 
 
 class Bar:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from idbg.cli import output
 from idbg.format.amounts import counted
+from idbg.format.plain_text import one_line
 from idbg.reports.fail_kinds import KINDS, findings_of
 from idbg.reports.fail_kinds import OF_A_COMPARISON as OF_A_COMPARISON
 from idbg.reports.fail_kinds import OF_A_RUN as OF_A_RUN
@@ -153,5 +154,5 @@ def _tell(lines: Iterable[tuple[str, str]]) -> None:
 
 
 def _say(text: str) -> None:
-    """What cannot be printed (a terminal's commands in a name) is not sent to a terminal."""
-    output.line("idbg: " + "".join(each if each.isprintable() else "\ufffd" for each in text))
+    """On one line, whatever is in a name."""
+    output.line(f"idbg: {one_line(text)}")

@@ -76,10 +76,11 @@ def cut(text: str, width: int) -> str:
     if room < 2:
         return mark[:width]
     back = room // 2
-    return _first(text, room - back) + mark + _first(text[::-1], back)[::-1]
+    return beginning(text, room - back) + mark + beginning(text[::-1], back)[::-1]
 
 
-def _first(text: str, width: int) -> str:
+def beginning(text: str, width: int) -> str:
+    """As much of the text as `width` cells hold."""
     taken, used = 0, 0
     for letter in text:
         used += cells(letter)

@@ -1,12 +1,10 @@
 """How is a text of anybody's shown, whatever characters it has, and however many?"""
 
-import re
+from idbg.format.plain_text import plain
 
 LONGEST = 200  # characters of a name that are shown
 
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
-# what turns the order of what follows it, and halves of characters, are written as Python writes them
-_ODD = re.compile("[\x80-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
@@ -15,7 +13,7 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _ODD.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n").translate(_CONTROLS))
+    return plain(text.replace("\r\n", "\n").translate(_CONTROLS))
 
 
 def middle(text: str, most: int) -> str:

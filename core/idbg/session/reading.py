@@ -13,6 +13,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from idbg.format.amounts import size
+from idbg.format.plain_text import one_line
 from idbg.schema import event_log
 from idbg.schema.errors import OutputError
 from idbg.schema.events import FORMAT, Noted, SessionEvent, SessionOpened
@@ -131,16 +132,10 @@ def _event(number: int, line: bytes, *, room: int) -> SessionEvent | None:
     except RecursionError as error:
         raise _Unreadable(f"line {number} is nested too deep") from error
     except ValueError as error:  # msgspec's are, and UnicodeDecodeError
-        raise _Unreadable(f"line {number} is damaged: {_words(error)}") from error
+        raise _Unreadable(f"line {number} is damaged: {one_line(str(error), 160)}") from error
     if event is not None and (why := impossible(event)):
         raise _Unreadable(f"line {number} says what cannot be: {why}")
     return event
-
-
-def _words(error: Exception) -> str:
-    """What the decoder says, which may quote a hostile line: printable, and no longer than a person reads."""
-    text = "".join(letter if letter.isprintable() else " " for letter in str(error)[:200])
-    return f"{text[:160]}..." if len(text) > 160 else text
 
 
 def _is_torn(log: BinaryIO, line: bytes) -> bool:
@@ -171,7 +166,7 @@ def _check_format(folder: Path, line: bytes) -> None:
     if opening.type != "session_opened":
         raise _no_session(folder, f"its {LOG} does not begin with session_opened")
     if opening.format > FORMAT:
-        version = _words(ValueError(opening.version))
+        version = one_line(opening.version, 160)
         raise OutputError(
             f"the session {folder} was written by a newer idbg ({version}, log format {opening.format})",
             hint=f"this one reads format {FORMAT}: pip install --upgrade idbg",

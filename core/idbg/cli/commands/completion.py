@@ -60,7 +60,7 @@ def _backends() -> Iterable[str]:
 
 
 def _sessions() -> Iterable[str]:
-    """Their names in the output folder; those made last come first. None where they cannot be read."""
+    """Their names in the output folder, of each program the newest first. None where they cannot be read."""
     try:
         folder = sessions.output_folder()
         names = sorted((each.name for each in folder.iterdir() if (each / LOG).is_file()), reverse=True)

@@ -73,7 +73,6 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
 
 def _of_session(args: argparse.Namespace, argv: tuple[str, ...], folder: Path) -> int:
     """Raises BadInput where it is no session, has no run, or its target is said once more."""
-
     given = ("backend", "accelerator", "device", "strict", "dynamic")
     if argv or args.option or args.module or any(getattr(args, name) is not None for name in given):
         raise BadInput(

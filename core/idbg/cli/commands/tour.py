@@ -4,6 +4,7 @@ import argparse
 
 from idbg.cli import exits
 from idbg.cli.on_screen import become_screen
+from idbg.cli.sessions import add_output
 
 HELP = "a guided tour of the screen in five minutes, on a small model that comes with idbg"
 ABOUT = """\
@@ -18,7 +19,7 @@ SEE = ("open", "run")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where its session is kept."""
-    parser.add_argument("--output", metavar="FOLDER", help="where sessions are kept (debug_artifacts)")
+    add_output(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:

@@ -13,17 +13,7 @@ from idbg.mcp.where import Where
 ABOUT = "List the sessions that idbg keeps, the newest first: program, target, verdict, counts. Nothing is run."
 RUNS = False
 _KEYS = (
-    "name",
-    "program",
-    "backend",
-    "accelerator",
-    "device",
-    "started",
-    "runs",
-    "verdict",
-    "said",
-    "graphs",
-    "kernels",
+    "name program backend accelerator device started runs verdict said graphs kernels violations breaks damaged".split()
 )
 
 
@@ -53,7 +43,7 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
     known = done.told.get("sessions", [])
     found = [each for each in known if asked.find.lower() in " ".join(map(str, each.values())).lower()]
     some, more = tools.page(found, asked.skip, asked.limit)
-    rows = [{key: each.get(key) for key in (*_KEYS, "violations", "breaks", "damaged")} for each in some]
+    rows = [{key: each.get(key) for key in _KEYS} for each in some]
     for row in rows:
         row["started"] = _moment(row["started"])
     said = f"{counted(len(found), 'session')} in {done.told.get('output', '')}"

@@ -1,6 +1,6 @@
 """Where did the time of a compile go, what dominated, and what helps?"""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from idbg.analysis.decisions import times
 from idbg.analysis.decisions.frames import spoken
@@ -135,12 +135,6 @@ def explained(spent: Iterable[Spent]) -> float | None:
     """The share of the compiles' time that has a name; None where nothing was compiled."""
     shares = {each.use: each.share for each in spent}
     return 1 - shares.get("unnamed", 0.0) if shares else None
-
-
-def beside_typical(phase: str, seconds: float, typical: Mapping[str, float]) -> str:
-    """A phase that goes on, and how long it takes mostly: "codegen 12.4 s, typical 11.0 s"."""
-    known = f", typical {seconds_words(typical[phase])}" if phase in typical else ""
-    return f"{phase} {seconds_words(seconds)}{known}"
 
 
 def compared(before: Run, after: Run) -> Iterator[str]:
