@@ -13,7 +13,8 @@ from idbg.mcp.where import Where
 ABOUT = "List the sessions that idbg keeps, the newest first: program, target, verdict, counts. Nothing is run."
 RUNS = False
 _KEYS = (
-    "name program backend accelerator device started runs verdict said graphs kernels violations breaks damaged".split()
+    *("name", "program", "backend", "accelerator", "device", "started", "runs"),
+    *("verdict", "said", "graphs", "kernels", "violations", "breaks", "damaged"),
 )
 
 
