@@ -204,3 +204,12 @@ def test_bench_says_slower_undecided_or_nothing(capsys: pytest.CaptureFixture[st
     told = capsys.readouterr().err
     assert "idbg: slower: a.py eager: " in told and "it cannot be said whether that is slower: now noisy" in told
     assert bench._speed([], None) == 3, "the database could not be read"
+
+
+def test_that_no_rule_was_asked_is_said_where_a_broken_one_is_to_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    done = a_run()
+    done.checked, done.violations = False, []
+    run.watched_status(done, watch("--fail-on", "reject"))
+    assert "asks no rules while it compiles: none was looked for" in capsys.readouterr().err
+    run.watched_status(done, watch("--fail-on", "mismatch"))
+    assert "asks no rules" not in capsys.readouterr().err

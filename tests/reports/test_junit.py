@@ -168,3 +168,10 @@ def test_hostile_text_stays_text(text: str) -> None:
 def test_a_session_without_runs_is_an_empty_file_of_tests() -> None:
     root = rendered(History())
     assert (root.tag, root.get("tests"), len(root)) == ("testsuites", "0", 0)
+
+
+def test_a_session_that_is_not_whole_is_an_error() -> None:
+    history = run()
+    history.missing.append("the log is not whole")
+    assert rendered(history).get("errors") == "1"
+    assert [suite.get("errors") for suite in rendered(history)] == ["0", "1"]

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from idbg.reports.documents import Told, markdown
 from idbg.reports.documents.markdown.text import block, code
 from idbg.schema import events
-from idbg.schema.graphs import GraphId, NodeId
+from idbg.schema.graphs import Graph, GraphId, NodeId
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import History, fold
 from idbg.schema.violations import Violation
@@ -136,3 +136,12 @@ def test_what_is_new_beside_another_session_is_named() -> None:
     assert "- new: break `Data-dependent branching`: `Python branches on the value of a tensor`" in text
     assert "- gone: violation `layout`" in text
     assert "0 new, 0 gone" in markdown.render(Told("now", now, other=Told("now", now))).decode()
+
+
+def test_beside_a_run_that_was_cancelled_a_clean_one_is_no_clean_session() -> None:
+    started = events.RunStarted(run=1, program=Program("model.py"), target=Target())
+    graph = events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ()))
+    history = fold((started, graph, events.RunEnded(run=1, verdict="clean", seconds=1.0)))
+    assert rendered(history).startswith("### ✔")
+    history.apply(events.RunStarted(run=2, program=Program("other.py"), target=Target()))
+    assert rendered(history).startswith("### …")

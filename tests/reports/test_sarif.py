@@ -182,3 +182,12 @@ def test_hostile_text_stays_text(text: str) -> None:
             uri = where["physicalLocation"]["artifactLocation"]["uri"]
             assert PATH.fullmatch(uri.removeprefix("file://")), uri
             assert ".." not in uri.split("/")
+
+
+def test_what_was_not_looked_at_is_no_successful_execution() -> None:
+    assert not rendered(History())["invocations"][0]["executionSuccessful"]
+    history = violated(violation())
+    history.missing.append("the log is not whole")
+    (invocation,) = rendered(history)["invocations"]
+    assert not invocation["executionSuccessful"]
+    assert invocation["toolExecutionNotifications"][0]["message"]["text"] == "the log is not whole"

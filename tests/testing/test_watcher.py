@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from idbg.schema.programs import Program
 from idbg.session.session import Session
 from idbg.testing import Found, Watcher
 from idbg.testing.recording import Recording
+from idbg.testing.run_report import RunReport, attach
 
 NPU = 'name = "by 16"\n[[rules]]\nkind = "alignment"\nmultiple = 16\nseverity = "{severity}"\n'
 
@@ -109,6 +112,10 @@ def test_a_backend_of_ours_keeps_its_own_rules_and_its_own_list(watcher: Watcher
     assert any("idbg: session: " in note for note in refused.value.__notes__)
 
 
+def interrupted(_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_the_test_s_own_exception_is_raised_with_the_session_and_a_skip_is_no_failure(watcher: Watcher) -> None:
     with pytest.raises(ZeroDivisionError) as failed, watcher.watched():
         print(torch.compile(square, backend="eager")(torch.ones(3, 3)), 1 // 0)
@@ -116,7 +123,13 @@ def test_the_test_s_own_exception_is_raised_with_the_session_and_a_skip_is_no_fa
     assert watcher.recording.history.last.verdict == "failed"
     with pytest.raises(pytest.skip.Exception), watcher.watched() as seen:
         pytest.skip(str(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))))
-    assert seen.run.verdict == "clean"
+    assert seen.run.verdict == "waiting", "what the rest of the test compiles is not known"
+    with pytest.raises(KeyboardInterrupt), watcher.watched() as seen:
+        interrupted(torch.compile(lambda x: x + 2, backend="eager")(torch.ones(3)))
+    assert seen.run.verdict == "waiting" and seen.diagnostics == []
+    with pytest.raises(pytest.skip.Exception), watcher.watched() as seen:
+        pytest.skip("before anything")
+    assert seen.run is None
 
 
 def test_a_watch_in_a_watch_has_what_is_compiled_for_itself(watcher: Watcher) -> None:
@@ -231,3 +244,23 @@ def test_what_several_threads_tell_goes_to_one_session_whole_and_in_order(tmp_pa
     recording.close()
     (folder,) = tmp_path.iterdir()
     assert sum(isinstance(event, events.Noted) for event in Session.open(folder).events) == 8 * 50
+
+
+@pytest.mark.parametrize(
+    ("known", "said"), [("", "1 session could not be kept"), ("no/known.json", "FAILED cannot write")]
+)
+def test_a_run_whose_sessions_or_baseline_cannot_be_written_is_judged_and_not_green(
+    known: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    live = Watcher(Program("test_it.py"), tmp_path / "file", "test_it", live=True)
+    with live.captured():
+        torch.compile(broken, backend="eager")(torch.ones(3))
+    report = cast("pytest.TestReport", SimpleNamespace(nodeid="test_it.py::test_it"))
+    attach(report, live)
+    run = RunReport(tmp_path / "run", frozenset({"break"}), tmp_path / known if known else None, bool(known))
+    run.pytest_runtest_logreport(report)
+    session = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
+    run.pytest_sessionfinish(cast("pytest.Session", session))
+    assert session.exitstatus == pytest.ExitCode.TESTS_FAILED
+    assert any(said in line for line in run._lines())

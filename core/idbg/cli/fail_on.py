@@ -69,6 +69,10 @@ class Watch(NamedTuple):
 
         kinds = self.kinds | set(also)
         if not run.checked:
+            if self.named and kinds & set(SEVERITIES):
+                output.note(
+                    f"{run.target.backend} asks no rules while it compiles: none was looked for (idbg check does)"
+                )
             kinds -= set(SEVERITIES)
         return baseline.Looked(
             baseline.program_of(run.program),

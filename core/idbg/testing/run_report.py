@@ -35,7 +35,9 @@ MOST_SESSIONS = 300  # in one report: it is read by a person, and each session i
 
 
 class TestTold(msgspec.Struct, frozen=True):
-    """What one test compiled. `program` and `whole` are as a baseline has them; `run` is false where it was nothing."""
+    """What one test compiled. `program` and `whole` are as a baseline has them; `session` is "" where none could be
+    kept.
+    """
 
     __test__ = False  # pytest collects what is called Test
 
@@ -51,12 +53,12 @@ class TestTold(msgspec.Struct, frozen=True):
 def attach(report: pytest.TestReport, watcher: Watcher) -> None:
     """Have the report carry what the test compiled, if it compiled something."""
     folder, runs = watcher.recording.folder, watcher.recording.history.runs.values()
-    if folder is None or not runs:
+    if not runs:
         return
     told = TestTold(
         test=report.nodeid,
         program=baseline.program_of(watcher.program),
-        session=str(folder),
+        session=str(folder) if folder is not None else "",  # a disk refused
         graphs=sum(len(run.graphs) for run in runs),
         found=tuple(msgspec.structs.replace(each, nodes=()) for each in of_history(watcher.recording.history)),
         accelerators=tuple({run.target.accelerator for run in runs if run.checked}),
@@ -104,12 +106,17 @@ class RunReport:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """All tests are over: judge them together, write the report, and fail where that was asked for."""
+        wrong = False
         try:
             self._judge()
+        except IdbgError as error:  # what was asked for is not done
+            self._notes.append(f"FAILED {error.in_one_line}")
+            wrong = True
+        try:
             self._write()
         except IdbgError as error:
             self._notes.append(error.in_one_line)
-        if self._new and session.exitstatus == pytest.ExitCode.OK:
+        if (wrong or self._new) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         with contextlib.suppress(OSError):
             self.folder.rmdir()  # if it is empty
@@ -141,7 +148,9 @@ class RunReport:
 
     def _write(self) -> None:
         """The report in each format. Raises OutputError."""
-        folders = [Path(told.session) for told in self.told]
+        folders = [Path(told.session) for told in self.told if told.session]
+        if len(folders) < len(self.told):
+            self._notes.append(f"{counted(len(self.told) - len(folders), 'session')} could not be kept")
         if not folders:
             return
         if len(folders) > MOST_SESSIONS:
@@ -173,7 +182,7 @@ class RunReport:
         if len(self._new) > MOST:
             yield f"FAILED and {len(self._new) - MOST:,} more"
         yield from self._notes
-        if self.told:
+        if any(told.session for told in self.told):
             yield f"sessions: {from_here(str(self.folder))}   (idbg-tui FOLDER/TEST opens one)"
 
     def _counts(self) -> str:

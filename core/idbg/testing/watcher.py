@@ -23,7 +23,7 @@ from idbg.schema import events
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
-from idbg.schema.programs import Program, Target
+from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.runs import Run
 from idbg.testing.recording import Recording
 
@@ -212,6 +212,10 @@ class Watcher:
             # a skipped test is none, and says so with a BaseException; what we found is told by what we found
             is_failure = isinstance(error, Exception) and not isinstance(error, Found)
             failure = ended(capture, error if is_failure else None, self.program)
+            if error is not None and not isinstance(error, Exception) and events_of_run.has_begun:
+                failure = Failure(
+                    kind="cancelled", message=f"the test ended before it was over: {type(error).__name__}"
+                )
             events_of_run.end(failure, time.monotonic() - began, checked=bool(accelerator))
             if is_failure and error is not None and notes:
                 error.add_note(self.kept())
@@ -253,6 +257,11 @@ class _Run:
         self.recording, self.number, self.comparison = recording, number, comparison
         self.program, self.target = program, target
         self._waiting: list[SessionEvent] | None = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something was compiled."""
+        return self._waiting is None
 
     def emit(self, event: SessionEvent) -> None:
         """Note it."""

@@ -99,7 +99,7 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
     found = [told for each in (args.program, *args.more) for told in _read(_folder(each, args))]
     if not found:
         log.warning("no session in %s: the report is empty", named)
-    return together(found) if found else Told("", History()), not found
+    return together(found) if found else Told("", History()), not any(each.folder for each in found)
 
 
 def _folder(text: str, args: argparse.Namespace) -> Path:
@@ -122,12 +122,12 @@ def _read(folder: Path) -> list[Told]:
 
 
 def _readable(folder: Path) -> list[Told]:
-    """The session, or none where it is damaged, which is said."""
+    """The session; of one that cannot be read that it is missing, here and in the report."""
     try:
         return _read(folder)
     except OutputError as error:
         log.warning("left out: %s", error.in_one_line)
-        return []
+        return [Told(folder.name, History(missing=[f"it is left out: {error.message}"]))]
 
 
 def _with_other(told: Told, folder: Path) -> Told:

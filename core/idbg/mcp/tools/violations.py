@@ -33,7 +33,9 @@ def argv(asked: Arguments, where: Where) -> list[str]:
 def tell(asked: Arguments, done: Done) -> tools.Told:
     """Those that were asked for, most nodes first."""
     found = done.told.get("constraints") or {}
-    violations = [each for each in found.get("violations") or [] if asked.rule in ("", each.get("rule"))]
+    if found.get("violations") is None:
+        return tools.Told("no rule was asked: nothing was compiled", {"violations": None})
+    violations = [each for each in found["violations"] if asked.rule in ("", each.get("rule"))]
     some, more = tools.page(tools.grouped(violations), asked.skip, asked.limit)
     rules = list(dict.fromkeys(str(each.get("rule")) for each in violations))
     of_rules = f" of {', '.join(rules)}" if rules else ""

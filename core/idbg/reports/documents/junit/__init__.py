@@ -3,7 +3,7 @@
 A suite for each run, a case for each thing that was looked at: that it compiles, that the numbers agree, that no graph
 breaks and nothing is compiled again, and each rule of the accelerator. A case fails by what is an error; what is a
 warning or a note is told in its output, so that a rule that only costs something turns no build red. What was not
-looked at is skipped, with why.
+looked at is skipped, with why. A session that is not whole is an error in a suite of its own.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,6 +47,7 @@ class Case(NamedTuple):
 def render(told: Told) -> bytes:
     """The file as UTF-8."""
     suites = [_suite(run, told.history, number) for number, run in enumerate(last_runs(told.history))]
+    suites += [_lacking(told)] if told.history.missing else []
     root = ElementTree.Element("testsuites", {"name": one_line(told.name, _MOST_NAME) or "idbg"})
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
@@ -153,6 +154,17 @@ def _suite(run: Run, history: History, number: int) -> ElementTree.Element:
         text = "".join(event.text for event in run.output if event.stream == stream)
         if text:
             _text(suite, "system-out" if stream == "stdout" else "system-err", _end(text))
+    return suite
+
+
+def _lacking(told: Told) -> ElementTree.Element:
+    """What the session lacks may be what was wrong: a suite of its own, and an error."""
+    name = one_line(told.name, _MOST_NAME) or "idbg"
+    counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
+    suite = ElementTree.Element("testsuite", {"name": name, **counts})
+    case = ElementTree.SubElement(suite, "testcase", {"name": "the session is whole", "classname": name})
+    missing = [one_line(text, _MOST_TEXT) for text in told.history.missing[:MOST_TOLD]]
+    ElementTree.SubElement(case, "error", {"type": "missing", "message": missing[0]}).text = "\n".join(missing)
     return suite
 
 

@@ -26,6 +26,11 @@ MOST_FINDINGS = 40  # rows, the worst first
 MOST_RUNS = 10
 MOST_BESIDE = 10  # that are new, and as many that are gone
 _LEAST_FOLDED = 400  # characters: less of a run tells nothing
+_BADNESS = [
+    *(each for each in VERDICT_SIGNS if each not in ("waiting", "clean")),
+    "waiting",
+    "clean",
+]  # not known is not clean
 
 
 def render(told: Told) -> bytes:
@@ -53,7 +58,7 @@ def _head(told: Told, runs: list[Run]) -> str:
     if not runs:
         what = "only benchmarks" if told.history.rows else "nothing"
         return "\n".join([f"### idbg: {what} ran in this session", *([""] if missing else []), *missing])
-    worst = min(runs, key=lambda run: list(VERDICT_SIGNS).index(run.looks))
+    worst = min(runs, key=lambda run: _BADNESS.index(run.looks))
     lines = [f"### {VERDICT_SIGNS[worst.looks]} idbg: {_verdict(worst)}", ""]
     lines += [f"- {_sentence(run)}" for run in runs[:MOST_RUNS]]
     if len(runs) > MOST_RUNS:

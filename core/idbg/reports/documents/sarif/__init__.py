@@ -38,6 +38,7 @@ from idbg.schema.runs import Run
 ABOUT, SUFFIXES = "results on the lines of a pull request", (".sarif", ".sarif.json")
 MOST_RESULTS = 5_000  # of one analysis: GitHub shows no more
 NODES = 10  # of one result
+_MOST_MISSING = 20  # sentences of what the session lacks
 FINGERPRINT = "idbgDiagnostic/v1"
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~%/:?#@!$&'()*+,;=-]{1,2000}")
 _MOST_TITLE, _MOST_TEXT = 250, 1_000  # characters: GitHub takes 255 of a rule's name, 1024 of its descriptions
@@ -91,7 +92,7 @@ def log(told: Told) -> Log:
     )
     analysis = AnalysisRun(
         tool=Tool(driver=driver),
-        invocations=(_invocation(runs, found[MOST_RESULTS:]),),
+        invocations=(_invocation(runs, found[MOST_RESULTS:], told.history.missing),),
         original_uri_base_ids={places.ROOT: places.base(root)},
         automation_details=AutomationDetails(id=_category(runs)),
         results=tuple(results),
@@ -185,9 +186,11 @@ def _logical(node: NodeId) -> LogicalLocation:
     return LogicalLocation(name=name, fully_qualified_name=f"{one_line(str(node.graph), 80)}: {name}", kind="object")
 
 
-def _invocation(runs: list[Run], left_out: list[Diagnostic]) -> Invocation:
-    """Whether each run came to its end, and what else is to be known."""
-    notes = []
+def _invocation(runs: list[Run], left_out: list[Diagnostic], missing: list[str]) -> Invocation:
+    """Whether there were runs, each came to its end and is here as a whole, and what else is to be known."""
+    said = [one_line(text, _MOST_TEXT) for text in missing[:_MOST_MISSING]]
+    said += [] if runs else ["no program was run: nothing was looked at"]
+    notes = [Notification(level="warning", message=Message(text=text)) for text in said]
     if left_out:
         levels = Counter(each.level for each in left_out)
         words = ", ".join(counted(number, level) for level, number in levels.items())
@@ -198,4 +201,5 @@ def _invocation(runs: list[Run], left_out: list[Diagnostic]) -> Invocation:
         text = f"run {run.number} of {one_line(run.program.label)} did not come to its end: what it had by then is told"
         notes.append(Notification(level="warning", message=Message(text=text)))
     broken = [run for run in runs if run.failure is not None and run.failure.kind in ("idbg", "worker", "input")]
-    return Invocation(execution_successful=not unfinished and not broken, tool_execution_notifications=tuple(notes))
+    successful = bool(runs) and not (unfinished or broken or missing)
+    return Invocation(execution_successful=successful, tool_execution_notifications=tuple(notes))
