@@ -1,6 +1,7 @@
 """Nothing but sessions is ever removed, and of those no live one."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionOpened
 from idbg.schema.programs import Program
 from idbg.schema.summaries import SessionSummary
-from idbg.session import removal, retention
+from idbg.session import kept_summary, removal, retention
 from idbg.session.index import sessions
 from idbg.session.store import Store
 from tests.harness.sessions import killed_session_of, session_of, small_log
@@ -156,3 +157,26 @@ def test_a_size_is_written_as_people_do(text: int | str, size: int) -> None:
 def test_what_is_no_size_is_refused(text: int | str) -> None:
     with pytest.raises(ValueError, match=r"is no size|less than nothing"):
         bytes_of(text)
+
+
+def test_a_session_of_which_nothing_can_be_read_stays(output: Path) -> None:
+    folder = small_log(output / "newer", at=1.0)
+    log = folder / "events.jsonl"
+    log.write_bytes(re.sub(rb'"format":\d+', b'"format":999', log.read_bytes()))
+    os.utime(log, (1.0, 1.0))
+    (found,) = sessions(output)
+    assert found.damaged and not found.started
+    small_log(output / "old", at=1.0)
+    os.utime(output / "old" / "events.jsonl", (1.0, 1.0))
+    retention.apply(output, Keeping(sessions=1, days=1, size=1))
+    assert [path.name for path in output.iterdir()] == ["newer"]
+
+
+def test_what_a_session_says_of_its_own_size_costs_no_other(output: Path) -> None:
+    for name, at in (("mine", 1.0), ("anybodys", 2.0)):
+        folder = small_log(output / name, at=at)
+        told = SessionSummary(folder=str(folder), name=name, program="m.py", started=at, bytes=1 << 50, ended=True)
+        kept_summary.write(folder, told, (folder / "events.jsonl").stat().st_size)
+    assert {each.bytes for each in sessions(output)} == {1 << 50}
+    retention.apply(output, Keeping(size=1 << 20))
+    assert sorted(path.name for path in output.iterdir()) == ["anybodys", "mine"]

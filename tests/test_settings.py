@@ -210,3 +210,34 @@ def test_what_is_kept_follows_the_settings(tmp_path: Path) -> None:
 def test_another_tools_broken_project_file_is_not_ours_to_mend(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.other\n")
     assert settings.load({}, cwd=tmp_path).backend == "aot"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool.idbg.options]\n"cpp.cxx" = "sh"\n',
+        '[tool.idbg.options]\n"cpp.march" = "native -wrapper sh"\n',
+        '[tool.idbg.options]\nmode = "./x"\n',
+        '[tool.idbg.settings]\n"dynamo.debug_dir_root" = "there"\n',
+    ],
+)
+def test_a_project_does_not_say_what_torch_runs_or_where_it_writes(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SettingsError, match=r"pyproject.toml:6: a project does not choose a command or a folder"):
+        settings.load({}, cwd=project(tmp_path / "p", text))
+    own = environ(tmp_path, text.replace("tool.idbg.", ""))
+    assert settings.load(own, cwd=tmp_path)
+    harmless = project(tmp_path / "p", '[tool.idbg.options]\nmax_autotune_gemm_backends = "ATEN, TRITON"\n')
+    assert settings.load({}, cwd=harmless).options == {"max_autotune_gemm_backends": "ATEN, TRITON"}
+
+
+def test_a_project_says_which_sessions_go_of_its_own_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    here = project(tmp_path / "p", "keep_sessions = 1\n")
+    assert settings.load({}, cwd=here).keep_sessions == 1
+    assert settings.load({}, {"output": str(here / "inside")}, here).keep_sessions == 1
+    elsewhere = environ(tmp_path, 'output = "/all/of/mine"\nkeep_sessions = 9\n')
+    assert settings.load(elsewhere, cwd=here).keep_sessions == 9
+    assert settings.load({}, {"output": "../q"}, here).keep_sessions == 0
+    assert settings.load({"IDBG_OUTPUT": "/there"}, cwd=here).keep_sessions == 0
+    project(here, 'keep_days = 1\noutput = "../.."\n')
+    assert settings.load({}, cwd=here).keep_days == 0
+    assert "says which sessions go" in caplog.text

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -9,8 +10,12 @@ from pathlib import Path
 def write_whole(path: Path, content: bytes) -> None:
     """Put the content there by a rename, so also where the process or the machine stops; the file keeps its mode.
 
-    A link is followed: what it points to is replaced. Raises OSError, and leaves nothing behind.
+    A link is followed: what it points to is replaced. What is no file (/dev/null, a pipe) is written to, and stays.
+    Raises OSError, and leaves nothing behind.
     """
+    if _is_other(path):
+        path.write_bytes(content)
+        return
     target = Path(os.path.realpath(path))
     descriptor, spare = tempfile.mkstemp(dir=target.parent, prefix=".idbg-", suffix=".part")
     try:
@@ -24,6 +29,15 @@ def write_whole(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(spare)
         raise
+
+
+def _is_other(path: Path) -> bool:
+    """Whether there is something that no file may take the place of: /dev/stdout is a link to what has no name."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _mode(path: Path) -> int:

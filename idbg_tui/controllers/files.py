@@ -74,7 +74,7 @@ class Files:
         """
         session, app = self._context.session, self._context.app
         page = session.folder / "report.html" if session.live else Path.cwd() / f"{session.folder.name}.html"
-        command = [sys.executable, "-m", "idbg", "report", str(session.folder), "-o", str(page)]
+        command = [sys.executable, "-P", "-m", "idbg", "report", str(session.folder), "-o", str(page)]
 
         def write() -> None:
             done = subprocess.run(

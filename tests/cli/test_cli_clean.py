@@ -172,6 +172,8 @@ def test_those_that_are_meant_go_and_the_bytes_are_said(
         (["new", "--keep", "1"], "--older-than and --keep choose among all"),
         (["--keep", "-1"], "--keep is -1"),
         (["--older-than", "much"], "'much' is no length of time"),
+        (["--older-than", ""], "'' is no length of time"),
+        (["--output", ""], "--output names no folder"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

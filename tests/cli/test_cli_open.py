@@ -28,7 +28,7 @@ def test_a_session_is_opened_by_its_folder_or_its_name(tmp_path: Path, became: l
     (tmp_path / "events.jsonl").write_bytes((RECORDINGS / "attention.jsonl").read_bytes())
     main(["open", str(tmp_path)])
     main(["open", tmp_path.name, "--output", str(tmp_path.parent)])
-    opened = ["-m", "idbg_tui", str(tmp_path)]
+    opened = ["-P", "-m", "idbg_tui", str(tmp_path)]
     assert became == [opened, [*opened, f"--output={tmp_path.parent}"]]
 
 
@@ -36,7 +36,8 @@ def test_without_one_the_screen_offers_what_there_is(became: list[list[str]]) ->
     main(["open"])
     main(["open", "--output", "elsewhere"])
     main(["tour"])
-    assert became == [["-m", "idbg_tui"], ["-m", "idbg_tui", "--output=elsewhere"], ["-m", "idbg_tui", "--tour"]]
+    screen = ["-P", "-m", "idbg_tui"]
+    assert became == [screen, [*screen, "--output=elsewhere"], [*screen, "--tour"]]
 
 
 def test_what_is_no_session_is_refused_before_there_is_a_screen(

@@ -1,5 +1,6 @@
 """`idbg report` writes every format that it is asked for, whole, of one session, of several, and of none."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -61,3 +62,20 @@ def test_what_cannot_be_written_is_said_before_anything_runs(sessions: Path, tmp
     assert "--format" in capsys.readouterr().err
     with pytest.raises(BadInput, match="no report 'pdf'"):
         idbg.report(sessions / "attention", format="pdf")
+
+
+def test_what_is_no_file_is_written_to_and_stays(sessions: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "report.txt"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert main(["report", str(sessions / "attention"), "-o", str(pipe)]) == 0
+    assert pipe.is_fifo() and b"attention" in os.read(reading, 1 << 16)
+    os.close(reading)
+
+
+def test_a_session_that_cannot_be_read_is_missing_in_the_report_too(sessions: Path, tmp_path: Path) -> None:
+    for name in ("attention", "breaking"):
+        (sessions / name / "events.jsonl").write_text("{}\n")
+    told = tmp_path / "r.xml"
+    assert main(["report", str(sessions), "-o", str(told)]) == 1
+    assert 'errors="1"' in told.read_text() and "attention: it is left out" in told.read_text()

@@ -115,3 +115,15 @@ def test_the_servers_process_has_no_torch_and_no_screen() -> None:
     ask = f"import sys, idbg.mcp.server as s; s.tools(); print({heavy})"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_where_no_rule_was_asked_none_is_told_to_hold() -> None:
+    done = Done((), {"constraints": {"accelerator": "mock", "violations": None}}, 0, "")
+    assert violations.tell(violations.Arguments(), done).said == "no rule was asked: nothing was compiled"
+
+
+async def test_what_lies_in_the_clients_folder_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "msgspec.py").write_text("open('was_run', 'w')\n")
+    await command.run(("list", f"--output={tmp_path}"))
+    assert not (tmp_path / "was_run").exists()

@@ -23,4 +23,5 @@ def become_screen(arguments: Sequence[str]) -> int:
         )
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, "-m", SCREEN[0], *arguments])
+    # -P: what lies in the folder that the user stands in must not be imported as ours
+    os.execv(sys.executable, [sys.executable, "-P", "-m", SCREEN[0], *arguments])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idbg.config import places, settings
+from idbg.schema.errors import BadInput
 
 if TYPE_CHECKING:
     from idbg.schema.runs import History, Run
@@ -22,7 +23,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def output_folder(given: str | None = None) -> Path:
-    """Where sessions are kept: what --output says, or the settings. Raises SettingsError."""
+    """Where sessions are kept: what --output says, or the settings. Raises SettingsError, and BadInput for "", which a
+    script means by a variable that is not set.
+    """
+    if given == "":
+        raise BadInput("--output names no folder", hint="leave it out for that of the settings (idbg config)")
     return places.expanded(given or settings.load(os.environ).output).absolute()
 
 

@@ -78,6 +78,9 @@ OTHER_VARIABLES = (
     *(environment.NICENESS, environment.PATH_ADDED, environment.SCRATCH),
 )
 """What else is read of the environment, here or by a child process of ours."""
+KEEP = ("keep_sessions", "keep_days", "keep_size")
+_PLACE = re.compile(r"(cxx|compiler|command|cmd|flags|dir|path|root|url|prefix)$")
+_PATH_OR_WORDS = re.compile(r"[/\\~]|(?<!,)\s")
 PROJECT_PATHS = ("output", "accelerator")
 """Paths in a pyproject.toml are from its folder, wherever in the project one stands."""
 
@@ -150,10 +153,11 @@ def _layers(
     """What each source says, a table key by key; a later one wins."""
     strict = strict_from(environ)
     yield {} if strict is None else {"strict": Given(strict, "MOCK_STRICT")}
-    yield _of_file(settings_file.of_user(path(environ), must_exist=bool(environ.get("IDBG_SETTINGS"))))
-    yield _of_file(_of_project(_standing_in(cwd)))
-    yield _of_environment(environ)
-    yield {name: Given(value, _flag(name, value)) for name, value in chosen.items()}
+    user = _of_file(settings_file.of_user(path(environ), must_exist=bool(environ.get("IDBG_SETTINGS"))))
+    yield user
+    later = (_of_environment(environ), {name: Given(value, _flag(name, value)) for name, value in chosen.items()})
+    yield _of_projects_own(_standing_in(cwd), user, later)
+    yield from later
 
 
 def _standing_in(cwd: str | Path | None) -> Path:
@@ -173,12 +177,44 @@ def _of_project(cwd: Path) -> Written | None:
             f"{written.place('editor')}: a project does not choose your editor",
             hint="it is a command of yours: set it in your own settings file (idbg config --path), or IDBG_EDITOR",
         )
+    _refuse_commands(written)
     values = dict(written.values)
     for name in PROJECT_PATHS:
         text = values.get(name)
         if isinstance(text, str) and (name == "output" or text.endswith(".toml")) and not text.startswith(("/", "~")):
             values[name] = str(written.file.parent / text)
     return written._replace(values=values)
+
+
+def _refuse_commands(written: Written) -> None:
+    """Raises SettingsError for an option or a setting of torch's that names a command or a place: the compiler, say, is
+    run whatever program is compiled.
+    """
+    for table in ("options", "settings"):
+        held = written.values.get(table)
+        for name, value in held.items() if isinstance(held, dict) else ():
+            if isinstance(value, str) and value and (_PLACE.search(str(name)) or _PATH_OR_WORDS.search(value)):
+                raise SettingsError(
+                    f"{written.place(f'{table}.{name}')}: a project does not choose a command or a folder of torch's",
+                    hint="set it in your own settings file (idbg config --path), or with a flag",
+                )
+
+
+def _of_projects_own(cwd: Path, user: dict[str, Given], later: tuple[dict[str, Given], ...]) -> dict[str, Given]:
+    """What the project says; of which sessions are kept only where they lie in it: elsewhere lie others' too."""
+    written = _of_project(cwd)
+    found = _of_file(written)
+    if written is None or not any(name in found for name in KEEP):
+        return found
+    given = next((layer["output"] for layer in (*reversed(later), found, user) if "output" in layer), None)
+    output = os.path.expanduser(str(given.value if given else Settings().output))
+    kept_in = Path(os.path.realpath(os.path.join(cwd, output)))
+    if kept_in.is_relative_to(os.path.realpath(written.file.parent)):
+        return found
+    if str(written.file) not in _warned:
+        _warned.add(str(written.file))
+        log.warning("%s says which sessions go, and %s lies outside of it: all stay", written.file, kept_in)
+    return {name: value for name, value in found.items() if name not in KEEP}
 
 
 def _of_file(written: Written | None) -> dict[str, Given]:

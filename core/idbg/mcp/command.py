@@ -50,7 +50,7 @@ async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
     """
     environ = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "idbg", "--json", *argv),
+        *(sys.executable, "-P", "-m", "idbg", "--json", *argv),  # -P: no module of the client's folder is imported
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

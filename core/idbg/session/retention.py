@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from idbg.config.keeping import Keeping
 from idbg.format.amounts import counted, size
 from idbg.schema.errors import OutputError
 from idbg.schema.summaries import SessionSummary
 from idbg.session import removal
 from idbg.session.index import sessions
+from idbg.session.summarizing import bytes_within
 
 log = logging.getLogger(__name__)
 GRACE = 600.0
@@ -23,7 +26,10 @@ GRACE = 600.0
 
 
 def superfluous(found: Sequence[SessionSummary], keeping: Keeping, now: float) -> Iterator[SessionSummary]:
-    """Those of the sessions (newest first) that are not to be kept, oldest first. Never a live one, nor a new one."""
+    """Those of the sessions (newest first) that are not to be kept, oldest first.
+
+    Never a live one, a new one, or one of which it is not known when it began: a newer idbg may have written it.
+    """
     kept, total = 0, 0
     going = []
     for each in found:
@@ -31,7 +37,8 @@ def superfluous(found: Sequence[SessionSummary], keeping: Keeping, now: float) -
         is_old = bool(keeping.days) and now - each.started > keeping.days * 86400
         is_many = bool(keeping.sessions) and kept >= keeping.sessions
         is_much = bool(keeping.size) and total > keeping.size
-        if not each.live and now - (each.started + each.seconds) > GRACE and (is_old or is_many or is_much):
+        may_go = not each.live and each.started and now - (each.started + each.seconds) > GRACE
+        if may_go and (is_old or is_many or is_much):
             going.append(each)
         else:
             kept += 1
@@ -55,6 +62,8 @@ def apply(output: Path, keeping: Keeping) -> None:
     gone, freed = 0, 0
     try:
         found = sessions(output)
+        if keeping.size:  # what a session says of its own size may be anybody's word, and others would go for it
+            found = [replace(each, bytes=bytes_within(Path(each.folder))) for each in found]
     except OutputError as error:
         log.warning("%s", error.in_one_line)
         return

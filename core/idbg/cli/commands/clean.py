@@ -86,13 +86,15 @@ def _chosen(args: argparse.Namespace, folder: Path) -> tuple[list[SessionSummary
     """Those that are to go and can, oldest first; and why others that were meant cannot."""
     if args.keep is not None and args.keep < 0:
         raise BadInput(f"--keep is {args.keep}", hint="give a number from 0 up")
-    if args.sessions and (args.older_than or args.keep is not None):
+    if args.sessions and (args.older_than is not None or args.keep is not None):
         raise BadInput("--older-than and --keep choose among all", hint="name sessions, or give those flags")
-    before = time.time() - moments.span(args.older_than) if args.older_than else None
+    before = time.time() - moments.span(args.older_than) if args.older_than is not None else None
     meant = _named(args, folder) if args.sessions else sessions(folder)[args.keep or 0 :]
+    undated: dict[str, str] = {}
     if before is not None:
-        meant = [each for each in meant if each.started + each.seconds < before]
-    left = {each.name: why for each in meant if (why := removal.why_not(Path(each.folder)))}
+        undated = {each.name: "when it began is not known" for each in meant if not each.started}
+        meant = [each for each in meant if each.started and each.started + each.seconds < before]
+    left = undated | {each.name: why for each in meant if (why := removal.why_not(Path(each.folder)))}
     if args.sessions and left:
         name, why = next(iter(left.items()))
         raise BadInput(f"{name} is not removed: {why}", hint="idbg list names the sessions that there are")

@@ -132,7 +132,7 @@ def _readable(folder: Path) -> list[Told]:
 
 def _with_other(told: Told, folder: Path) -> Told:
     others = _read(folder)
-    if not others:
+    if not any(each.folder for each in others):
         raise BadInput(
             f"no session in {folder}: there is nothing to compare with", hint="idbg list shows what there is"
         )
