@@ -102,8 +102,12 @@ def renamed(name: str, text: str) -> Callable[[], None]:
     return edit
 
 
-def watched(*edits: Callable[[], None]) -> tuple[list[Checked], list[str], list[events.SessionEvent]]:
-    """What is told of a watch in which each edit follows on a check, what else is said, and what happened."""
+def watched(
+    *edits: Callable[[], None], answer: Callable[[], None] = lambda: None
+) -> tuple[list[Checked], list[str], list[events.SessionEvent]]:
+    """What is told of a watch in which each edit follows on a check, what else is said, and what happened. `answer` is
+    the edit that follows on what else is said.
+    """
     checks: list[Checked] = []
     notes: list[str] = []
     waiting = iter(edits)
@@ -112,9 +116,13 @@ def watched(*edits: Callable[[], None]) -> tuple[list[Checked], list[str], list[
         checks.append(checked)
         next(waiting, lambda: None)()
 
+    def noted(text: str) -> None:
+        notes.append(text)
+        answer()
+
     program, target = Program("model.py", cwd=os.getcwd()), Target(backend="mock", accelerator="npu.toml")
     with a_session(program, target, Path("out")) as session:
-        Watch(session, told, notes.append).go(len(edits) + 1)
+        Watch(session, told, noted).go(len(edits) + 1)
         happened = session.events
     return checks, notes, happened
 
@@ -153,11 +161,8 @@ def test_a_watch_that_goes_on_holds_the_last_runs_only(monkeypatch: pytest.Monke
 
 
 def test_rules_that_are_none_are_said_and_those_before_stay() -> None:
-    def edit() -> None:
-        Path("npu.toml").write_text("[[rules]]\nkind = 3\n")
-        threading.Timer(0.3, write("npu.toml", FLOAT16)).start()
-
-    checks, notes, _ = watched(edit)
+    refused = renamed("npu.toml", "[[rules]]\nkind = 3\n")
+    checks, notes, _ = watched(refused, answer=renamed("npu.toml", FLOAT16))
     assert [kinds(each.found) for each in checks] == [{"layout"}, {"dtype"}]
     assert re.match(r"npu\.toml:2: .*: the rules before stay in force$", notes[0])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from idbg.cli import main
@@ -28,6 +28,8 @@ JSON = st.recursive(
 )
 
 
+@example({"": {"0" * 81: None}}, 200)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=10), st.integers(200, 3000))
 def test_whatever_is_told_fits_and_can_be_read(facts: dict[str, object], limit: int) -> None:
     cut, left = bounded(facts, limit)

@@ -9,6 +9,7 @@ from idbg.format.glyphs import MARKS
 LIMIT = 12_000
 """Characters of an answer's JSON at most: about 4,000 tokens."""
 _LINE = 240  # letters
+_NAME = 80  # letters of a key
 _TOLD = 8  # sentences of what was left out
 _STEPS = ((200, 9000), (80, 4000), (40, 2000), (20, 800), (10, 400), (5, 200), (3, 100), (1, 60), (0, 30))
 """Items of a list or a table, and letters of a text, that are kept: the first step that fits is taken."""
@@ -35,10 +36,10 @@ def _cut(value: object, path: str, keys: int, items: int, letters: int, left: li
             if len(value) > keys:
                 left.append(f"{path or 'facts'}: {keys:,} of {len(value):,} are told")
             some = list(value.items())[:keys]
-            return {
-                key[:80]: _cut(each, f"{path}.{key[:80]}".lstrip("."), items, items, letters, left)
-                for key, each in some
-            }
+            if any(len(key) > _NAME for key, _ in some):
+                left.append(f"{path or 'facts'}: {_NAME} letters of a name are told")
+            named = ((key[:_NAME], each) for key, each in some)
+            return {key: _cut(each, f"{path}.{key}".lstrip("."), items, items, letters, left) for key, each in named}
         case list():
             if len(value) > items:
                 left.append(f"{path}: {items:,} of {len(value):,} are told")
