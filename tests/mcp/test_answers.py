@@ -16,7 +16,7 @@ from idbg.mcp import command
 from idbg.mcp.answering import answer
 from idbg.mcp.bounded import LIMIT, as_text, bounded
 from idbg.mcp.command import Done
-from idbg.mcp.tools import decisions, kernel, tools, violations
+from idbg.mcp.tools import Told, decisions, kernel, sessions, tools, violations
 from idbg.mcp.where import Where
 from idbg.reports.decisions import TYPES
 from idbg.schema.errors import BadInput
@@ -76,6 +76,28 @@ def test_violations_of_one_line_are_one_entry_and_come_by_pages() -> None:
     page = violations.tell(violations.Arguments(limit=2, skip=2), done)
     assert [each["nodes"] for each in page.facts["violations"]] == [["n4", "n5"], ["n6", "n7"]]  # type: ignore[attr-defined]
     assert page.said.startswith("10 violations of r") and page.more == "4 of 5 told: skip=4 has the next"
+
+
+def test_what_is_not_there_is_never_told_as_if_nothing_were_broken() -> None:
+    def told(rule: str, verdict: str, *rules: str) -> Told:
+        found = {"accelerator": "npu", "violations": [{"rule": each, "node": "n"} for each in rules]}
+        done = Done((), {"constraints": found, "summary": {"verdict": verdict}}, 0, "")
+        return violations.tell(violations.Arguments(rule=rule), done)
+
+    other = told("layuot", "violations", "layout", "dtype")
+    assert other.said == "no violation of layuot by the rules of npu"
+    assert other.more == "2 violations of other rules: layout, dtype"
+    assert "captured alone" in told("", "waiting").said and "captured alone" not in told("", "clean").said
+    listed = sessions.tell(sessions.Arguments(find="zz"), Done((), {"sessions": [{"name": "a"}], "output": "o"}, 0, ""))
+    assert listed.said == "0 of 1 session in o with 'zz'"
+
+
+def test_half_a_question_and_a_line_beyond_the_last_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="it takes two"):
+        decisions.argv(decisions.Arguments(pair=("relu",)), Where(tmp_path))
+    done = Done((), {"kernel": {"name": "k", "language": "cpp"}, "source": "one\ntwo"}, 0, "")
+    with pytest.raises(BadInput, match="k has no line 9"):
+        kernel.tell(kernel.Arguments(name="k", first_line=9), done)
 
 
 def test_the_kinds_of_decisions_are_those_of_analyze() -> None:

@@ -38,9 +38,9 @@ async def answer(
             raise BadInput(f"{name}: {error}", hint="the tool's schema says what it takes") from error
         argv = tuple(tool.argv(asked, where))
         done = await command.run(argv, hear)
+        told = tool.tell(asked, done)
     except IdbgError as error:
         return _refused(name, error)
-    told = tool.tell(asked, done)
     facts, left = bounded(told.facts)
     again = command.spelled(argv)
     if left:

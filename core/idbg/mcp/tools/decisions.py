@@ -7,6 +7,7 @@ import msgspec
 from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.where import Where
+from idbg.schema.errors import BadInput
 
 ABOUT = (
     "Tell why the compiler did what it did in a saved session: graph breaks, recompiles and the guards that failed, "
@@ -42,10 +43,12 @@ class Arguments(tools.Arguments, frozen=True, kw_only=True):
 
 
 def argv(asked: Arguments, where: Where) -> list[str]:
-    """Those kinds, or the pair."""
+    """Those kinds, or the pair. Raises BadInput for half a pair."""
+    if len(asked.pair) == 1:
+        raise BadInput(f"pair has one name, {asked.pair[0]!r}: it takes two", hint="the tool graph tells a node alone")
     line = ["analyze", where.session(asked.session)]
     if asked.pair:
-        one, other = (*asked.pair, "")[:2]
+        one, other = asked.pair
         return [*line, "--nodes", tools.plain(one), tools.plain(other)]
     return line + [f"--type={kind}" for kind in asked.kinds]
 

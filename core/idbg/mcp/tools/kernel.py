@@ -8,6 +8,7 @@ from idbg.format.amounts import counted
 from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.where import Where
+from idbg.schema.errors import BadInput
 
 ABOUT = (
     "Tell the generated source of a kernel of a saved session, C++ or Triton, with the nodes that it computes. Without "
@@ -31,13 +32,17 @@ def argv(asked: Arguments, where: Where) -> list[str]:
 
 
 def tell(asked: Arguments, done: Done) -> tools.Told:
-    """As many lines as there is room for."""
+    """As many lines as there is room for. Raises BadInput where the first is beyond the last."""
     kernel = done.told.get("kernel")
     if not isinstance(kernel, dict):
         kernels = done.told.get("kernels") or []
         rows = [{key: each.get(key) for key in ("name", "language", "frame", "part", "nodes")} for each in kernels]
         return tools.Told(counted(len(rows), "kernel"), {"kernels": rows})
     lines = str(done.told.get("source", "")).splitlines()
+    if lines and asked.first_line > len(lines):
+        raise BadInput(
+            f"{kernel['name']} has no line {asked.first_line:,}", hint=f"it has {counted(len(lines), 'line')}"
+        )
     some: list[str] = []
     room = _LETTERS
     for line in lines[asked.first_line - 1 :]:

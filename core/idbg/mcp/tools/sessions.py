@@ -47,7 +47,9 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
     rows = [{key: each.get(key) for key in _KEYS} for each in some]
     for row in rows:
         row["started"] = _moment(row["started"])
-    said = f"{counted(len(found), 'session')} in {done.told.get('output', '')}"
+    said = f"{counted(len(known), 'session')} in {done.told.get('output', '')}"
+    if asked.find:
+        said = f"{len(found):,} of {said} with {asked.find!r}"
     if not known:
         more = "there is none yet: the tool run makes one"
     return tools.Told(said, {"sessions": rows}, more)
