@@ -182,11 +182,7 @@ def test_what_holds_the_same_is_no_edit() -> None:
 
 
 def test_a_file_that_is_gone_is_waited_for() -> None:
-    def edit() -> None:
-        Path("model.py").unlink()
-        threading.Timer(0.3, write("model.py", "x = 2\n")).start()
-
-    checks, notes, _ = watched(edit)
+    checks, notes, _ = watched(Path("model.py").unlink, answer=write("model.py", "x = 2\n"))
     assert len(checks) == 2
     assert notes == ["model.py is not there: it is waited for"]
 
