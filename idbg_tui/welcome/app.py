@@ -80,10 +80,6 @@ class Welcome(App[Opened | None], Generic[Opened]):
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
-        self._header.show(
-            [("idbg", "bold $primary"), (f" {idbg.__version__}  debugs what torch.compile makes of a program", "")],
-            [(file_names.from_here(str(self._offers.output)), "$foreground 60%")],
-        )
         self._show()
         self.call_after_refresh(self._read)
 
@@ -139,8 +135,18 @@ class Welcome(App[Opened | None], Generic[Opened]):
             self._lines.rows_changed()
         self._say("", "")
 
+    def _say_where(self) -> None:
+        """In the header: the folder of the session at the cursor, as sessions of one program look alike, or of all."""
+        chosen = self._lines.chosen
+        where = chosen.summary.folder if isinstance(chosen, Saved) else self._offers.output
+        self._header.show(
+            [("idbg", "bold $primary"), (f" {idbg.__version__}  debugs what torch.compile makes of a program", "")],
+            [(file_names.from_here(str(where)), "$foreground 60%")],
+        )
+
     def _say(self, text: str, style: str) -> None:
         """In the footer: a sentence, or the keys."""
+        self._say_where()
         if self._problem:
             text, style, self._problem = self._problem, "$text-error", ""
         keys: list[BarPart] = []
@@ -159,6 +165,7 @@ class Welcome(App[Opened | None], Generic[Opened]):
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
         self._moved = True
+        self._say_where()
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
         self._open()

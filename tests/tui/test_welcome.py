@@ -89,6 +89,24 @@ async def test_the_newest_session_is_under_the_cursor_and_enter_opens_it(
     assert app.return_value == "/sessions/b"
 
 
+async def test_sessions_of_one_program_are_told_apart_on_a_narrow_screen(
+    there: Callable[[list[SessionSummary]], None],
+) -> None:
+    there([saved("model-2", program="model.py"), saved("model-1", program="model.py")])
+    app = app_of()
+    async with app.run_test(size=SMALL) as pilot:
+        await settled(pilot)
+
+        def header() -> str:
+            return app.query_one("#header").render().plain  # type: ignore[union-attr]
+
+        assert header().rstrip().endswith("/sessions/model-2")
+        await pilot.press("down")
+        assert header().rstrip().endswith("/sessions/model-1")
+        await pilot.press("down")
+        assert header().rstrip().endswith("debug_artifacts")
+
+
 async def until_left(pilot: Pilot[str | None]) -> None:
     for _ in range(100):
         if pilot.app._exit:

@@ -19,3 +19,12 @@ def test_a_run_whose_backend_asks_no_rules_is_held_against_them_since() -> None:
     answered = constraints.as_json(unasked)
     assert isinstance(answered, dict) and answered["asked_while_compiling"] is False
     assert len(answered["violations"]) == len(asked)
+
+
+def test_a_run_that_never_ended_is_not_told_as_if_no_rule_were_broken() -> None:
+    (run,) = fold(log("attention")).runs.values()
+    ended = replace(run, violations=[])
+    assert list(constraints.text(ended)) == [f"{run.target.accelerator}: no rule is broken"]
+    cut = replace(ended, ended=None)
+    assert cut.verdict == "waiting"
+    assert "in what was captured: the run never ended" in next(iter(constraints.text(cut)))

@@ -20,7 +20,8 @@ def text(run: Run) -> Iterable[str]:
         yield f"{run.target.backend} asks no rules while it compiles; of its ATen graphs {run.target.accelerator} says:"
         yield from violation_lines(replace(run, violations=since)) if since else ["no rule is broken"]
     elif not run.violations:
-        yield f"{run.target.accelerator}: no rule is broken"
+        cut = {"waiting": "the run never ended", "failed": "the run failed"}.get(run.verdict, "")
+        yield f"{run.target.accelerator}: no rule is broken{f' in what was captured: {cut}' if cut else ''}"
     else:
         yield f"{run.target.accelerator}: {counted(len(run.violations), 'violation')}"
         yield from violation_lines(run)
