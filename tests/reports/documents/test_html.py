@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from idbg.reports import shown
 from idbg.reports.documents import Told, html, together
 from idbg.reports.documents.html import graph_data, page, templating
+from idbg.reports.documents.html.sections import summary
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.runs import History, fold
@@ -140,3 +141,12 @@ def test_the_summary_says_in_a_sentence_what_was_found_out() -> None:
     text = html.render(Told("cut", history)).decode()
     assert "the log ends in the middle of &lt;an event&gt;" in text
     assert "compiling took 17.1 s; cold: Inductor made the code of every graph; most of it: finding out" in text
+
+
+def test_what_nobody_looked_for_is_not_said_to_be_absent() -> None:
+    (run,) = fold(log("benched")).runs.values()
+    assert summary.nothing([run]) == (
+        "No failure, graph break, recompile or violation is known of (the numbers were not compared)."
+    )
+    run.checked = False
+    assert "violation" not in summary.nothing([run]) and "no rules were asked" in summary.nothing([run])

@@ -1,6 +1,6 @@
 """What happened, and what is wrong, the worst first?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -44,7 +44,24 @@ def section(told: Told) -> Markup:
         runs=[(run, headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
         shown=everything[:MOST],
         more=everything[MOST:],
+        nothing=nothing(runs),
     )
+
+
+def nothing(runs: Sequence[Run]) -> str:
+    """What was looked for in vain, and what nobody looked for; of runs of which there is nothing to tell."""
+    looked = ["failure", "graph break", "recompile"]
+    unasked = []
+    for kind, asked, words in (
+        ("violation", all(run.checked for run in runs), "no rules were asked"),
+        ("mismatch", all(run.diff is not None for run in runs), "the numbers were not compared"),
+    ):
+        looked += [kind] if asked else []
+        unasked += [] if asked else [words]
+    of_some = " of each run" if len(runs) > 1 else ""
+    ended = "" if all(run.verdict != "waiting" for run in runs) else " so far"
+    beside = f" ({' and '.join(unasked)}{of_some})" if unasked else ""
+    return f"No {', '.join(looked[:-1])} or {looked[-1]} is known of{ended}{beside}."
 
 
 def summary_lines(run: Run) -> list[str]:
