@@ -3,9 +3,10 @@
 from idbg.schema import events
 from idbg.schema.code import Kernel, OutputCode
 from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.diff import Comparison
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, NodeId
 from idbg.schema.programs import Failure, Program, Target
-from idbg.schema.runs import fold
+from idbg.schema.runs import Run, fold
 from idbg.schema.violations import Violation
 from tests.harness.recorded import log
 
@@ -90,3 +91,13 @@ def test_a_run_that_is_let_go_of_keeps_its_verdict() -> None:
         run.let_go()
         assert (run.verdict, len(run.graphs), run.times_broken >= len(run.breaks)) == before
         assert not run.kernels
+
+
+def test_the_sides_of_a_comparison_are_no_recompile_of_the_programs() -> None:
+    ours = events.Recompiled(run=1, frame="0/1", reason="BACKEND_MATCH: compiler=idbg inductor")
+    theirs = events.Recompiled(run=1, frame="0/2", reason="size mismatch at index 0")
+    compared, plain = (Run(1, Program("model.py"), Target(), 0.0, comparison) for comparison in (Comparison(), None))
+    for event in (ours, theirs):
+        compared.apply(event)
+        plain.apply(event)
+    assert (compared.recompiles, plain.recompiles) == ([theirs], [ours, theirs])

@@ -217,7 +217,7 @@ def _breaks(run: Run) -> Iterator[Diagnostic]:
 def _recompiles(run: Run) -> Iterator[Diagnostic]:
     """One for each function and guard that it was compiled again for, with how often."""
     for timeline in timelines(run):
-        rows = [row for row in timeline.recompiles if not row.refused]
+        rows = [row for row in timeline.recompiles if not row.refused and (row.failed or row.reason)]
         guards = [(row.failed[0].source, row.failed[0].what) if row.failed else ("", "") for row in rows]
         for guard, count in Counter(guards).items():
             row = rows[guards.index(guard)]

@@ -24,6 +24,7 @@ from idbg.schema.kept import REPRO, KeptRepro, with_event
 from idbg.schema.programs import Failure, Program, Target, Verdict
 from idbg.schema.violations import Violation
 
+BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "wrong", "empty", "violations", "clean", "waiting")
 
 
@@ -145,7 +146,8 @@ class Run:
             case events.GraphBroke():
                 self.breaks.append(event.graph_break)
             case events.Recompiled():
-                self.recompiles.append(event)
+                if self.comparison is None or BACKEND_MATCH not in event.reason:  # the sides have backends of ours
+                    self.recompiles.append(event)
             case events.FrameFailed():
                 self.frame_failures.append(event)
             case events.ViolationsFound():
