@@ -41,7 +41,7 @@ def compiled(tmp_path: Path) -> Compiled:
 
 def small(before: str = "") -> str:
     """A program that no cache knows, and whose C++ is quickly built."""
-    number = random.random()
+    number = random.SystemRandom().random()  # also where another test has seeded the others
     return f"import torch\n{before}\ntorch.compile(lambda x: (x * {number}).sin().sum())(torch.ones(300, 300))\n"
 
 
@@ -218,7 +218,7 @@ def test_beyond_the_limit_only_what_is_outermost_is_counted(compiled: Compiled, 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
 def test_the_build_of_each_triton_kernel_is_told(compiled: Compiled):
-    number = random.random()
+    number = random.SystemRandom().random()  # also where another test has seeded the others
     call = f"torch.compile(lambda x: (x * {number}).sin().sum(-1).cos())(torch.ones(3000, 300, device='cuda'))"
     run, _ = compiled(f"import torch\n{call}\n")
     kernels = {kernel.name for kernel in run.kernels if kernel.language == "triton"}
