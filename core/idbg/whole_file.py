@@ -25,7 +25,7 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(spare, _mode(target))
         os.replace(spare, target)
-    except BaseException:
+    except BaseException:  # whatever ends it, Ctrl+C too, leaves no part behind; it is raised again
         with contextlib.suppress(OSError):
             os.unlink(spare)
         raise
