@@ -16,6 +16,7 @@ from torch.fx import Node as FxNode
 from idbg.engine.capture.fx import graph_of
 from idbg.engine.compat import registrations, repros
 from idbg.engine.failures.owners import OURS, is_own
+from idbg.engine.repro import operators
 from idbg.schema.graphs import Graph, GraphId, Node
 
 IDENTITY = "torch.ops.aten.clone.default"
@@ -61,6 +62,8 @@ class Source:
             return [_checked(node, f"{name} = {owner}.{node.target}({_spelled(rest)})")]
         if self.numpy(node):
             return self._of_numpy(node, name)
+        if (lines := _as_operator(node, node.target, _spelled(node.args))) is not None:
+            return lines
         return [_checked(node, f"{name} = {self._target(node)}({self._args(node)})")]
 
     def _args(self, node: Node) -> str:
@@ -113,7 +116,8 @@ class Source:
             return [_checked(node, f"{name} = {first}.{ast.literal_eval(rest)}")]
         if spelling.startswith("."):
             return [_checked(node, f"{name} = {first}{spelling}({rest})")]
-        return [_checked(node, f"{name} = {spelling}({arguments})")]
+        lines = _as_operator(node, spelling, arguments)
+        return lines if lines is not None else [_checked(node, f"{name} = {spelling}({arguments})")]
 
     def numpy(self, node: Node) -> str:
         """How the program spelled a call of NumPy; "" where this is none."""
@@ -270,12 +274,27 @@ def _spelled(args: str) -> str:
     return re.sub(r"<class '([\w.]+)'>", r"\1", args)
 
 
+def _as_operator(node: Node, target: str, arguments: str) -> list[str] | None:
+    """The lines of a call of Python's `operator`; None where it is none, or no operator does the same."""
+    module, _, function = target.partition(".")
+    if module != "operator":
+        return None
+    try:
+        return operators.statements(name_of(node.name), function, arguments)
+    except SyntaxError:
+        raise _unspelled(node) from None
+
+
 def _checked(node: Node, line: str) -> str:
     try:
         ast.parse(line)
     except SyntaxError:
-        raise ValueError(f"{node.name} is called with what has no spelling in Python: {node.args[:200]}") from None
+        raise _unspelled(node) from None
     return line
+
+
+def _unspelled(node: Node) -> ValueError:
+    return ValueError(f"{node.name} is called with what has no spelling in Python: {node.args[:200]}")
 
 
 def _module_of(path: str) -> str | None:
