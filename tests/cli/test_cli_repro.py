@@ -173,3 +173,25 @@ def test_what_strict_mode_refused_names_a_script_that_is_new_each_time(
     session = Path(named.pop()).parents[2]
     assert cli.main(["repro", str(session), "--list"]) == 0
     assert "1 repro:\n  … run 1: dtype at " in capfd.readouterr().out
+
+
+SWALLOWED = """
+import torch
+torch._dynamo.config.suppress_errors = True
+
+@torch.library.custom_op("idbg_test::no_fake", mutates_args=())
+def no_fake(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+torch.compile(lambda x: no_fake(x) + 1)(torch.ones(3))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm")
+def test_a_frame_that_failed_and_was_swallowed_is_not_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "swallowed.py").write_text(SWALLOWED)
+    assert cli.main(["repro", "swallowed.py", "--backend", "eager"]) == 3
+    told = capsys.readouterr()
+    assert "nothing fails" not in told.out
+    assert "failed before a backend had its graph" in told.out + told.err

@@ -245,6 +245,12 @@ class Jobs:
             refused = next(violation for violation in self.last.violations if violation.severity == "reject")
             return violation_repro(self.last, refused, rules=target.rules, folder=folder)
         assert self.run is not None
+        swallowed = [failed for failed in self.run.frame_failures if failed.failure.kind != "constraints"]
+        if self.error is None and swallowed and all(each.error is None for each in self.last.compiles.values()):
+            raise BadInput(
+                f"frame {swallowed[0].frame} failed before a backend had its graph: the program is the smallest repro",
+                hint="run it without torch._dynamo.config.suppress_errors, and without the except that hides it",
+            )
         seen = Seen(self.last, self.error, self.run)
         return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
 

@@ -119,7 +119,7 @@ def _written(
         found = _sought(args, done, before)
         if found is not None:
             session.export_repro(found.node, found.rule)
-        elif done.failure is not None and not is_unusable(done) and not args.list and before is None:
+        elif done.cause is not None and not is_unusable(done) and not args.list and before is None:
             session.export_repro(None)
         session.wait()
         kept, folder = session.history.repros, session.folder
@@ -146,7 +146,7 @@ def _sought(args: argparse.Namespace, done: Run, before: Violation | None) -> Vi
 
 def _check_named(done: Run) -> None:
     """Raises BadInput where a violation has to be named."""
-    if done.failure is None and done.violations:
+    if done.failure is None and done.cause is None and done.violations:
         raise BadInput(
             "the compile did not fail, and breaks rules: say which violation",
             hint="--violation N, --rule NAME or --node NAME; --list has their numbers",

@@ -12,8 +12,9 @@ from torch.fx import GraphModule
 from idbg import plugins
 from idbg.accelerators import adapter as adapters
 from idbg.config.options import INDUCTOR, family
+from idbg.engine import backends
 from idbg.engine.capture.run import current
-from idbg.engine.compat import inductor
+from idbg.engine.compat import dynamo, inductor
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.program.in_force import Again
 from idbg.schema import events
@@ -53,6 +54,8 @@ class BackendInForce:
 
 
 _TORCH_COMPILE = torch.compile
+_CHECKED = ("backend", "mode", "options", "dynamic")  # what torch.compile looks at before anything is called
+_GUARD_FILTER = "guard_filter_fn"
 # what is called before the first call of something that the program compiled: (model or function, args, kwargs)
 BeforeFirst = Callable[[Compiled, tuple[object, ...], dict[str, object]], None]
 
@@ -73,6 +76,7 @@ def torch_compile_replaced(
     def compile_for_target(model: Compiled | None = None, *, disable: bool = False, **kwargs: object) -> object:
         if model is None:
             return lambda function: compile_for_target(function, disable=disable, **kwargs)
+        _check_arguments(compiled_by, kwargs)
         if disable:
             return compiled_by(model, disable=True, **kwargs)
         calls.count += 1
@@ -84,6 +88,8 @@ def torch_compile_replaced(
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
         calls.hear(backend, target)
         given = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
+        if _GUARD_FILTER in given:  # Dynamo's, whatever the backend
+            kwargs["options"] = {_GUARD_FILTER: given[_GUARD_FILTER]}
         options = _holding(given, mode, backend, dynamic, target) | _of_target(target, dynamic)
         # one object for equal options, or Dynamo compiles again
         chosen = made.setdefault(repr(sorted(options.items())), BackendInForce(options))
@@ -105,6 +111,23 @@ def torch_compile_as_it_is() -> Iterator[None]:
         yield
     finally:
         torch.compile = replaced
+
+
+def _check_arguments(compiled_by: Callable[..., object], kwargs: Mapping[str, object]) -> None:
+    """Raise what torch.compile itself raises for these arguments before anything is called: for an option, a mode or a
+    backend that does not exist. Backends that only idbg knows by name are not torch's to check.
+    """
+    backend = kwargs.get("backend")
+    if isinstance(backend, str) and backend in backends.names() and backend not in dynamo.backend_names():
+        return
+    given = {name: kwargs[name] for name in _CHECKED if name in kwargs}
+    if isinstance(given.get("options"), dict):
+        given["options"] = dict(cast("dict[str, object]", given["options"]))  # torch takes some out of it
+    compiled_by(_nothing, **given)
+
+
+def _nothing() -> None:
+    """What is wrapped, and never called."""
 
 
 def _holding(
