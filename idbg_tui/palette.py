@@ -1,11 +1,13 @@
 """What can be reached by name? The palette: every action, node, kernel and file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.message import Message
+from textual.style import Style
 from textual.types import IgnoreReturnCallbackType
 
 from idbg.format.amounts import counted
@@ -53,7 +55,7 @@ class IdbgCommands(Provider):
 
     async def discover(self) -> Hits:
         for title, words, do in self._actions():
-            yield DiscoveryHit(title, do, help=words)
+            yield DiscoveryHit(Content(title), do, title, Content(words))  # type: ignore[arg-type]  # str is markup
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -64,9 +66,9 @@ class IdbgCommands(Provider):
             *self._files(),
             *self._nodes(query),
         ):
-            score = matcher.match(title)
+            score, places = matcher.fuzzy_search.match(query, title)
             if score > 0:
-                yield Hit(score, matcher.highlight(title), do, help=words)
+                yield Hit(score, _lit(title, places, matcher.match_style), do, title, Content(words))  # type: ignore[arg-type]
 
     def _actions(self) -> Iterator[Command]:
         host = self._host
@@ -117,3 +119,11 @@ class IdbgCommands(Provider):
         files = dict.fromkeys(node.file for node in graph.nodes if node.file) if graph else {}
         for file in files:
             yield file, "file: opens in $EDITOR", partial(self._host.post_message, EditorAsked(file))
+
+
+def _lit(title: str, places: Sequence[int], style: Style) -> Content:
+    """A name with the typed letters marked; Textual's own takes it for markup."""
+    content = Content(title)
+    for place in places:
+        content = content.stylize(style, place, place + 1)
+    return content

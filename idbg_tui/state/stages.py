@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from idbg.format.verdicts import STAGE_NAMES
 from idbg.schema.graphs import Graph, GraphId, Stage
 from idbg.schema.runs import Run
 
@@ -55,12 +56,11 @@ def nearest(run: Run, graph: GraphId) -> Iterator[Graph]:
 
 def name_of(graph: GraphId) -> str:
     """A stage as it reads in a sentence: "inference", "post-grad backward"."""
-    if graph.stage != "post_grad":
-        return graph.stage
-    return f"post-grad {graph.part}" if graph.part == "backward" else "post-grad"
+    part = " backward" if graph.stage == "post_grad" and graph.part == "backward" else ""
+    return STAGE_NAMES[graph.stage] + part
 
 
 def names_of(graphs: Iterable[Graph]) -> str:
     """The stages of a level, each once: "forward + backward"."""
     stages = {graph.id.stage for graph in graphs}
-    return " + ".join("post-grad" if stage == "post_grad" else stage for stage in _ORDER if stage in stages)
+    return " + ".join(name for stage, name in STAGE_NAMES.items() if stage in stages)

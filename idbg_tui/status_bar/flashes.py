@@ -77,7 +77,7 @@ def _failed(failure: Failure) -> str:
     line = headline(failure)
     if failure.kind == "constraints":
         repro = f"repro {cut(file_names.from_here(failure.repro), _PATH)}" if failure.repro else "x writes a repro"
-        return f"{line.what}: {line.cause.partition(' of the rules of')[0]} over all stages; {repro}"
+        return f"{line.what}: {line.cause.partition(' of the rules of')[0]}; {repro}"
     return f"{line}; 7 Log has the rest"
 
 

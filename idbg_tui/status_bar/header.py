@@ -167,7 +167,12 @@ def _standing(state: State, brevity: int) -> list[BarPart]:
 
 
 def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
-    """How the run ended; where the rules were edited since, whose verdict that is."""
+    """How the run ended; where an earlier run's numbers are wrong still, that; where the rules were edited since, whose
+    verdict it is.
+    """
+    telling = state.history.telling
+    if telling is not None and telling is not run:
+        return _still_wrong(telling, run, brevity)
     pieces = _ended(run, brevity)
     if run.verdict not in ("clean", "violations") or not run.checked or not queries.has_other_rules(state, run):
         return pieces
@@ -175,6 +180,16 @@ def _of_rules(state: State, run: Run, brevity: int) -> list[BarPart]:
         pieces = [(VERDICT_SIGNS[run.verdict], "")]
     said = "by the rules before the edit: " if brevity == 0 else "old rules: "
     return [(said, "$foreground 75%"), *((text, "$foreground 75%") for text, _ in pieces)]
+
+
+def _still_wrong(wrong: Run, run: Run, brevity: int) -> list[BarPart]:
+    """Nobody has compared again what was wrong: the latest run's own verdict comes after it."""
+    sign, style = VERDICT_SIGNS[wrong.looks], VERDICT_STYLES[wrong.looks]
+    if brevity == len(_STANDING) - 1:
+        return [(f"{sign} run {wrong.number}: {wrong.verdict}", style)]
+    compared = "" if run.compared else ", not compared"
+    since = f" {MARKS['separator']} run {run.number}: {verdict_words(run)}{compared}"
+    return [(f"{sign} run {wrong.number}: {verdict_words(wrong)}", style), (since, "")]
 
 
 def _ended(run: Run, brevity: int) -> list[BarPart]:
@@ -193,10 +208,9 @@ def _ended(run: Run, brevity: int) -> list[BarPart]:
             pieces.append((f": {because}", ""))
         return pieces
     if brevity == len(_STANDING) - 1:
-        counts = run.verdict == "violations"  # a word without its number says less than the sign does
-        unasked = run.verdict == "clean" and not run.checked
-        return [(f"{sign} {verdict_words(run) if counts else 'compiled' if unasked else run.verdict}", style)]
-    where = " in all stages" if run.verdict == "violations" else ""
+        word = "wrong" if run.verdict == "wrong" else verdict_words(run).partition(" (")[0].partition(",")[0]
+        return [(f"{sign} {word}", style)]
+    where = ""
     if run.verdict == "wrong" and run.diff is not None and (stage := blamed_stage(run.diff)):
         where = f" since {stage}"
     pieces = [(f"{sign} {verdict_words(run)}{where}", style)]

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from idbg.format import file_names
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.verdicts import summary_words
 from idbg.schema.programs import Verdict
 from idbg_tui.welcome.offers import Head, Offer, Saved, Shipped, moment
 from idbg_tui.widgets.item_list import ItemList
@@ -59,7 +60,8 @@ class OfferLines(ItemList[Offer], can_focus=False):
         room = width - first - 6
         if told.damaged:
             return [*row, (clip(f"{VERDICT_SIGNS['failed']} damaged: {told.damaged}", room), "reject")]
-        sign, words = VERDICT_SIGNS[told.looks], "open in another process" if told.live else told.said
+        sign, words = VERDICT_SIGNS[told.looks], "open in another process" if told.live else summary_words(told)
+        words = words if len(words) <= _SAID - 2 else words.partition(" (")[0]
         when = moment(told.started, time.time())
         row += [(f"{sign} ", _STYLES[told.looks]), (fit(words, _SAID - 2), ""), (fit(f"  {when}", _WHEN), "dim")]
         room -= _SAID + _WHEN

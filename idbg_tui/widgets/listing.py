@@ -9,6 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
@@ -108,8 +109,8 @@ class Listing(ModalScreen[object], Searching):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = self._title
-        box.border_subtitle = f" {MARKS['separator']} ".join(self.HINTS)
+        box.border_title = Content(self._title)
+        box.border_subtitle = Content(f" {MARKS['separator']} ".join(self.HINTS))
         with box:
             yield self.lines
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
@@ -96,7 +97,7 @@ class Picker(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         box = Vertical()
-        box.border_title = self._title
+        box.border_title = Content(self._title)
         box.border_subtitle = "type to filter, enter takes it, esc leaves it as it is"
         with box:
             line = Input(placeholder="filter", compact=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idbg.reports import json as report
-from idbg.schema import event_log, events
+from idbg.schema import event_log, events, strict_json
 from idbg.schema.code import Kernel, KernelCall, OutputCode
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
@@ -148,6 +148,14 @@ def test_the_document_names_every_key() -> None:
         )
 
     assert keys(encoded(finished())) - documented == set()
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    text = "a\u202eb\x9b\x7f\u200f\u2028\u2066\uffff\x1b é漢😀"
+    encoded = strict_json.encode({"text": text})
+    assert json.loads(encoded) == {"text": text}
+    assert b"\\u202e" in encoded and b"\\u009b" in encoded and "é漢😀" in encoded.decode()
+    assert encoded.decode().isprintable()
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_clean_run_is_told_in_one_line_and_its_counts() -> None:
     node = Node(name="x", op="placeholder", target="x", tensors=(TensorMeta("float32", (2,), (1,), "cpu"),))
     said = told(events.GraphCaptured(run=1, graph=Graph(FORWARD, (node,))), ended("clean"))
     assert said.splitlines() == [
-        "✔ clean   m.py   aot · cpu · mock (warn)   2.0 s",
+        "✔ no rule broken   m.py   aot · cpu · mock (warn)   2.0 s",
         "  1 graph of 1 frame, 1 node, 0 kernels, 0 graph breaks",
     ]
 
@@ -63,7 +63,7 @@ def test_violations_are_told_by_rule_and_the_users_line() -> None:
     )
     said = told(events.ViolationsFound(run=1, violations=found), ended("violations"))
     assert said.splitlines() == [
-        "⚠ 4 violations   m.py   aot · no device yet · mock (warn)   2.0 s",
+        "⚠ 4 violations (dynamo 1, forward 3)   m.py   aot · no device yet · mock (warn)   2.0 s",
         "",
         "✘ alignment   3 nodes   reject   wanted: a multiple of 16",
         "    m.py:3",

@@ -45,7 +45,7 @@ def test_a_run_is_told_from_its_start_to_its_verdict() -> None:
         "graph 0/0 inference: 6 nodes",
         "graph 0/0 post_grad (inference): 6 nodes",
         "code 0/0 (inference): 2 kernels",
-        "✔ run 1: clean after 1.5 s",
+        "✔ run 1: no rule broken after 1.5 s",
     ]
 
 

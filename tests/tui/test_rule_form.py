@@ -243,7 +243,8 @@ def test_the_violations_of_each_rule_are_counted_over_all_graphs_with_what_the_l
         ).rules
     )
     after = rule_form.counts((checks.findings(graph), checks.change(graph)) for graph in graphs)
-    assert after == {"alignment": Count(8), "unknown": Count()}
+    assert after == {"alignment": Count(8), "dtype": Count(0, 0, 8), "unknown": Count()}  # what it took away is told
+    assert rule_form.total(after).change_words == " (+0 -8)"
     checks.set_rules(parse(RULES.replace('"float32"', '"int8"')).rules)
     last = rule_form.counts((checks.findings(graph), checks.change(graph)) for graph in graphs)
     assert last == {"alignment": Count(0, 0, 8), "dtype": Count(8, 8, 0), "unknown": Count()}

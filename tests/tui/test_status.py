@@ -32,7 +32,7 @@ def live(*more: SessionEvent, live: bool = True) -> State:
 
 def test_the_header_names_program_target_and_result() -> None:
     left, right = header(state_of("resnet"), 160)
-    assert words(left).startswith("idbg  examples/resnet.py   aot · cpu · mock (warn)")
+    assert words(left).startswith("idbg  resnet.py   aot · cpu · mock (warn)")
     assert "kernels · aot took" in words(right)
 
 
@@ -87,7 +87,9 @@ def test_a_saved_run_that_was_not_finished_says_so() -> None:
 def test_the_header_names_the_stages_that_it_counts_and_what_the_sign_means() -> None:
     left, right = header(state_of("resnet"), 160)
     assert "inference ✘ 20 reject" in words(left)
-    assert words(right).startswith(("saved session  ⚠ 57 violations in all stages", "saved session  ✘ failed"))
+    assert words(right).startswith(
+        ("saved session  ⚠ 57 violations (dynamo 37, inference 20)", "saved session  ✘ failed")
+    )
 
 
 def test_a_long_path_gives_way_before_the_mode_and_the_accelerator() -> None:
@@ -123,7 +125,7 @@ def test_a_run_that_strict_mode_stopped_names_its_repro() -> None:
     failure = Failure(kind="constraints", message="57 violations of the rules of mock:\n  x", repro="/x/repro.py")
     flash = flashes.of_event(events.RunEnded(run=1, verdict="failed", seconds=1.0, failure=failure))
     assert flash is not None
-    assert flash[0].startswith("stopped by the rules: 57 violations over all stages") and "/x/repro.py" in flash[0]
+    assert flash[0].startswith("stopped by the rules: 57 violations; ") and "/x/repro.py" in flash[0]
 
 
 def test_violations_of_another_graph_of_the_stage_are_pointed_to() -> None:

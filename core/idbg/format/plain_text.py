@@ -21,6 +21,11 @@ def plain(text: str) -> str:
     return _UNSAID.sub(_spelled, text.replace("\r\n", "\n"))
 
 
+def for_cells(text: str) -> str:
+    """A piece of a line of the screen, as many cells wide as it was: what takes none is left out, else it is a "?"."""
+    return _UNSAID.sub(lambda found: "?" if found[0] >= "\ud800" else "", text.replace("\t", "").replace("\n", ""))
+
+
 def one_line(text: str, most: int = LONGEST) -> str:
     """The same on one line, and cut after `most` characters, which is said."""
     cut = len(text) > 4 * most  # the rest is not looked at: a name may have a million characters

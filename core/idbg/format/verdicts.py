@@ -1,14 +1,33 @@
-"""What came of a run, in a few words?"""
+"""What came of a run, or of a session, in a few words?"""
+
+from collections import Counter
+from collections.abc import Iterable
 
 from idbg.format.amounts import counted
-from idbg.schema.runs import Run
+from idbg.schema.graphs import Stage
+from idbg.schema.runs import History, Run
+from idbg.schema.summaries import SessionSummary
+from idbg.schema.violations import Violation
+
+STAGE_NAMES: dict[Stage, str] = {
+    "dynamo": "dynamo",
+    "joint": "joint",
+    "forward": "forward",
+    "backward": "backward",
+    "inference": "inference",
+    "post_grad": "post-grad",
+}
+"""Every stage as a sentence names it, in the order in which they come."""
 
 
 def verdict_words(run: Run) -> str:
-    """The run's verdict as it is known now: "clean", "17 violations", "nothing was compiled"."""
+    """The run's verdict as it is known now: "no rule broken", "17 violations (dynamo)", "nothing was compiled".
+
+    "clean" is said only of a run whose numbers were compared.
+    """
     match run.verdict:
         case "violations":
-            broken = counted(len(run.violations), "violation")
+            broken = violation_words(run.violations)
             return f"stopped by the rules: {broken}" if run.stopped else broken
         case "wrong":
             return _wrong(run)
@@ -17,11 +36,44 @@ def verdict_words(run: Run) -> str:
         case "failed" if run.failure is None:
             return _failed(run)
         case "clean" if not run.checked or run.target.accelerator == "none":  # as of a check, which asks them since
-            return "compiled, no rules asked"
-        case "waiting" if run.ended is not None:
-            return "cancelled"
+            return "numbers agree, no rules asked" if run.compared else "compiled, no rules asked"
+        case "clean":
+            return "clean" if run.compared else "no rule broken"
+        case "waiting":
+            return "not finished" if run.ended is None else "cancelled"
         case word:
             return word
+
+
+def violation_words(violations: Iterable[Violation]) -> str:
+    """How many, and in the graphs of which stages: "57 violations (dynamo 37, inference 20)".
+
+    Stages show the same program: what is broken at one is mostly broken at the next too.
+    """
+    stages = Counter(violation.node.graph.stage for violation in violations)
+    parts = [(name, stages[stage]) for stage, name in STAGE_NAMES.items() if stages[stage]]
+    where = ", ".join(name if len(parts) == 1 else f"{name} {count:,}" for name, count in parts)
+    return counted(stages.total(), "violation") + (f" ({where})" if where else "")
+
+
+def session_words(history: History) -> str:
+    """What came of the session: its last run's verdict, or that of an earlier run whose numbers are wrong still."""
+    run = history.telling
+    if run is None:
+        return "no run"
+    return verdict_words(run) if run is history.last else f"run {run.number}: {verdict_words(run)}"
+
+
+def summary_words(session: SessionSummary) -> str:
+    """What came of a session in a list, and what is to be known before it is believed."""
+    if not session.runs:
+        return "damaged" if session.damaged else "live" if session.live else "no run"
+    if session.damaged:
+        return f"{session.said}; damaged"
+    if session.live:
+        return f"live: {session.said}"
+    unknown = session.ended or session.verdict == "waiting"
+    return session.said if unknown else f"{session.said}, never ended"
 
 
 def _failed(run: Run) -> str:

@@ -93,7 +93,10 @@ def last_runs(history: History) -> list[Run]:
     was compared stands beside what was not, and a run that was cancelled replaces none.
     """
     last: dict[str, Run] = {}
+    comparisons = {run.number for run in history.comparisons()}
     for run in history.runs.values():
+        if run.compared and run.verdict != "waiting" and run.number not in comparisons:
+            continue  # compared again since, perhaps in another way
         asked = (run.program, msgspec.structs.replace(run.target, rules=""), run.comparison)
         key = repr(asked)  # which has tables, that cannot be hashed
         if run.verdict != "waiting" or key not in last:

@@ -8,6 +8,7 @@ import msgspec
 from idbg.analysis.liveness import memory_profile
 from idbg.analysis.provenance import Provenance
 from idbg.checking.check import lowered, of_run
+from idbg.format.verdicts import verdict_words
 from idbg.reports.cost_json import CostReport, cost_report
 from idbg.schema import strict_json
 from idbg.schema.code import Kernel
@@ -147,13 +148,14 @@ class RecompileReport(msgspec.Struct, frozen=True):
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run: `phases` in seconds, `peak_bytes` of the graph that takes most."""
+    """The whole run: `said` is its verdict in words, `phases` in seconds, `peak_bytes` of the graph that takes most."""
 
     schema: str = SCHEMA
     run: int
     program: ProgramReport
     target: TargetReport
     verdict: Verdict
+    said: str
     error: ErrorReport | None
     seconds: float
     phases: dict[str, float]
@@ -178,6 +180,7 @@ def run_report(run: Run) -> RunReport:
         program=ProgramReport(**msgspec.structs.asdict(run.program)),
         target=TargetReport(**msgspec.structs.asdict(run.target)),
         verdict=run.verdict,
+        said=verdict_words(run),
         error=_error(run.failure) if run.failure else None,
         seconds=run.seconds,
         phases=run.phases,

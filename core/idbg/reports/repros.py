@@ -10,6 +10,7 @@ from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
+from idbg.format.verdicts import violation_words
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
@@ -305,7 +306,7 @@ def violation_line(number: int, violation: Violation) -> str:
 
 def listed(run: Run, repros: Sequence[KeptRepro], now: float) -> Iterator[str]:
     """What there is to reproduce of a run, and the repros that its session has."""
-    yield f"{counted(len(run.violations), 'violation')} of run {run.number}{':' if run.violations else ''}"
+    yield f"{violation_words(run.violations)} of run {run.number}{':' if run.violations else ''}"
     yield from (violation_line(number, each) for number, each in enumerate(run.violations, 1))
     if run.cause is not None:
         yield f"{VERDICT_SIGNS['failed']} the run failed: {headline(run.cause)} (idbg repro without an option)"

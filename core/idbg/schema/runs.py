@@ -8,6 +8,8 @@ is "waiting".
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from idbg.schema import events
 from idbg.schema.bench import Rows
 from idbg.schema.code import Kernel, Lowered, OutputCode
@@ -86,6 +88,11 @@ class Run:
         elif not self.graphs:
             yield "empty"
         yield "clean"
+
+    @property
+    def compared(self) -> bool:
+        """Whether its numbers were held against a reference, up to an answer."""
+        return self.diff is not None and self.diff.verdict in ("passed", "failed")
 
     @property
     def cause(self) -> Failure | None:
@@ -231,6 +238,23 @@ class History:
         """The run with the highest number; None before the first."""
         return self.runs[max(self.runs)] if self.runs else None
 
+    @property
+    def telling(self) -> Run | None:
+        """The run whose verdict is the session's: the last, or a worse one whose numbers are wrong still.
+
+        Wrong numbers stay wrong until the same program, for the same target, was compared again.
+        """
+        wrong = [run for run in self.comparisons() if run.verdict == "wrong"]
+        last = [self.last] if self.last else []
+        return min([*last, *reversed(wrong)], key=lambda run: _WORST_FIRST.index(run.verdict), default=None)
+
+    def comparisons(self) -> list[Run]:
+        """The last run that compared each program for each target, whatever the rules were, with each reference. One
+        that was cancelled replaces none.
+        """
+        answered = [run for run in self.runs.values() if run.compared and run.verdict != "waiting"]
+        return list({_what_was_compared(run): run for run in answered}.values())
+
     def apply(self, event: SessionEvent) -> None:
         """Take in the next event, of whatever kind."""
         if isinstance(event, REPRO):
@@ -267,6 +291,13 @@ class History:
                 self.rows_left -= 1
             case _:
                 self.task, self.step, self.rows_left = None, None, 0
+
+
+def _what_was_compared(run: Run) -> str:
+    """Of what a comparison tells: the program, its target whatever the rules are, and the reference."""
+    reference = run.comparison.reference if run.comparison else ""
+    target = replace(run.target, rules="", strict=False)  # which has tables, that cannot be hashed
+    return repr((run.program, target, reference))
 
 
 def fold(log: Iterable[SessionEvent]) -> History:

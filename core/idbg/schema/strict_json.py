@@ -1,16 +1,24 @@
 """How is a record written as JSON that every reader takes, whatever a program's texts hold?"""
 
+import re
+
 import msgspec
 
+_OBEYED = re.compile(  # in UTF-8: DEL and C1, marks of direction, ends of line to some readers alone, no characters
+    b"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xef\xbf[\xbe\xbf]"
+)
 _encoder = msgspec.json.Encoder()
 
 
 def encode(value: object) -> bytes:
-    """One line of UTF-8. A float that is not finite is null; what UTF-8 cannot say of a program's text is spelled."""
+    """One line of UTF-8. A float that is not finite is null; what UTF-8 cannot say of a program's text is spelled, and
+    what a terminal would obey is escaped, as JSON has it.
+    """
     try:
-        return _encoder.encode(value)
+        encoded = _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(_encodable(msgspec.to_builtins(value, enc_hook=_raw)))
+        encoded = _encoder.encode(_encodable(msgspec.to_builtins(value, enc_hook=_raw)))
+    return _OBEYED.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), encoded)
 
 
 def formatted(value: object, *, indent: int = 2) -> bytes:

@@ -6,7 +6,8 @@ from idbg.schema.programs import Verdict
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as a list of them tells it. Verdict, target and counts are those of its last run, as on the screen.
+    """A session as a list of them tells it. Target and counts are those of its last run, as on the screen; the verdict
+    too, but for numbers that an earlier run had wrong, and nobody has compared again (`History.telling`).
 
     `folder` is absolute and `name` its last part; `program` is as the user names it; `started` is in seconds since the
     epoch, `seconds` lie between its first event and its last. `live`: a process has it open now; `ended`: none has, and
@@ -29,7 +30,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     verdict: Verdict = "waiting"
     looks: Verdict = "waiting"
-    said: str = "waiting"
+    said: str = "no run"
     graphs: int = 0
     kernels: int = 0
     violations: int = 0

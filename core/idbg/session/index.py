@@ -19,7 +19,7 @@ from idbg.session import files, kept_summary
 from idbg.session.files import LOG
 from idbg.session.liveness import is_live
 
-_FORMAT = 1
+_FORMAT = 2  # 2: what was wrong stays a session's verdict
 
 
 class _Known(msgspec.Struct, frozen=True, array_like=True):

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 NAME = "summary.json"
 _MOST = 64 << 10  # bytes
+_FORMAT = 2  # 2: what was wrong stays a session's verdict
 
 
 class _Kept(msgspec.Struct, frozen=True):
     log_bytes: int
     summary: SessionSummary
+    format: int = 1
 
 
 def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
     """Keep in the session's folder what it has come to with so many bytes of log. Raises OSError."""
-    data = strict_json.formatted(_Kept(log_bytes, summary), indent=1)
+    data = strict_json.formatted(_Kept(log_bytes, summary, _FORMAT), indent=1)
     if len(data) <= _MOST:
         files.write(folder / NAME, data + b"\n")
 
@@ -34,12 +36,15 @@ def write(folder: Path, summary: SessionSummary, log_bytes: int) -> None:
 def read(folder: Path, log: os.stat_result | None) -> SessionSummary | None:
     """What the session has come to, as it was written down in its folder, which may have been moved since.
 
-    None where there is nothing, or where that is not of the log as it is; `log` None: it goes on, whatever it is now.
+    None where there is nothing, or where that is of an older idbg or not of the log as it is; `log` None: it goes on,
+    whatever it is now.
     """
     try:
         kept = msgspec.json.decode(files.read(folder / NAME, 2 * _MOST), type=_Kept)
         written = os.stat(folder / NAME, follow_symlinks=False).st_mtime_ns
     except (OSError, ValueError, RecursionError):
+        return None
+    if kept.format != _FORMAT:
         return None
     if log is not None and (kept.log_bytes != log.st_size or written < log.st_mtime_ns):
         return None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import session_words
 from idbg.schema.events import SessionOpened
 from idbg.schema.runs import History
 from idbg.schema.summaries import SessionSummary
@@ -27,8 +27,8 @@ def summary(folder: Path, opened: SessionOpened, history: History, last: float) 
         runs=len(history.runs),
         damaged=history.missing[0] if history.missing else "",
     )
-    run = history.last
-    if run is None:
+    run, telling = history.last, history.telling
+    if run is None or telling is None:
         return facts
     return replace(
         facts,
@@ -36,9 +36,9 @@ def summary(folder: Path, opened: SessionOpened, history: History, last: float) 
         backend=run.target.backend,
         accelerator=run.target.accelerator,
         device=run.target.device,
-        verdict=run.verdict,
-        looks=run.looks,
-        said=verdict_words(run),
+        verdict=telling.verdict,
+        looks=telling.looks,
+        said=session_words(history),
         graphs=len(run.graphs),
         kernels=len(run.kernels),
         violations=len(run.violations),

@@ -6,6 +6,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -37,11 +38,11 @@ class Page(Vertical):
 
     def on_mount(self) -> None:
         self.code.load(self.script.text, "python")
-        self.border_title = self._named
+        self.border_title = Content(self._named)
 
     def on_resize(self, event: events.Resize) -> None:
         path = file_names.from_here(self.script.path)
-        self.border_subtitle = cut(path, max(event.size.width - 6, 8))
+        self.border_subtitle = Content(cut(path, max(event.size.width - 6, 8)))
 
 
 class ReadingScripts(ModalScreen[None], Searching):

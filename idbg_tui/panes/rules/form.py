@@ -86,15 +86,17 @@ def _rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[FormRow]:
 
 
 def counts(checked: Iterable[tuple[Findings, FindingsChange]]) -> dict[str, Count]:
-    """Rule name -> its violations over several graphs; a rule that was not asked is not there."""
+    """Rule name -> its violations over several graphs. Of the rules that were not asked those alone are there that an
+    edit has switched off, with what that took away.
+    """
     by_rule: dict[str, Count] = {}
     for findings, change in checked:
         came, went = ({group.rule.name: 0 for group in groups} for groups in change)
         for groups, sums in ((change.appeared, came), (change.went, went)):
             for group in groups:
                 sums[group.rule.name] += group.count
-        for name, count in findings.by_rule.items():
-            so_far = by_rule.get(name, Count())
+        for name in {**findings.by_rule, **came, **went}:
+            count, so_far = findings.by_rule.get(name, 0), by_rule.get(name, Count())
             came_now, went_now = so_far.came + came.get(name, 0), so_far.went + went.get(name, 0)
             by_rule[name] = Count(so_far.violations + count, came_now, went_now)
     return by_rule

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from idbg.config import switches
 from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
+from idbg.format.verdicts import verdict_words
 from idbg.reports.switches import flag
 from idbg.schema.decisions.switches import Switch
 from idbg.schema.programs import OptionValue
@@ -315,4 +316,4 @@ def _run_words(run: Run) -> str:
     own = [f"{name}={switches.spelled(value)}" for name, value in {**target.options, **target.settings}.items()]
     own += [f"{name} {value}" for name in ("mode", "stance") if (value := getattr(target, name))]
     own += ["cold"] if target.cold else []
-    return f"{target.backend}, {', '.join(own) or 'as torch has it'}: {run.verdict}, {elapsed(run.seconds)}"
+    return f"{target.backend}, {', '.join(own) or 'as torch has it'}: {verdict_words(run)}, {elapsed(run.seconds)}"

@@ -13,6 +13,7 @@ from idbg.format.amounts import size
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.format.plain_text import one_line
 from idbg.format.tables import Column, fitted
+from idbg.format.verdicts import summary_words
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Verdict
 from idbg.schema.summaries import SessionSummary
@@ -118,16 +119,5 @@ def _row(each: SessionSummary) -> tuple[str, ...]:
         moments.said(each.started),
         str(each.runs),
         size(each.bytes),
-        came_of_it(each),
+        one_line(summary_words(each), 100),
     )
-
-
-def came_of_it(each: SessionSummary) -> str:
-    """The verdict in words, and what is to be known before it is believed."""
-    if each.damaged:
-        return f"{one_line(each.said, 100)}; damaged" if each.runs else "damaged"
-    if each.live:
-        return f"live: {one_line(each.said, 100)}" if each.runs else "live"
-    if not each.runs:
-        return "no run"
-    return one_line(each.said, 100) if each.ended else f"{one_line(each.said, 100)}, never ended"

@@ -38,5 +38,5 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
         name: value for name, value in told.items() if name not in ("schema", "kernels") and value not in (None, [])
     }
     facts |= {"kernels": changed, "kernels_unchanged": len(kernels) - len(changed)}
-    verdicts = " to ".join(map(str, told.get("verdicts") or []))
-    return tools.Told(f"from {verdicts}; {len(changed)} of {len(kernels)} kernels changed", facts)
+    outcome = next(iter(told.get("outcome") or []), f"both {next(iter(told.get('said') or ['?']))}")
+    return tools.Told(f"{outcome}; {len(changed)} of {len(kernels)} kernels changed", facts)

@@ -45,6 +45,7 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
     ]
     facts: dict[str, object] = {
         "verdict": told.get("verdict"),
+        "said": told.get("said"),
         "session": done.session,
         "seconds": told.get("seconds"),
         "error": told.get("error"),
@@ -53,5 +54,5 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
         "recompiles": told.get("recompiles"),
         "frames": frames,
     }
-    said = f"{told.get('verdict')}: {counted(len(violations), 'violation')}, {counted(len(frames), 'frame')}"
+    said = f"{told.get('said') or told.get('verdict')}: {counted(len(frames), 'frame')}"
     return tools.Told(said, facts, "the tools violations, graph, kernel and decisions tell more of the session")

@@ -59,12 +59,18 @@ def verdicts(before: Run, after: Run, found: Compared) -> Iterator[str]:
     one, other = found.verdicts
     if one == other and before.cause == after.cause:
         return
+    known = "wrong" not in (one, other) or (before.compared and after.compared) or "failed" in (one, other)
     worse = _WORST_FIRST.index(other) < _WORST_FIRST.index(one)
-    sign = "worse" if worse else "better" if one != other else "differently"
-    yield f"{sign}: before {verdict_words(before)}, after {verdict_words(after)}"
+    sign = ("worse" if worse else "better" if one != other else "differently") if known else "not comparable"
+    yield f"{sign}: before {_came_of(before, known)}, after {_came_of(after, known)}"
     for name, run in (("before", before), ("after", after)):
         if run.cause is not None:
             yield f"  {name}: {run.cause.message.partition(chr(10))[0]}"
+
+
+def _came_of(run: Run, known: bool) -> str:
+    """Its verdict in words; beside wrong numbers also that its own are not known."""
+    return verdict_words(run) + ("" if known or run.compared else ", numbers not compared")
 
 
 def target_words(change: TargetChange) -> str:
@@ -179,7 +185,10 @@ def as_json(before: Run, after: Run, found: Compared) -> dict[str, object]:
     """The same, whole. Of a kernel that changed, the lines as a unified diff."""
     told: dict[str, object] = {name: getattr(found, name) for name in Compared.__struct_fields__}
     kernels = [_kernel_json(change) for change in found.kernels]
-    return {**told, "kernels": kernels, "failures": [run.cause for run in (before, after)]}
+    failures = [run.cause for run in (before, after)]
+    said = [verdict_words(run) for run in (before, after)]
+    outcome = list(verdicts(before, after, found))
+    return {**told, "said": said, "outcome": outcome, "kernels": kernels, "failures": failures}
 
 
 def _kernel_json(change: KernelChange) -> dict[str, object]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from idbg.accelerators.parse import parse
 from idbg.checking.check import NamedAccelerator, check
-from idbg.format.amounts import counted
+from idbg.format.verdicts import violation_words
 from idbg.reports.text import violation_lines
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
@@ -23,7 +23,7 @@ def text(run: Run) -> Iterable[str]:
         cut = {"waiting": "the run never ended", "failed": "the run failed"}.get(run.verdict, "")
         yield f"{run.target.accelerator}: no rule is broken{f' in what was captured: {cut}' if cut else ''}"
     else:
-        yield f"{run.target.accelerator}: {counted(len(run.violations), 'violation')}"
+        yield f"{run.target.accelerator}: {violation_words(run.violations)}"
         yield from violation_lines(run)
 
 

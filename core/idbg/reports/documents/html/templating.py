@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from idbg.format import amounts, file_names
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg.format.verdicts import violation_words
 from idbg.reports.documents.html import links
 from idbg.reports.documents.html.code import highlighted
 from idbg.reports.shown import clean, middle, short
@@ -62,6 +63,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "counted": amounts.counted,
+        "violation_words": violation_words,
         "duration": amounts.duration,
         "elapsed": amounts.elapsed,
         "figure": amounts.figure,

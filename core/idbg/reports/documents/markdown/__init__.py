@@ -86,7 +86,7 @@ def _sentence(run: Run) -> str:
 def _verdict(run: Run) -> str:
     """In words of ours; they may name a side of a comparison, which is a backend of others."""
     words = verdict_words(run)
-    return words if re.fullmatch(r"[\w ,:.-]{1,100}", words) else code(words, 100)
+    return words if re.fullmatch(r"[\w ,:.()-]{1,100}", words) else code(words, 100)
 
 
 def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
