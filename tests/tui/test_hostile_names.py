@@ -85,7 +85,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     real = Content.from_markup.__func__  # type: ignore[attr-defined]
 
-    def from_markup(cls: type[Content], markup: object, **variables: object) -> Content:
+    def from_markup(cls: type[Content], /, markup: object, **variables: object) -> Content:
         if isinstance(markup, str) and "[link" in markup:
             found.append(markup)
             return Content(markup)
