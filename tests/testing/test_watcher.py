@@ -210,6 +210,20 @@ def test_numbers_agree_or_the_output_is_named(watcher: Watcher) -> None:
     assert last.verdict == "wrong" and last.diff is not None and last.graphs
 
 
+def test_a_callable_is_a_backend_too(watcher: Watcher) -> None:
+    def exact(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        return gm.forward
+
+    def one_percent_off(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        return lambda *given: tuple(result * 1.01 for result in gm(*given))
+
+    watcher.assert_same_numbers(square, torch.ones(4, 4), backend=exact, reference=exact)
+    with pytest.raises(Found, match=r"mismatch: .* differs from eager's") as failed:
+        watcher.assert_same_numbers(square, torch.ones(4, 4), backend=one_percent_off)
+    last = kept(failed.value).history.last
+    assert "one_percent_off" in last.target.backend and last.verdict == "wrong" and last.graphs
+
+
 def test_what_cannot_be_meant_is_refused(watcher: Watcher) -> None:
     with pytest.raises(BadInput, match="nothing called 'brake'") as refused, watcher.watched(fail_on=["brake"]):
         pass

@@ -141,12 +141,14 @@ class Apart:
 
 
 def compared(capture: Watched, diff: KernelDiff) -> None:
-    """Run a comparison whose test side is one of our backends by name; the report is told.
+    """Run a comparison whose test side is a backend by name or of the caller's own; the report is told.
 
     As a comparison does, it resets what Dynamo has compiled.
     """
-    rules = parse(_NO_RULES)
-    test = diff.test if not isinstance(diff.test, str) else TargetBackend(backends.find(diff.test), rules, strict=False)
+    test = diff.test
+    if not isinstance(test, TargetBackend):
+        backend = backends.find(test) if isinstance(test, str) else _Own(test, checks=False)
+        test = TargetBackend(backend, parse(_NO_RULES), strict=False)
     with uncaptured(), capturing(capture), all_heard(capture):
         report = replace(diff, test=test).begin().run()
     capture.emit(events.Compared(run=capture.run, report=sayable(report)))

@@ -28,6 +28,7 @@ class EventBus:
         self._listeners: tuple[Listener, ...] = ()
         self._waiting = 0
         self._closed = False
+        self._ended = False  # the thread delivers nothing more
         self._deliveries: queue.SimpleQueue[tuple[SessionEvent, tuple[Listener, ...]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._deliver, name="idbg-session", daemon=True)
         self._thread.start()
@@ -72,11 +73,15 @@ class EventBus:
             ]
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event is on disk and was delivered; a listener that calls this does not wait for itself."""
+        """Wait until every event is on disk and was delivered; a listener that calls this does not wait for itself.
+
+        False where that is not so within `timeout`, or where nobody delivers any more.
+        """
         if threading.current_thread() is self._thread:
             return True
         with self._changed:
-            return self._changed.wait_for(lambda: self._waiting == 0, timeout)
+            self._changed.wait_for(lambda: self._waiting == 0 or self._ended, timeout)
+            return self._waiting == 0
 
     def close(self) -> None:
         """Deliver what is left, also what is said of the disk meanwhile, and end. Idempotent."""
@@ -95,7 +100,9 @@ class EventBus:
             note = store.append(event)
             if note is not None:
                 self.emit(note)
-        except (OSError, ValueError) as error:  # ValueError: what no encoder takes, or a log closed under us
+        # Broad on purpose: besides the disk's OSError there is whatever an encoder raises for a record of others
+        # (msgspec a TypeError, Python a UnicodeError or RecursionError), and none of it may end the delivery.
+        except Exception as error:
             self.store = None
             store.close()
             why = getattr(error, "strerror", None) or error
@@ -103,32 +110,45 @@ class EventBus:
             self.emit(Noted(level="error", text=text, missing=True))
 
     def _deliver(self) -> None:
-        while (delivery := self._deliveries.get()) is not None:
-            event, listeners = delivery
-            self._write(event)
-            if isinstance(event, RunStarted | RunEnded):
-                self._summarize()
-            for listener in listeners:
-                if listener not in self._listeners:
-                    continue  # it has unsubscribed since
+        try:
+            while (delivery := self._deliveries.get()) is not None:
                 try:
-                    listener(event)
-                # Broad on purpose: the listeners are a user interface's, and no mistake of theirs may end the session.
-                except Exception:
-                    _log.exception("a listener of the session failed")
+                    self._deliver_one(*delivery)
+                finally:
+                    with self._changed:
+                        self._waiting -= 1
+                        self._changed.notify_all()
+            self._summarize()
+        finally:  # whatever ends this thread, nobody waits for it from here on
+            if self.store is not None:
+                self.store.close()
+                self.store = None
             with self._changed:
-                self._waiting -= 1
+                self._ended = True
                 self._changed.notify_all()
-        self._summarize()
-        if self.store is not None:
-            self.store.close()
-            self.store = None
+
+    def _deliver_one(self, event: SessionEvent, listeners: tuple[Listener, ...]) -> None:
+        self._write(event)
+        if isinstance(event, RunStarted | RunEnded):
+            self._summarize()
+        for listener in listeners:
+            if listener not in self._listeners:
+                continue  # it has unsubscribed since
+            try:
+                listener(event)
+            # Broad on purpose: the listeners are a user interface's, and no mistake of theirs may end the session.
+            except Exception:
+                _log.exception("a listener of the session failed")
 
     def _summarize(self) -> None:
         store = self.store
         if store is None:
             return
-        with self._changed:
-            told = store.told(self.history)
-        if told is not None:
-            store.keep(told)
+        try:
+            with self._changed:
+                told = store.told(self.history)
+            if told is not None:
+                store.keep(told)
+        # Broad on purpose: a summary is for lists alone, which read the log where there is none.
+        except Exception:
+            _log.exception("the session's summary could not be written")

@@ -28,6 +28,7 @@ from idbg.schema.runs import Run
 from idbg.testing.recording import Recording
 
 if TYPE_CHECKING:
+    from idbg.engine.kerneldiff.asked import Backend
     from idbg.engine.watching import Watched
 
 EVERYTHING = ("failure", "mismatch", "reject", "break", "recompile")
@@ -132,8 +133,8 @@ class Watcher:
         self,
         function: Callable[..., Any],
         *args: Any,
-        backend: str = "inductor",
-        reference: str = "eager",
+        backend: "Backend" = "inductor",
+        reference: "Backend" = "eager",
         loss: Callable[..., Any] | None = None,
         backward: bool = False,
         atol: float | None = None,
@@ -142,15 +143,16 @@ class Watcher:
     ) -> None:
         """Fail if the backend computes something else than eager (or "float64", or another backend), called so.
 
-        Without tolerances the backend is wrong where it is further from float64 than eager's own rounding explains;
+        A backend is a name, or a callable as torch.compile takes it. Without tolerances the backend is wrong where it is further from float64 than eager's own rounding explains;
         gradients are compared with a `loss` of the output, or `backward`. `idbg.KernelDiff` says what each means; as
         it does, this resets what Dynamo has compiled.
         """
         __tracebackhide__ = True
         from idbg.engine.kerneldiff.api import KernelDiff
+        from idbg.engine.kerneldiff.asked import name_of
         from idbg.engine.watching import compared
 
-        how = Comparison(reference=reference, backward=backward, atol=atol, rtol=rtol)
+        how = Comparison(reference=name_of(reference), backward=backward, atol=atol, rtol=rtol)
         diff = KernelDiff(
             function,
             args,
@@ -162,7 +164,7 @@ class Watcher:
             atol=atol,
             rtol=rtol,
         )
-        with self._run("", how, backend) as (capture, seen):
+        with self._run("", how, name_of(backend)) as (capture, seen):
             compared(capture, diff)
         self._judge(seen, findings_of(("failure", "mismatch")))
 
