@@ -3,8 +3,11 @@
 import json
 import os
 import shlex
+import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -161,3 +164,70 @@ async def test_a_run_that_nobody_waits_for_is_ended_with_all_that_it_started(tmp
             while Path(f"/proc/{pid}").exists():
                 await anyio.sleep(0.1)
         assert (await session.list_tools()).tools  # and the server goes on
+
+
+class Raw:
+    """`idbg mcp` as a process that signals are sent to, and what a client writes to it."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "settings.toml").touch()
+        environ = {**os.environ, "PYTHONPATH": f"{ROOT}/core:{ROOT}", "IDBG_SETTINGS": str(folder / "settings.toml")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "idbg", "mcp"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=environ,
+        )
+        who = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+        self.write({"id": 1, "method": "initialize", "params": who})
+        assert self.process.stdout is not None and b'"id":1' in self.process.stdout.readline().replace(b" ", b"")
+        self.write({"method": "notifications/initialized"})
+
+    def write(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server(number: signal.Signals, tmp_path: Path) -> None:
+    server = Raw(tmp_path)
+    try:
+        server.process.send_signal(number)
+        assert server.process.wait(60) == 128 + number  # while its stdin is open, and nothing comes
+    finally:
+        server.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_with_the_server_its_run_and_the_worker_end(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "sleeping.py").write_text(
+        "import os, pathlib, time\n"
+        "pathlib.Path('new').write_text(f'{os.getpid()} {os.getppid()}')\npathlib.Path('new').rename('pids')\n"
+        "time.sleep(300)\n"
+    )
+    server = Raw(tmp_path)
+    try:
+        called = {"name": "run", "arguments": {"program": "sleeping.py"}}
+        server.write({"id": 2, "method": "tools/call", "params": called})
+        wait_for(lambda: (tmp_path / "pids").exists(), 120)
+        worker, run = (tmp_path / "pids").read_text().split()
+        server.process.send_signal(number)
+        server.process.wait(60)
+        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (worker, run)), 60)
+    finally:
+        server.close()
+
+
+def wait_for(holds: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)

@@ -200,8 +200,24 @@ def check(run: Run, level: str, accelerators: Sequence[NamedAccelerator], *, bes
     return Check(run, level, graphs, tuple(results))
 
 
-def of_run(run: Run) -> Check | None:
-    """What the accelerator that the run was for says of its ATen graphs; None of a run that broke none of its rules."""
-    if not run.violations:
-        return None
+def unreadable(run: Run) -> str:
+    """Why the rules of the run cannot be read here, "" where they can: a session may come from a machine with other
+    plug-ins, whose kinds of rules are not installed here.
+    """
+    try:
+        parse(run.target.rules)
+    except AcceleratorError as error:
+        return f"its rules cannot be read here: {error.message}"
+    return ""
+
+
+def asked_again(run: Run) -> Check:
+    """What the accelerator that the run was for says of its ATen graphs. Raises AcceleratorError for rules that cannot
+    be read (`unreadable`).
+    """
     return check(run, "aten", [NamedAccelerator(run.target.accelerator, parse(run.target.rules), ())])
+
+
+def of_run(run: Run) -> Check | None:
+    """The same; None of a run that broke none of its rules, or whose rules cannot be read here."""
+    return asked_again(run) if run.violations and not unreadable(run) else None

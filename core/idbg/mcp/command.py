@@ -15,10 +15,13 @@ import anyio
 import msgspec
 
 from idbg.schema.errors import IdbgError
+from idbg.worker.child import dismiss, guard
 
 MOST_BYTES = 256 << 20  # of a command's JSON: a large model's graphs with their code
 _GRACE = 15.0  # seconds to end a run after SIGINT: a worker is told, and its processes end
 _SAID = 4000  # letters of stderr that an error carries
+
+_running: set[asyncio.subprocess.Process] = set()
 
 Hear = Callable[[str], Awaitable[None]]
 
@@ -46,7 +49,7 @@ def spelled(argv: tuple[str, ...]) -> str:
 
 async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
     """Run `idbg ARGV --json`; `hear` is told each line of its stderr. Raises IdbgError with what it said where it has
-    no report. Where the caller is cancelled, the command is too, with all that it started.
+    no report. Where the caller is cancelled, or this process is killed, the command ends with all that it started.
     """
     environ = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
     process = await asyncio.create_subprocess_exec(
@@ -58,6 +61,8 @@ async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
         env=environ,
         limit=1 << 20,
     )
+    _running.add(process)
+    guarding = guard(process.pid)  # nobody else is left to end it after SIGKILL
     try:
         assert process.stdout is not None and process.stderr is not None
         out, said = await asyncio.gather(_read(process.stdout), _heard(process.stderr, hear))
@@ -65,7 +70,16 @@ async def run(argv: tuple[str, ...], hear: Hear | None = None) -> Done:
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
+            if guarding is not None:
+                dismiss(guarding)
+            _running.discard(process)
     return _done(argv, out, status, said)
+
+
+async def all_ended() -> None:
+    """Wait until no command runs any more: each was cancelled."""
+    while _running:
+        await asyncio.sleep(0.02)
 
 
 async def _read(stream: asyncio.StreamReader) -> bytes:

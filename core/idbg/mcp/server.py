@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 import idbg
+from idbg.mcp import command
 from idbg.mcp.answering import Answer, answer
 from idbg.mcp.tools import Tool, tools
 from idbg.mcp.where import Where
@@ -25,6 +27,7 @@ INSTRUCTIONS = (
     "Begin with `sessions`, or with `run` on a file."
 )
 _EVERY = 1.0  # seconds between two words of progress
+_SIGNALLED = 128  # and the number on top: the status of what a signal ended
 
 
 def serve(where: Where, *, runs: bool) -> None:
@@ -36,9 +39,27 @@ async def _serve(where: Where, runs: bool) -> None:
     server = made(where, runs=runs)
     async with anyio.create_task_group() as group, stdio_server() as (reading, writing):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, group.cancel_scope.cancel)
+            asyncio.get_running_loop().add_signal_handler(number, _Stop(group.cancel_scope), number)
         await server.run(reading, writing, server.create_initialization_options())
         group.cancel_scope.cancel()
+
+
+class _Stop:
+    """Ends the server by a signal: what runs is cancelled and waited for; a second signal waits for nothing."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._ending: asyncio.Task[None] | None = None
+
+    def __call__(self, number: int) -> None:
+        if self._ending is not None:
+            os._exit(_SIGNALLED + number)
+        self._scope.cancel()
+        self._ending = asyncio.get_running_loop().create_task(self._end(number))
+
+    async def _end(self, number: int) -> None:
+        await command.all_ended()
+        os._exit(_SIGNALLED + number)  # a thread reads stdin, cannot be cancelled, and would be waited for
 
 
 def made(where: Where, *, runs: bool) -> "Server[Any]":

@@ -5,7 +5,7 @@ Verdict first, then what was compiled, then the violations by rule and by the us
 
 from collections.abc import Iterator, Sequence
 
-from idbg.checking.check import of_run
+from idbg.checking.check import of_run, unreadable
 from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
@@ -134,6 +134,8 @@ def _costs(run: Run) -> Iterator[str]:
     """What the violations cost that do not reject, in the graphs that a backend lowers."""
     own = of_run(run)
     lines = [line for checked in own.accelerators for line in cost_lines(checked)] if own else []
+    if run.violations and (why := unreadable(run)):
+        lines = [f"what it costs is not known: {why}"]
     if lines:
         yield ""
         yield from lines

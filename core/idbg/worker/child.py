@@ -23,7 +23,7 @@ COMMAND = (sys.executable, "-P", "-m", "idbg.worker.main")
 NICE = 10  # measured: keypress to repaint while resnet18 compiles, p95 24 ms at nice 10, 47 ms at 0
 CHUNK = 65_536
 TIDY_SECONDS = 1.0  # for what the program started to end in order
-GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; rm -rf -- "$2" "$3"; }'
+GUARD = 'read -r word || { kill -TERM "-$1"; sleep 1; kill -KILL "-$1"; shift; rm -rf -- "$@"; }'
 DRAIN_CHUNKS = 64  # a grandchild that never stops printing must not hold the drain for ever
 
 
@@ -71,7 +71,7 @@ class Child:
         self.stdout, self.stderr = self.process.stdout.fileno(), self.process.stderr.fileno()
         for fd in (self.events, self.stdout, self.stderr):
             os.set_blocking(fd, False)
-        self._guard = _guard(self.process.pid, self._scratch, doomed)
+        self._guard = guard(self.process.pid, Path(self._scratch), *(() if doomed is None else (doomed,)))
         self._line = bytearray()
         self._forced = False
 
@@ -142,7 +142,7 @@ class Child:
         self.signal(signal.SIGKILL)
         self.process.wait()
         if self._guard is not None:
-            self._guard.communicate(b"over\n")
+            dismiss(self._guard)
             self._guard = None
         shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -183,15 +183,15 @@ def _can_be_read(fd: int) -> bool:
     return not os.isatty(fd)
 
 
-def _guard(group: int, scratch: str, doomed: Path | None) -> "subprocess.Popen[bytes] | None":
-    """A shell that waits for our end, and then ends the child's group and its scratch folder.
+def guard(group: int, *doomed: Path) -> "subprocess.Popen[bytes] | None":
+    """A shell that waits for our end, and then ends this process group and removes these folders.
 
     The child sees our end for itself, but not while a program holds the GIL in C; nobody else is left after SIGKILL.
-    It is told when there is nothing left to end. None where there is no shell: then the child is on its own.
+    `dismiss` it when there is nothing left to end. None where there is no shell: then the child is on its own.
     """
     try:
         return subprocess.Popen(
-            ("/bin/sh", "-c", GUARD, "idbg-guard", str(group), scratch, str(doomed or scratch)),
+            ("/bin/sh", "-c", GUARD, "idbg-guard", str(group), *map(str, doomed)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -199,6 +199,11 @@ def _guard(group: int, scratch: str, doomed: Path | None) -> "subprocess.Popen[b
         )
     except OSError:
         return None
+
+
+def dismiss(guarding: "subprocess.Popen[bytes]") -> None:
+    """End a guard that has nothing left to end."""
+    guarding.communicate(b"over\n")
 
 
 def _wait_until(done: Callable[[], bool], seconds: float) -> None:

@@ -34,7 +34,7 @@ EXAMPLES = (
 )
 EXITS = {
     exits.DONE: "every file is written",
-    exits.FAILED: "there was no session to tell of, or the program failed",
+    exits.FAILED: "there was no session to tell of, one of several could not be read, or the program failed",
 }
 SEE = ("show", "list", "run", "watch")
 SCHEMA = "idbg.files/1"
@@ -96,10 +96,12 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
         asked = settle(args, argv, strict=False)
         done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
         return _read(folder)[0], done.verdict not in ("clean", "violations")
-    found = [told for each in (args.program, *args.more) for told in _read(_folder(each, args))]
+    read = _readable if args.more else _read  # of several that are named, one that cannot be read costs no other
+    found = [told for each in (args.program, *args.more) for told in read(_folder(each, args))]
     if not found:
         log.warning("no session in %s: the report is empty", named)
-    return together(found) if found else Told("", History()), not any(each.folder for each in found)
+    failed = not any(each.folder for each in found) or (bool(args.more) and not all(each.folder for each in found))
+    return together(found) if found else Told("", History()), failed
 
 
 def _folder(text: str, args: argparse.Namespace) -> Path:

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from idbg.accelerators.parse import parse
-from idbg.checking.check import NamedAccelerator, check
+from idbg.checking.check import asked_again, unreadable
 from idbg.format.verdicts import violation_words
 from idbg.reports.text import violation_lines
 from idbg.schema.runs import Run
@@ -15,6 +14,8 @@ def text(run: Run) -> Iterable[str]:
     """What is broken, by rule and by the user's line."""
     if not run.graphs:
         yield "nothing was compiled: no rule was asked"
+    elif not run.checked and (why := unreadable(run)):
+        yield f"no rules were asked while it compiled, and {why}"
     elif not run.checked:
         since = asked_since(run)
         yield f"{run.target.backend} asks no rules while it compiles; of its ATen graphs {run.target.accelerator} says:"
@@ -29,16 +30,17 @@ def text(run: Run) -> Iterable[str]:
 
 def as_json(run: Run) -> object:
     """The violations as records; null where no rule was asked."""
-    violations = (run.violations if run.checked else asked_since(run)) if run.graphs else None
-    return {"accelerator": run.target.accelerator, "asked_while_compiling": run.checked, "violations": violations}
+    why = "" if run.checked else unreadable(run)
+    violations = (run.violations if run.checked else asked_since(run)) if run.graphs and not why else None
+    told = {"accelerator": run.target.accelerator, "asked_while_compiling": run.checked, "violations": violations}
+    return told | ({"not_asked": why} if why else {})
 
 
 def asked_since(run: Run) -> list[Violation]:
     """What the accelerator finds, as on the screen, in the ATen graphs of a run whose backend did not ask it."""
-    rules = NamedAccelerator(run.target.accelerator, parse(run.target.rules), ())
     return [
         violation
-        for result in check(run, "aten", [rules]).accelerators
+        for result in asked_again(run).accelerators
         for findings in result.findings
         for violation in findings.violations()
     ]

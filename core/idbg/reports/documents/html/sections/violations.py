@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from idbg.checking.check import AcceleratorResult, of_run
+from idbg.checking.check import AcceleratorResult, of_run, unreadable
 from idbg.format.amounts import counted
 from idbg.reports.again import ask
 from idbg.reports.broken_rules import BrokenLine, BrokenPart, BrokenRule, by_line, by_module, by_rule
@@ -85,7 +85,7 @@ def _run(run: Run) -> RunTold:
     rules = sorted(by_rule(run.violations), key=lambda rule: SEVERITIES.index(rule.severity))
     return RunTold(
         run,
-        [line.strip() for line in (cost_lines(checked) if checked else ())],
+        [line.strip() for line in cost_lines(checked)] if checked else [f"What it costs is not known: {unreadable(run)}."],
         [
             RuleTold(rule, f"rule:{run.number}:{spelt(rule.name)}:{rule.severity}", _cost(checked, rule))
             for rule in rules
