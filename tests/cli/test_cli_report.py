@@ -1,5 +1,6 @@
 """`idbg report` writes every format that it is asked for, whole, of one session, of several, and of none."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -53,6 +54,48 @@ def test_a_damaged_session_among_others_is_left_out_and_named(sessions: Path, ca
     (sessions / "broken" / "events.jsonl").write_text("{}\n")
     assert main(["report", str(sessions), "--format", "text"]) == 0
     assert "broken" in capsys.readouterr().err
+
+
+@pytest.fixture
+def foreign(sessions: Path) -> Path:
+    """A session whose rules have a kind that is not installed here."""
+    folder = sessions.parent / "foreign"
+    folder.mkdir()
+    text = (RECORDINGS / "attention.jsonl").read_text()
+    (folder / "events.jsonl").write_text(text.replace(r'kind = \"alignment\"', r'kind = \"vendor_secret\"'))
+    assert "vendor_secret" in (folder / "events.jsonl").read_text()
+    return folder
+
+
+@pytest.mark.parametrize("name", formats())
+def test_rules_that_cannot_be_read_here_cost_no_report(name: str, foreign: Path, sessions: Path, capsysbinary) -> None:
+    assert main(["report", str(sessions / "breaking"), str(foreign), "--format", name]) == 0
+    told = capsysbinary.readouterr().out
+    assert b"tests/recordings/breaking.py" in told and b"examples/attention.py" in told
+    if name in ("html", "junit", "markdown", "text"):
+        assert b"cannot be read" in told and b"vendor_secret" in told
+
+
+def test_what_analyze_tells_needs_no_rules(foreign: Path, capsys) -> None:
+    assert main(["analyze", str(foreign)]) == 0
+    assert main(["analyze", str(foreign), "--type", "constraints"]) == 0
+    text = (foreign / "events.jsonl").read_text().replace('"checked":true', '"checked":false')
+    (foreign / "events.jsonl").write_text(text)
+    capsys.readouterr()
+    assert main(["analyze", str(foreign), "--type", "constraints"]) == 0
+    assert "cannot be read here: there is no kind of rule" in capsys.readouterr().out
+    assert main(["analyze", str(foreign), "--type", "constraints", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["constraints"]
+    assert told["violations"] is None and "cannot be read here" in told["not_asked"]
+
+
+def test_one_of_several_that_cannot_be_read_costs_no_other(sessions: Path, capsys) -> None:
+    (sessions / "broken").mkdir()
+    (sessions / "broken" / "events.jsonl").write_text("{}\n")
+    named = [str(sessions / name) for name in ("attention", "broken")]
+    assert main(["report", *named, "--format", "text"]) == 1
+    shown = capsys.readouterr()
+    assert "examples/attention.py" in shown.out and "broken" in shown.err
 
 
 def test_what_cannot_be_written_is_said_before_anything_runs(sessions: Path, tmp_path: Path, capsys) -> None:

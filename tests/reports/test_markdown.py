@@ -70,7 +70,7 @@ def test_a_finding_is_a_row_with_its_place_and_what_to_do() -> None:
 def test_what_does_not_fit_is_counted() -> None:
     text = rendered(many(1_000))
     assert text.count("\n| ⚠ |") == markdown.MOST_FINDINGS
-    assert "… and 960 findings more, none worse than these (960 warnings): the JSON report has all." in text
+    assert "… and 960 findings more (960 violations): the JSON report has all." in text
     assert text.count("<details>") == text.count("</details>") == 1
     assert re.search(r"… and [\d,]+ more lines\n```", text) or len(text) < 60_000
 

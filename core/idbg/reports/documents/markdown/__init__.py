@@ -11,9 +11,9 @@ from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import short
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import verdict_words
-from idbg.reports import bench, diff
+from idbg.reports import bench, diff, most_telling
 from idbg.reports.again import command
-from idbg.reports.diagnostics import LEVELS, SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
+from idbg.reports.diagnostics import SIGNS, Diagnostic, changes, last_runs, of_history, stable_file
 from idbg.reports.documents import Told
 from idbg.reports.documents.markdown.text import block, code, folded
 from idbg.reports.text import render as joined
@@ -22,7 +22,7 @@ from idbg.schema.runs import Run
 
 ABOUT, SUFFIXES = "for an issue or a pull request", (".md",)
 MOST = 65_536  # characters that GitHub takes
-MOST_FINDINGS = 40  # rows, the worst first
+MOST_FINDINGS = 40  # rows, each kind has its share of them
 MOST_RUNS = 10
 MOST_BESIDE = 10  # that are new, and as many that are gone
 _LEAST_FOLDED = 400  # characters: less of a run tells nothing
@@ -94,17 +94,16 @@ def _table(found: list[Diagnostic], runs: list[Run]) -> Iterator[str]:
         return
     by_label = {run.program.label: run for run in runs}
     lines = ["| | what | found | where | what to do |", "|---|---|---|---|---|"]
-    for each in found[:MOST_FINDINGS]:
+    shown, more = most_telling.split(most_telling.by_line(found), MOST_FINDINGS)
+    for each in shown:
         times = f" × {each.count:,}" if each.count > 1 else ""
         what = f"{each.kind} {code(each.rule, 60, cell=True)}{times}".replace(f"{each.kind} `{each.kind}`", each.kind)
         place = code(_place(each, by_label.get(each.program)), 120, cell=True)
         message, fix = code(each.message, 300, cell=True), code(each.fix, 200, cell=True)
         lines.append(f"| {SIGNS[each.level]} | {what} | {message} | {place} | {fix} |")
     yield "\n".join(lines)
-    if more := found[MOST_FINDINGS:]:
-        levels = [(level, sum(each.level == level for each in more)) for level in LEVELS]
-        words = ", ".join(counted(number, level) for level, number in levels if number)
-        yield f"… and {counted(len(more), 'finding')} more, none worse than these ({words}): the JSON report has all."
+    if more:
+        yield f"… and {counted(len(more), 'finding')} more ({most_telling.kinds(more)}): the JSON report has all."
 
 
 def _place(found: Diagnostic, run: Run | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from idbg.analysis.decisions import times
-from idbg.reports import bench, text
+from idbg.reports import bench, most_telling, text
 from idbg.reports.blame import blame_sentence
 from idbg.reports.decisions import summary, time
 from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
@@ -17,7 +17,7 @@ from idbg.schema.runs import Run
 
 TITLE = "Summary"
 ANCHOR = "summary"
-MOST = 25  # findings that stand here at once; the rest is folded
+MOST = 25  # findings that stand here at once, each kind has its share; the rest is folded
 
 
 @dataclass
@@ -34,16 +34,17 @@ def section(told: Told) -> Markup:
     runs = list(told.history.runs.values())
     found: dict[str, Found] = {}
     for run in runs:
-        for each in diagnostics(run):
+        for each in most_telling.by_line(diagnostics(run)):
             found.setdefault(each.key, Found(each, run, [])).runs.append(run.number)
-    everything = sorted(found.values(), key=lambda each: badness(each.first))
+    shown, more = most_telling.split(sorted((each.first for each in found.values()), key=badness), MOST)
     return fill(
         "summary.html",
         missing=told.history.missing,
         measured=bench.verdict(bench.latest(told.history.rows)) if told.history.rows else "",
         runs=[(run, headline(run), [line.strip() for line in summary_lines(run)]) for run in runs],
-        shown=everything[:MOST],
-        more=everything[MOST:],
+        shown=[found[each.key] for each in shown],
+        more=[found[each.key] for each in more],
+        more_words=most_telling.kinds(more),
         nothing=nothing(runs),
     )
 

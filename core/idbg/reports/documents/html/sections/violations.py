@@ -85,7 +85,9 @@ def _run(run: Run) -> RunTold:
     rules = sorted(by_rule(run.violations), key=lambda rule: SEVERITIES.index(rule.severity))
     return RunTold(
         run,
-        [line.strip() for line in cost_lines(checked)] if checked else [f"What it costs is not known: {unreadable(run)}."],
+        [line.strip() for line in cost_lines(checked)]
+        if checked
+        else [f"What it costs is not known: {unreadable(run)}."],
         [
             RuleTold(rule, f"rule:{run.number}:{spelt(rule.name)}:{rule.severity}", _cost(checked, rule))
             for rule in rules
