@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(TRY, end="")
         return BAD_USAGE if ours else 0
     try:
+        places.check_here()
         if nothing_named:
             return _welcome(args, programs)
         opened = _tour(args, programs) if args.tour else _open(args, programs)

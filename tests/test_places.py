@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from idbg import cli
 from idbg.config import places
+from idbg.mcp.where import Where
 from idbg.schema.errors import BadInput
+from idbg_tui import __main__ as tui
 
 # As on a machine that does not know our uid, with nothing in the environment that would tell a home.
 HOMELESS = """
@@ -99,3 +102,54 @@ def test_a_cache_that_refuses_to_be_written_is_one_sentence(tmp_path: Path, monk
     assert (failure.kind, "TORCHINDUCTOR_CACHE_DIR" in failure.hint) == ("input", True)
     own = PermissionError(errno.EACCES, "Permission denied", "/the/program/s/own")
     assert failure_of(own, Program(path="program.py")).kind == "user"
+
+
+LONG_NAMES = {"name": "x" * 300, "path": "y/" * 50_000}
+
+
+@pytest.mark.parametrize("name", LONG_NAMES.values(), ids=LONG_NAMES)
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "show",
+            "report --format text",
+            "analyze",
+            "graph",
+            "kernel",
+            "compare x.py",
+            "replay",
+            "repro",
+            "run",
+            "check",
+        ),
+        *("diff", "minify", "bench", "bisect", "open", "clean", "list --output", "accelerators show", "mcp"),
+        *("run x.py --accelerator", "diff x.py --against", "replay x.py --python", "report debug --compare"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused_in_a_sentence(
+    words: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.py").write_text("def program(): ...\n")
+    assert cli.main([*words.split(), name]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" not in err and err.startswith("idbg: ")
+
+
+def test_a_server_for_assistants_refuses_it_too(tmp_path: Path) -> None:
+    for name in LONG_NAMES.values():
+        with pytest.raises(BadInput, match="is longer than a file's can be"):
+            Where(tmp_path).session(name)
+
+
+def test_where_the_folder_that_the_user_stands_in_was_removed_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for main, words in ((cli.main, ["run", "x.py"]), (cli.main, ["list"]), (tui.main, ["x.py"])):
+        assert main(words) == 2
+        err = capsys.readouterr().err
+        assert "the folder that you stand in was removed" in err and "Traceback" not in err

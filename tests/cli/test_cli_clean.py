@@ -191,3 +191,14 @@ def test_what_has_files_of_others_is_left_and_said(output: Path, capsys: pytest.
     told = capsys.readouterr().err
     assert "left: old: it has what idbg did not put there: notes\\x1b[2J.md" in told and "\x1b" not in told
     assert cli.main(["clean", "-f", "old"]) == 2
+
+
+def test_what_is_listed_can_be_removed(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON may be written otherwise than we write it: by another version, or by a tool that has rewritten the log."""
+    log = output / "old" / "events.jsonl"
+    first = json.loads(log.read_bytes())
+    spaced = {name: first[name] for name in sorted(first)}  # "type" is not the first key
+    log.write_text(f"{json.dumps(spaced)}\n")
+    assert set(listed(capsys)) == {"new", "planted", "old"}
+    assert cli.main(["clean", "--force"]) == 0
+    assert list(output.iterdir()) == []

@@ -62,7 +62,7 @@ def foreign(sessions: Path) -> Path:
     folder = sessions.parent / "foreign"
     folder.mkdir()
     text = (RECORDINGS / "attention.jsonl").read_text()
-    (folder / "events.jsonl").write_text(text.replace(r'kind = \"alignment\"', r'kind = \"vendor_secret\"'))
+    (folder / "events.jsonl").write_text(text.replace(r"kind = \"alignment\"", r"kind = \"vendor_secret\""))
     assert "vendor_secret" in (folder / "events.jsonl").read_text()
     return folder
 
@@ -79,7 +79,7 @@ def test_rules_that_cannot_be_read_here_cost_no_report(name: str, foreign: Path,
 def test_what_analyze_tells_needs_no_rules(foreign: Path, capsys) -> None:
     assert main(["analyze", str(foreign)]) == 0
     assert main(["analyze", str(foreign), "--type", "constraints"]) == 0
-    text = (foreign / "events.jsonl").read_text().replace('"checked":true', '"checked":false')
+    text = (foreign / "events.jsonl").read_text().replace('"type":"run_ended",', '"type":"run_ended","checked":false,')
     (foreign / "events.jsonl").write_text(text)
     capsys.readouterr()
     assert main(["analyze", str(foreign), "--type", "constraints"]) == 0

@@ -2,9 +2,12 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from idbg.reports.blame import blamed_line
 from idbg.reports.diagnostics import diagnostics
 from idbg.schema import events
+from idbg.schema.blame import Maker
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run, fold
 from tests.harness.recorded import log
@@ -72,3 +75,16 @@ def test_each_recompile_is_told_what_to_do_about_its_own_guard() -> None:
     assert sizes and len(told) > len(sizes)
     assert all("size" in fix for fix in sizes.values())
     assert all("say that size" not in fix for message, fix in told.items() if message not in sizes)
+
+
+def test_a_mismatch_stands_at_the_line_that_is_to_blame() -> None:
+    run = fold(log("wrong_pass")).last
+    assert run is not None and run.diff is not None and run.diff.guilty_stage is not None
+    blamed = run.diff.guilty_stage
+    assert blamed.stage == "post_grad" and blamed.line and run.diff.culprit is None
+    (found,) = [each for each in diagnostics(run) if each.kind == "mismatch"]
+    assert (found.file, found.line) == (blamed.file, blamed.line)
+    pass_of_the_users = Maker(kind="pass", name="double", file="passes.py", line=7)
+    elsewhere = replace(blamed, file="", line=0, made_by=pass_of_the_users)
+    assert blamed_line(replace(run.diff, stages=(elsewhere,))) == ("passes.py", 7)
+    assert blamed_line(replace(run.diff, stages=())) == ("", 0)

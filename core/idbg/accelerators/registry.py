@@ -27,9 +27,8 @@ def find(name_or_path: str) -> tuple[str, str]:
     """The TOML text of a preset or a file, and the path it came from. Raises AcceleratorError if there is none."""
     if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
         return _read(places.expanded(name_or_path))
-    preset = PRESETS / f"{name_or_path}.toml"
-    if preset.is_file():
-        return _read(preset)
+    if name_or_path in _own():
+        return _read(PRESETS / f"{name_or_path}.toml")
     if name_or_path in plugins.names("idbg.accelerators"):
         return _plugged(name_or_path)
     near = get_close_matches(name_or_path, names(), n=1)
@@ -42,14 +41,17 @@ def find(name_or_path: str) -> tuple[str, str]:
 
 def names() -> list[str]:
     """Every preset that `find` knows by name: our own first, then those of plug-ins."""
-    own = sorted(path.stem for path in PRESETS.glob("*.toml"))
+    own = _own()
     return own + sorted(set(plugins.names("idbg.accelerators")) - set(own))
+
+
+def _own() -> list[str]:
+    return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
 def is_preset(name: str) -> bool:
     """Whether `name` is one of `names()`; plug-ins are looked for only where it is none of ours."""
-    own = "/" not in name and (PRESETS / f"{name}.toml").is_file()
-    return own or name in plugins.names("idbg.accelerators")
+    return name in _own() or name in plugins.names("idbg.accelerators")
 
 
 def rules_for(target: Target) -> tuple[str, Path | None]:

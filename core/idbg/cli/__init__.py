@@ -88,6 +88,12 @@ def _status(args: Namespace, programs: tuple[str, ...]) -> int:
         raise
     # Broad on purpose: the program's border. A defect of ours has a status of its own, and with --json its object.
     except Exception as error:
+        from idbg.config import places
+
+        try:
+            places.check_here()
+        except BadInput as gone:
+            return _failed(gone.failure(), BAD_USAGE)
         import traceback
 
         output.line(traceback.format_exc().rstrip())

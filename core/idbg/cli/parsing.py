@@ -5,7 +5,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from idbg.cli import color, manual, verbs
 
@@ -32,14 +32,26 @@ class Parser(argparse.ArgumentParser):
     """Takes no abbreviation of a flag, as a script that has one breaks when another flag is added."""
 
     command: verbs.CliCommand | None = None
+    _words: Sequence[str] = ()  # those that are parsed
 
     def __init__(self, prog: str = "", description: str | None = None, **_: object) -> None:
         super().__init__(prog=prog, description=description, add_help=False, allow_abbrev=False)
 
+    def parse_known_args(  # type: ignore[override]  # argparse's overloads say the same
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        """What argparse makes of them. Raises UsageProblem, HelpAsked."""
+        self._words = args or ()
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        """Raises UsageProblem."""
+        """Raises UsageProblem. Where an argument is missing, a flag that there is not is why, or comes first."""
         words = message.removeprefix("argument ")
         missing = "the following arguments are required: "
+        if message.startswith(missing) or message.endswith(" is required"):
+            flags = [each for each in self._words if each.startswith("-") and each != "-" and " " not in each]
+            if odd := [each for each in flags if each.partition("=")[0] not in self._option_string_actions]:
+                raise _unexpected(odd, self)
         if words.startswith(missing):
             words = f"{words.removeprefix(missing)} is missing"
         raise UsageProblem(words, f"{self.prog} --help tells what can be given")

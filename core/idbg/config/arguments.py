@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from idbg import plugins
-from idbg.config import options, settings
+from idbg.config import options, places, settings
 from idbg.config.program_names import top_level_names
 from idbg.config.settings import Settings
 from idbg.schema.errors import BadInput, ProgramError
@@ -201,6 +201,7 @@ def _split_name(text: str) -> tuple[str, str, str]:
 
 def _check_file(text: str, cwd: Path) -> None:
     path = cwd / text
+    places.check_length(path)
     if path.is_dir():
         raise ProgramError(f"{text} is a folder", hint=_found_in(path) or "name a Python file in it")
     if not path.exists():

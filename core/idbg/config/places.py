@@ -3,6 +3,7 @@
 A user without a home (a uid that no list knows, HOME unset: containers) has a folder of ours in the temporary one.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -32,11 +33,34 @@ def cache() -> Path:
 
 
 def expanded(path: str) -> Path:
-    """A path that the user wrote, with `~` as the home that it stands for. Raises BadInput where there is none."""
+    """A path that the user wrote, with `~` as the home that it stands for. Raises BadInput where there is none, and for
+    a name that is too long.
+    """
     try:
-        return Path(path).expanduser()
+        found = Path(path).expanduser()
     except RuntimeError as error:
         raise BadInput(f"{path}: there is no such home folder", hint="give the path without ~") from error
+    check_length(found)
+    return found
+
+
+def check_length(path: Path) -> None:
+    """Raises BadInput for a name that is longer than the file system takes, as nearly all of pathlib raises OSError."""
+    try:
+        path.lstat()
+    except (OSError, ValueError) as error:  # whatever else is wrong with it is said where it is used
+        if getattr(error, "errno", 0) == errno.ENAMETOOLONG:
+            hint = "most file systems take 255 bytes of a name, and 4,096 of a path"
+            raise BadInput(f"the name {str(path)[:40]}… is longer than a file's can be", hint=hint) from error
+
+
+def check_here() -> None:
+    """Raises BadInput where the folder that the user stands in was removed: every relative path needs it."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        hint = "cd to one that exists, also where one of the same name was made since"
+        raise BadInput("the folder that you stand in was removed", hint=hint) from error
 
 
 def inductor_cache(environ: Mapping[str, str]) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from idbg.accelerators import registry
-from idbg.config import options
+from idbg.config import options, places
 from idbg.replay import process
 from idbg.replay.edit import Changed, Repro
 from idbg.schema.errors import BadInput, IdbgError, OutputError
@@ -24,7 +24,7 @@ def scripts(paths: Sequence[str]) -> list[Path]:
     """The scripts that are named, those below a folder too, each once. Raises BadInput where there are none."""
     found: dict[Path, None] = {}
     for text in paths:
-        path = Path(text)
+        path = places.expanded(text)
         if path.is_dir():
             below = [each for each in sorted(path.rglob(NAME)) if not each.parent.name.startswith(BESIDE)]
             if not below:

@@ -78,6 +78,19 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     return _nothing_found(report) if is_of_numbers(report) else ""
 
 
+def blamed_line(report: DiffReport) -> tuple[str, int]:
+    """The user's line since which the numbers are wrong: that of the first bad node or launch, as `blame_sentence` has
+    it; where none of those has a line, what made it (a pass, a decomposition). ("", 0) where nothing is known.
+    """
+    guilty, culprit = _guilty(report), report.culprit
+    stages = [*(stage for stage in guilty if stage.stage != "kernels"), *guilty]
+    places = [(stage.file, stage.line) for stage in stages[:1]]
+    places += [(culprit.file, culprit.line)] if culprit is not None else []
+    places += [(stage.file, stage.line) for stage in stages]
+    places += [(stage.made_by.file, stage.made_by.line) for stage in stages if stage.made_by is not None]
+    return next(filter(lambda place: place[0], places), ("", 0))
+
+
 def blamed_stage(report: DiffReport) -> str:
     """The stage since which the numbers are wrong, for a line that has no room for the sentence; "" of none."""
     guilty = report.guilty_stage if report.verdict == "failed" else None

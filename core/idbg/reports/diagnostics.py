@@ -22,6 +22,7 @@ from idbg.format import failures
 from idbg.format.file_names import short
 from idbg.reports import steps
 from idbg.reports.because import because
+from idbg.reports.blame import blamed_line
 from idbg.reports.decisions import recompiles
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
@@ -177,11 +178,11 @@ def _failures(run: Run) -> Iterator[Diagnostic]:
 
 
 def _mismatches(run: Run) -> Iterator[Diagnostic]:
-    """Each tensor that failed; at the line of the kernel that is accused, where one is."""
+    """Each tensor that failed, at the line that is to blame, where one is known."""
     if run.diff is None:
         return
-    culprit = run.diff.culprit
-    file, line = (culprit.file, culprit.line) if culprit is not None and culprit.file else (run.program.path, 0)
+    file, line = blamed_line(run.diff)
+    file = file or run.program.path
     tensors = [("output", each) for each in run.diff.outputs] + [("gradient", each) for each in run.diff.gradients]
     for noun, tensor in tensors:
         if tensor.failed:
@@ -191,7 +192,7 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
             yield _keyed(run, found, noun, tensor.name, run.diff.test)
     if run.diff.steps is not None and run.diff.steps.verdict in ("failed", "error"):
         message = steps.sentence(run.diff.steps, run.diff.test)
-        found = _error(run, "mismatch", "training", message, run.program.path, 0, "")
+        found = _error(run, "mismatch", "training", message, file, line, "")
         yield _keyed(run, found, "training", run.diff.test)
 
 

@@ -36,7 +36,8 @@ def split(found: Sequence[Diagnostic], most: int) -> tuple[list[Diagnostic], lis
     """
     share = most // max(1, len({each.kind for each in found}))
     of_kind: Counter[str] = Counter()
-    within, beyond = [], []
+    within: list[int] = []
+    beyond: list[int] = []
     for place, each in enumerate(found):
         (within if of_kind[each.kind] < share else beyond).append(place)
         of_kind[each.kind] += 1

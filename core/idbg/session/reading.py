@@ -158,12 +158,22 @@ class _Opening(msgspec.Struct):
     format: int = 0
 
 
-def _check_format(folder: Path, line: bytes) -> None:
+def is_opening(log: BinaryIO) -> bool:
+    """Whether the first line of the log is that of a session: of this version or another, or damaged behind it."""
+    return _opening(log.readline(LINE_LIMIT + 1)) is not None
+
+
+def _opening(line: bytes) -> _Opening | None:
     try:
         opening = msgspec.json.decode(line, type=_Opening)
-    except (ValueError, RecursionError) as error:
-        raise _no_session(folder, f"its {LOG} does not begin with session_opened") from error
-    if opening.type != "session_opened":
+    except (ValueError, RecursionError):
+        return None
+    return opening if opening.type == "session_opened" else None
+
+
+def _check_format(folder: Path, line: bytes) -> None:
+    opening = _opening(line)
+    if opening is None:
         raise _no_session(folder, f"its {LOG} does not begin with session_opened")
     if opening.format > FORMAT:
         version = one_line(opening.version, 160)

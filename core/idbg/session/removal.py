@@ -13,13 +13,12 @@ from pathlib import Path
 
 from idbg.format.plain_text import one_line
 from idbg.schema.errors import OutputError
-from idbg.session import files, liveness
+from idbg.session import files, liveness, reading
 from idbg.session.files import LOG
 from idbg.session.summarizing import bytes_within
 
 GOING = ".idbg-removed-"
 """How the name of a folder begins that is being removed."""
-_BEGINNING = b'{"type":"session_opened"'
 _OURS = re.compile(
     r"events\.jsonl|summary\.json|run-\d+|repros|report\.html|trace-run-\d+\.json|bench-.*\.(csv|json|png)"
     r"|error-.*\.png|\..*\.part",
@@ -33,7 +32,7 @@ def why_not(folder: Path) -> str:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             return "it is no folder"
         with open(files.opened(folder / LOG), "rb") as log:
-            if log.read(len(_BEGINNING)) != _BEGINNING:
+            if not reading.is_opening(log):
                 return "it is not a session"
         if liveness.is_live(folder):
             return "it is live: a process writes to it"

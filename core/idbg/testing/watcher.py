@@ -143,9 +143,9 @@ class Watcher:
     ) -> None:
         """Fail if the backend computes something else than eager (or "float64", or another backend), called so.
 
-        A backend is a name, or a callable as torch.compile takes it. Without tolerances the backend is wrong where it is further from float64 than eager's own rounding explains;
-        gradients are compared with a `loss` of the output, or `backward`. `idbg.KernelDiff` says what each means; as
-        it does, this resets what Dynamo has compiled.
+        A backend is a name, or a callable as torch.compile takes it. Without tolerances it is wrong where it is
+        further from float64 than eager's own rounding explains; gradients are compared with a `loss` of the output, or
+        `backward`. `idbg.KernelDiff` says what each means; as it does, this resets what Dynamo has compiled.
         """
         __tracebackhide__ = True
         from idbg.engine.kerneldiff.api import KernelDiff

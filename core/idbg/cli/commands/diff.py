@@ -214,7 +214,8 @@ def check_numbers(args: argparse.Namespace, **lowest: float) -> None:
 def _reference(named: str, output_folder: str | None) -> str:
     if named in ("fp64", FLOAT64):
         return FLOAT64
-    folder = Path(named) if Path(named).is_dir() else sessions.named(named, output_folder)
+    given = places.expanded(named)
+    folder = given if given.is_dir() else sessions.named(named, output_folder)
     if folder is None:
         return named
     if not any(folder.glob("repros/outputs-*.safetensors")):

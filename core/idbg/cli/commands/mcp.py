@@ -2,9 +2,9 @@
 
 import argparse
 from importlib.util import find_spec
-from pathlib import Path
 
 from idbg.cli import exits, sessions
+from idbg.config import places
 
 HELP = "serve sessions to programs that help programmers, over the Model Context Protocol"
 ABOUT = """\
@@ -27,7 +27,7 @@ SEE = ("list", "run", "graph", "kernel", "analyze")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be read, and whether programs may be run."""
     parser.add_argument(
-        "folders", metavar="FOLDER", nargs="*", type=Path, help="may be read too: a session, or a folder of sessions"
+        "folders", metavar="FOLDER", nargs="*", help="may be read too: a session, or a folder of sessions"
     )
     parser.add_argument("--read-only", action="store_true", help="no tool that runs a program")
     sessions.add_output(parser)
@@ -38,10 +38,11 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.mcp.where import Where
     from idbg.schema.errors import BadInput
 
-    for folder in args.folders:
+    folders = [places.expanded(text) for text in args.folders]
+    for folder in folders:
         if not folder.is_dir():
             raise BadInput(f"there is no folder {folder}", hint="name a session, or a folder of sessions")
-    where = Where(sessions.output_folder(args.output), args.folders)
+    where = Where(sessions.output_folder(args.output), folders)
     if find_spec("mcp") is None:
         raise BadInput("idbg mcp needs the package mcp", hint="pip install 'idbg[mcp]'")
     from idbg.mcp.server import serve

@@ -10,6 +10,7 @@ from idbg.cli import exits, output
 from idbg.cli.commands.diff import check_numbers
 from idbg.cli.progress import Steps
 from idbg.cli.signals import Stopped, signals_raise
+from idbg.config import places
 from idbg.replay.process import SECONDS
 from idbg.replay.replay import parsed_options, read, replays, scripts
 from idbg.reports import replays as told
@@ -138,7 +139,7 @@ def _variants(args: argparse.Namespace) -> list[Variant]:
 
 def _python(path: str) -> str:
     """The interpreter. Raises BadInput where there is none."""
-    folder = Path(path, "bin", "python")
+    folder = places.expanded(path) / "bin" / "python"
     found = shutil.which(str(folder) if folder.is_file() else path)
     if found is None:
         raise BadInput(f"there is no Python {path}", hint="name an interpreter, for example other/venv/bin/python")

@@ -91,7 +91,7 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
     """What is to be told, and whether it failed."""
     from idbg.cli.one_run import one_run
 
-    named = Path(args.program)
+    named = places.expanded(args.program)
     if args.module or (not args.more and named.suffix == ".py") or ":" in named.name:
         asked = settle(args, argv, strict=False)
         done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
@@ -106,7 +106,7 @@ def _told(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Told, bool]:
 
 def _folder(text: str, args: argparse.Namespace) -> Path:
     """The session that is named, or a folder as it was given: it may have sessions in it, or not be there."""
-    folder = Path(text)
+    folder = places.expanded(text)
     return folder if folder.exists() else sessions.named(text, args.output) or folder
 
 

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     folder = None if args.module else sessions.named(args.program, args.output)
     if folder is not None:
         return _of_session(args, argv, folder)
-    given = Path(args.program)
+    given = places.expanded(args.program)
     if given.suffix == "" and not args.module and not given.exists() and ":" not in args.program:
         sessions.find(args.program, args.output)
     asked = settle(args, argv, strict=False)

@@ -222,7 +222,8 @@ def _lines(found: Iterable[Diagnostic], run: Run) -> Iterator[str]:
     """ "model.py:12: error: dtype is float64 ...", and what to do."""
     told = list(found)
     for each in told[:MOST_TOLD]:
-        place = f"{stable_file(run, each.file)}:{each.line}: " if each.file else ""
+        line = f":{each.line}" if each.line else ""
+        place = f"{stable_file(run, each.file)}{line}: " if each.file else ""
         times = f" ({each.count:,} times)" if each.count > 1 and each.kind != "violation" else ""
         yield f"{one_line(place, _MOST_NAME)} {each.level}: {one_line(each.message, _MOST_TEXT)}{times}".strip()
         if each.fix:
