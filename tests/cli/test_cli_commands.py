@@ -46,7 +46,7 @@ def test_a_command_has_the_shared_flags_and_json_or_a_reason(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_flag_that_there_is_not_is_named_also_where_an_argument_is_missing(name: str) -> None:
     for parser in parsers(name):
-        with pytest.raises(parsing.UsageProblem, match="^there is no flag --no-such-flag$"):
+        with pytest.raises(parsing.UsageProblem, match=r"^there is no flag --no-such-flag$"):
             parsing.whole(parser, ["--no-such-flag"])
     with pytest.raises(parsing.UsageProblem, match="SESSION is missing"):
         parsing.whole(parsing.of_command("show"), ["--json"])
