@@ -86,9 +86,10 @@ def of_comparison(state: State) -> Said | None:
     report = state.run.diff if state.run is not None else None
     if report is None or report.verdict not in ("passed", "failed"):
         return None
-    if report.passed:
-        return f"{report.test} agrees with {report.reference}", "info"
     said = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")
+    if report.passed:
+        agrees = f"{report.test} agrees with {report.reference}"
+        return (f"{agrees}: {said}", "warning") if said else (agrees, "info")
     if report.guilty_stage is not None or report.culprit is not None:
         return f"{said}: enter goes there", "error"
     why = said or where_to_ask(report, "D") or "its outputs are of another form"

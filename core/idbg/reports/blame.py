@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from idbg.format.amounts import NOTHING, column_figure, counted
+from idbg.format.amounts import NOTHING, column_figure, counted, share
 from idbg.format.file_names import near_place
 from idbg.schema.blame import Maker, StageError, StageName
 from idbg.schema.diff import DiffReport, FailedBy, KernelError, launch_name
@@ -60,8 +60,11 @@ class StageCells(msgspec.Struct, frozen=True, kw_only=True):
 
 def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     """Since where the numbers are wrong, what made that, and whether the kernels are faithful; where nothing is to
-    blame, what that leaves. "" where the numbers are not wrong, or nobody asked where.
+    blame, what that leaves. Of a run that passed, which stage changed the numbers within rounding. "" where the numbers
+    are not wrong, or nobody asked where.
     """
+    if (changed := report.changed_stage) is not None:
+        return f"within rounding, but {_changed(changed, report, place)}"
     if report.verdict != "failed" or not (report.stages or report.kernels):
         return ""
     guilty, culprit = _guilty(report), report.culprit
@@ -89,6 +92,15 @@ def blamed_line(report: DiffReport) -> tuple[str, int]:
     places += [(stage.file, stage.line) for stage in stages]
     places += [(stage.made_by.file, stage.made_by.line) for stage in stages if stage.made_by is not None]
     return next(filter(lambda place: place[0], places), ("", 0))
+
+
+def _changed(stage: StageError, report: DiffReport, place: Place) -> str:
+    """What a stage does to the numbers, though the outputs agree."""
+    name = f"{stage_name(stage, report, whole=True)}{_in_frame(stage.frame, report)}"
+    error = stage.added if stage.node_error is None else stage.node_error
+    node = f" at `{stage.node}`{_in(place(stage.file, stage.line))}" if stage.node else ""
+    by = f", {_made(stage.made_by)} {maker_name(stage.made_by)}" if stage.made_by is not None else ""
+    return f"{name} changed the graph: {share(error or 0.0)} in float64{node}{by}"
 
 
 def blamed_stage(report: DiffReport) -> str:
@@ -227,6 +239,8 @@ def standing(stage: StageError, report: DiffReport) -> Standing:
     if not stage.judged:
         return "unjudged" if any(stage is one for one in unknown_stages(report)) else "implied"
     guilty = _guilty(report)
+    if stage.harmless:
+        return "harmless"
     if stage.bad:
         return "harmless" if report.passed else "guilty" if any(stage is one for one in guilty) else "wrong"
     above = [one for one in report.stages[: _index(stage, report)] if one.bad and one.frame in ("", stage.frame)]
@@ -301,6 +315,8 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
         "wrong": "adds to what is wrong already",
         "guilty": f"its output {stage.output}" if stage.output else "at no known node",
     }.get(stands, "")
+    if stands == "harmless" and stage is not report.changed_stage:  # nothing is accused of what is not proven
+        stage = replace(stage, node="", file="", line=0, made_by=None, reason="")
     cells = StageCells(
         standing=stands,
         stage=stage_name(stage, report),

@@ -22,7 +22,7 @@ from idbg.format import failures
 from idbg.format.file_names import short
 from idbg.reports import steps
 from idbg.reports.because import because
-from idbg.reports.blame import blamed_line
+from idbg.reports.blame import blame_sentence, blamed_line
 from idbg.reports.decisions import recompiles
 from idbg.schema.diff import TensorDiff
 from idbg.schema.graphs import NodeId
@@ -30,10 +30,10 @@ from idbg.schema.programs import Failure
 from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation
 
-DiagnosticKind = Literal["failure", "mismatch", "violation", "break", "recompile"]
+DiagnosticKind = Literal["failure", "mismatch", "change", "violation", "break", "recompile"]
 Level = Literal["error", "warning", "note"]
 
-KINDS: tuple[DiagnosticKind, ...] = ("failure", "mismatch", "violation", "break", "recompile")  # worst first
+KINDS: tuple[DiagnosticKind, ...] = ("failure", "mismatch", "change", "violation", "break", "recompile")  # worst first
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 SIGNS: dict[Level, str] = {"error": "✘", "warning": "⚠", "note": "·"}
 NODES = 3  # named in a message
@@ -70,6 +70,7 @@ def diagnostics(run: Run) -> list[Diagnostic]:
     found = [
         *_failures(run),
         *_mismatches(run),
+        *_changes(run),
         *of_violations(run, run.violations, run.target.accelerator),
         *_breaks(run),
         *_recompiles(run),
@@ -194,6 +195,23 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
         message = steps.sentence(run.diff.steps, run.diff.test)
         found = _error(run, "mismatch", "training", message, file, line, "")
         yield _keyed(run, found, "training", run.diff.test)
+
+
+def _changes(run: Run) -> Iterator[Diagnostic]:
+    """The stage that changed the numbers, within the rounding of the program's dtypes."""
+    stage = run.diff.changed_stage if run.diff is not None else None
+    if stage is None or run.diff is None or stage.made_by is None:
+        return
+    found = Diagnostic(
+        kind="change",
+        level="warning",
+        rule=stage.stage,
+        message=blame_sentence(run.diff),
+        program=run.program.label,
+        file=stage.file or run.program.path,
+        line=stage.line,
+    )
+    yield _keyed(run, found, stage.stage, stage.made_by.name, run.diff.test)
 
 
 def _why(tensor: TensorDiff) -> str:

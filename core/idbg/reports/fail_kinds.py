@@ -12,6 +12,7 @@ from idbg.schema.violations import SEVERITIES
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "failure": ("something fails, or nothing is compiled", ("failure",)),
     "mismatch": ("an output or gradient differs", ("mismatch",)),
+    "change": ("a stage changes the numbers, within rounding", ("change",)),
     "violation": ("a rule is broken", SEVERITIES),
     "reject": ("the accelerator rejects an op", ("reject",)),
     "fallback": ("that, or an op falls back", ("reject", "fallback")),
@@ -22,7 +23,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
 """In words, and as `baseline.kind_of` calls diagnostics."""
 
 OF_A_RUN = ("failure", "violation", "reject", "fallback", "pad", "break", "recompile")
-OF_A_COMPARISON = ("mismatch", *OF_A_RUN)
+OF_A_COMPARISON = ("mismatch", "change", *OF_A_RUN)
 
 
 def findings_of(names: Iterable[str]) -> frozenset[str]:

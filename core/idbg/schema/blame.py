@@ -22,7 +22,7 @@ StageName = Literal[
 STAGES: tuple[StageName, ...] = ("dynamo", "pre_grad", "joint", "joint_passes", "partitioned", "post_grad", "kernels")
 
 MakerKind = Literal[
-    "dynamo", "decomposition", "pass", "partitioner", "lowering", "kernel", "wrapper", "backend", "cache"
+    "dynamo", "decomposition", "pass", "partitioner", "lowering", "kernel", "wrapper", "backend", "cache", "op"
 ]
 """What turns one stage into the next, and made it wrong."""
 
@@ -49,9 +49,11 @@ class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Stages run on the same inputs, in float64; kernels in their own dtypes. Their row's `error` is that of the outputs
     where those fail, else the worst launch's; `added` is what that launch adds to what it was given. Where it was not
-    `judged`, `reason` says why. A `bad` one is off against the stage before. `node` is then its first bad node, in
-    `graph`, `above` the node of the stage before that it stands for, in `above_graph`; `file` and `line` are the
-    user's. Only the first bad stage has a maker: what comes below it computes what it was given.
+    `judged`, `reason` says why. A `bad` one is off against the stage before, and so is a `harmless` one, in a run whose
+    outputs agree all the same: it is not accused. One that `changed` is proven to compute something else, by far more
+    than rounding: `node_error` is that of its node in float64. `node` is the first bad node, in `graph`, `above` the
+    node of the stage before that it stands for, in `above_graph`; `file` and `line` are the user's. Only the first bad
+    stage has a maker: what comes below it computes what it was given.
     """
 
     stage: StageName
@@ -60,6 +62,9 @@ class StageError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: float | None = None  # against float64: Dynamo's graph as it was captured
     added: float | None = None  # against the stage before
     bad: bool = False
+    harmless: bool = False
+    changed: bool = False
+    node_error: float | None = None
     output: str = ""  # the worst output, as the graph calls it
     frame: str = ""
     part: Part = ""

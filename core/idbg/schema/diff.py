@@ -363,6 +363,13 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
         return next((stage for stage in self.stages if stage.bad), None)
 
     @property
+    def changed_stage(self) -> StageError | None:
+        """Of a run that passed, the first stage that is proven to compute something else than the one before, though
+        the outputs are within rounding; None where none is.
+        """
+        return next((stage for stage in self.stages if stage.changed and self.passed), None)
+
+    @property
     def passed(self) -> bool:
         """Whether both sides ran and every number agrees."""
         return self.verdict == "passed"

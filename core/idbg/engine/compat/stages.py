@@ -6,6 +6,7 @@ Torch's private names for KernelDiff's blame by stage. Run on torch 2.14 (CPU) a
 import copy
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -162,7 +163,8 @@ def traced(gm: GraphModule, inputs: Sequence[object], decompositions: Mapping[ob
     results: list[Traced] = []
 
     def joint(joint_gm: GraphModule, _: object, *, num_fwd_outputs: int, **__: object) -> object:
-        results.append(Traced(copy_of(joint_gm), num_fwd_outputs))
+        tokens = sum(map(is_token, _returned(joint_gm)[:num_fwd_outputs]))
+        results.append(Traced(copy_of(joint_gm), num_fwd_outputs - tokens))
         raise _Stopped
 
     def whole(inference: GraphModule, _: object) -> object:
@@ -194,8 +196,36 @@ def outside_of_modes() -> AbstractContextManager[object]:
     return cast("AbstractContextManager[object]", _disable_current_modes())
 
 
+def is_token(value: object) -> bool:
+    """Whether a graph's argument or result only keeps ops with effects in their order (`with_effects`). Some stages
+    have these tokens, and others not.
+    """
+    from torch._higher_order_ops.effects import with_effects
+
+    if not isinstance(value, torch.fx.Node):
+        return False
+    if value.op == "placeholder":
+        return any(user.target is with_effects and user.args[0] is value for user in value.users)
+    source = value.args[0] if value.target is operator.getitem else None
+    return isinstance(source, torch.fx.Node) and source.target is with_effects and value.args[1] == 0
+
+
+def arguments_of(gm: GraphModule) -> list[torch.fx.Node]:
+    """The graph's arguments, without its tokens."""
+    return [node for node in gm.graph.nodes if node.op == "placeholder" and not is_token(node)]
+
+
 def output_values(gm: GraphModule) -> list[object]:
-    """What the graph returns, nodes and constants, flat."""
+    """What the graph returns, nodes and constants, flat, without its tokens."""
+    return [value for value in _returned(gm) if not is_token(value)]
+
+
+def without_tokens(gm: GraphModule, results: Sequence[object]) -> list[object]:
+    """Of what a run of the graph returned, the values of `output_values`."""
+    return [value for node, value in zip(_returned(gm), results, strict=True) if not is_token(node)]
+
+
+def _returned(gm: GraphModule) -> list[object]:
     output = next(node for node in reversed(gm.graph.nodes) if node.op == "output")
     returned = output.args[0]
     return list(returned) if isinstance(returned, (list, tuple)) else [returned]

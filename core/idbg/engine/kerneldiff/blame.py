@@ -13,16 +13,17 @@ from torch.fx import GraphModule
 
 from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing, stages
+from idbg.engine.compat import comparing, registrations, stages
 from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
+from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
-from idbg.engine.kerneldiff.sides.run import Call, Side, run_compiled, run_side
+from idbg.engine.kerneldiff.sides.run import UNDONE, Call, Side, run_compiled, run_side, run_undone
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
 from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
-from idbg.engine.kerneldiff.stages.table import LITTLE, called, stage_table
+from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called, stage_table
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
@@ -45,7 +46,7 @@ _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
 class Search:
     """The search for what is to blame. `notes` takes what it has to say beside the report, `begin` is told what runs;
     `error_of` gives the error by which another backend fails, None where it does not; `keep` takes what runs the
-    observed program again.
+    observed program again. `undeclared`: what ops of the program's own write to without declaring it.
     """
 
     asked: Asked
@@ -55,6 +56,7 @@ class Search:
     begin: Callable[[str], None]
     failing: Callable[[Side], float | None]
     keep: Callable[[Rerun], None]
+    undeclared: tuple[UndeclaredWrite, ...] = ()
 
     def located(self, report: DiffReport) -> DiffReport:
         """The report with its kernels, its stages, and which is the first bad one."""
@@ -65,7 +67,7 @@ class Search:
             self.notes.append(f"{name_of(self.asked.test)} has no kernels that can be observed")
             kernels = self._bisected() if failed else ()
         if report.passed:
-            kernels = tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
+            kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.asked.options), uncaptured():
             rows = observed.stages(kernels, failed=failed) or _of_a_backend(kernels, name_of(self.asked.test))
@@ -73,6 +75,10 @@ class Search:
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
         elif failed and observed.frames and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
+        if failed and self.undeclared and (maker := self._undeclared()):
+            rows, kernels = _made_by(maker, rows), _not_accused(kernels)
+        elif not failed:
+            rows = tuple(replace(row, bad=False, harmless=row.bad) for row in rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.births)
         return replace(
@@ -134,6 +140,20 @@ class Search:
         )
         return (*rows[:-1], replace(rows[-1], error=None, added=None, bad=True, output="", made_by=made_by))
 
+    def _undeclared(self) -> Maker | None:
+        """The op that writes to what it does not declare, where the outputs depend on that."""
+        self.begin(UNDONE)
+        if not self.failing(run_undone(self.subject, backward=self.backward)):
+            return None
+        first = self.undeclared[0]
+        function = registrations.functions_of_op(first.op).get("init")
+        file, line = stages.place_of(function)
+        proven = (
+            f"it writes to its argument {first.argument} and does not declare it (mutates_args); without that write "
+            "eager's outputs are others too"
+        )
+        return Maker(kind="op", name=first.op, file=file, line=line, proven=proven)
+
     def _before_the_backend(self, rows: tuple[StageError, ...]) -> tuple[StageError, ...]:
         """Whether the program is wrong before any backend compiles it: as Dynamo and AOTAutograd run it."""
         for backend, name in _WITHOUT_BACKEND:
@@ -145,6 +165,16 @@ class Search:
                 made_by = Maker(kind="dynamo", name=name, proven="with nothing compiled below it the outputs are wrong")
                 return (StageError(stage="dynamo", error=error, bad=True, made_by=made_by), *rows[1:])
         return rows
+
+
+def _made_by(maker: Maker, rows: Sequence[StageError]) -> tuple[StageError, ...]:
+    """The first bad stage made by this; Dynamo's, which is given the program as it is, where none is."""
+    at = next((at for at, row in enumerate(rows) if row.bad), 0)
+    return (*rows[:at], replace(rows[at], bad=True, made_by=maker), *rows[at + 1 :])
+
+
+def _not_accused(kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
+    return tuple(replace(each, bad=False, harmless=each.bad) for each in kernels)
 
 
 def is_far(diff: TensorDiff) -> bool:
@@ -202,16 +232,20 @@ class Observed:
     again: Rerun | None = None
 
     def stages(self, kernels: Sequence[KernelError], *, failed: bool) -> tuple[StageError, ...]:
-        """The stages of what was called, with the kernels as the last. Where the outputs `failed` and no stage is off
-        by more than rounding, one that is off by a little of that is named.
+        """The stages of what was called, with the kernels as the last. Where no stage is off by more than rounding, one
+        that is off by a little of that is named: where the outputs `failed`, and where it is proven to have changed
+        a node by more.
         """
         if not self.frames:
             return ()
-        rows = stage_table(self.frames)
+        rows = stage_table(self.frames, node_errors=not failed)
         below = self._kernels_row(kernels)
         if failed and not below.bad and not any(row.bad for row in rows):
             below = self._lost(below)
             rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
+        elif not failed and not any(row.bad for row in rows) and any((row.error or 0.0) > APPROXIMATED for row in rows):
+            changed = stage_table(self.frames, share=LITTLE, node_errors=True)
+            rows = changed if any(row.changed for row in changed) else rows
         return (*rows, below)
 
     def _lost(self, row: StageError) -> StageError:

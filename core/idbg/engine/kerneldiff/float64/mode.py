@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
 from idbg.engine.kerneldiff.float64.standing import AsIfThere, Standing
+from idbg.engine.kerneldiff.float64.undeclared import Before, UndeclaredWrite
 from idbg.engine.kerneldiff.float64.where_taken import in_place
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 from idbg.engine.kerneldiff.tensors.home import brought, is_away
@@ -72,7 +73,7 @@ class Float64(TorchDispatchMode):
     `like` is the dtype that the program mostly computes in: what tensors are taken to have been where nothing else is
     known. `tensors` are the program's, as they are before copies are lent to them; those among them that nothing writes
     to are `unwritten`: their copies are made for each op anew, and none is held. `draws`: which random numbers were
-    drawn.
+    drawn; `undeclared`: what ops of the program's own wrote to without declaring it.
     """
 
     supports_higher_order_operators = True
@@ -85,6 +86,7 @@ class Float64(TorchDispatchMode):
         self._unwritten = {id(tensor): tensor for tensor in unwritten}
         self.standing = Standing(tensors)
         self.draws: list[str] = []
+        self.undeclared: set[UndeclaredWrite] = set()
         self._default = torch.get_default_dtype()
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
         self._around = ExitStack()
@@ -128,7 +130,10 @@ class Float64(TorchDispatchMode):
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
         was, at = self._result_was(name, args, given)
         args, given = tree_map(self._wide, (args, given))
-        return self._marked(in_float64(func, args, given), was, at)
+        before = Before(func, args, given)
+        result = in_float64(func, args, given)
+        self.undeclared.update(write for write, _, _ in before.written())
+        return self._marked(result, was, at)
 
     def _wide(self, value: object) -> object:
         """A tensor in float64: its twin, so that what is written to it is found again. A dtype or a device: what stands

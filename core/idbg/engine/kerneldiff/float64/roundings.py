@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from idbg.engine.compat import comparing, fx
 from idbg.engine.kerneldiff.float64.draws import Op
+from idbg.engine.kerneldiff.float64.undeclared import Before
 
 SAMPLES = 3  # runs that tell how far rounding moves a value
 _MOST_ADDED = 4096  # whose plain sum is 64 times as far off as its last rounding; no kernel adds up more one by one
@@ -78,14 +79,19 @@ class OtherRoundings(TorchDispatchMode):
                 return (kernel or func)(*args, **given)
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
-        amount = 1.0
+        amount, originals = 1.0, tree_leaves((args, given))
         if (added := added_up(func, args, given)) > 1:
             amount = math.sqrt(min(_MOST_ADDED, added))
             wanted = zip(func._schema.arguments, args, strict=False)
             args = tuple(
                 self._moved(value, amount, _is_exact) if _is_read(argument) else value for argument, value in wanted
             )
+        before = Before(func, args, given)
         result = func(*args, **given)
+        moved = dict(zip(map(id, tree_leaves((args, given))), originals, strict=True))
+        for _, now, _ in before.written():  # the op wrote to a copy that was moved
+            if moved[id(now)] is not now:
+                moved[id(now)].copy_(now)
         left = amount if self.one_by_one else 1.0
         if not func._schema.is_mutable:
             return self._moved(result, left, _is_rounded)

@@ -103,14 +103,14 @@ def _compared(
     prefix: GraphModule, inputs: Sequence[object], compile: Backend, k: float, dynamic: bool | None
 ) -> dict[str, BufferVerdict]:
     """What was found of each tensor that the prefix returns; of a tuple of them, of the worst."""
-    held = [*prefix.parameters(), *prefix.buffers()]
-    tensors = [*held, *(value for value in inputs if isinstance(value, Tensor))]
     torch._dynamo.reset()
     first, second, third = (copied(inputs) for _ in range(3))
+    tensors = [*prefix.parameters(), *prefix.buffers(), *(value for value in third if isinstance(value, Tensor))]
     with torch.no_grad():
         own = _run(prefix, first)
         test = _run(torch.compile(prefix, backend=compile, dynamic=dynamic), second)
-        with widened(held), Float64(usual_dtype(tensors), tensors):
+        # Python functions of torch (conv2d) compare their arguments' dtypes before any op is called
+        with widened(tensors), Float64(usual_dtype(tensors), tensors):
             exact = _run(prefix, third)
     worst: dict[str, BufferVerdict] = {}
     for name, *values in zip(prefix.meta["idbg_returned"], exact, own, test, strict=True):

@@ -26,6 +26,8 @@ NOTE = "as near to float64 as eager is where its ops round otherwise"
 FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
 # Ulps of the values: noise above it is of something larger that has cancelled; of float32 what allowance.py allows
 _CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
+# Times as far from eager as from each other, and this share of the values: then the samples are of another program
+_COMMON, _LARGE = 100.0, 1e-2
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
 _ZEROS, _LEAST_ZEROS = 0.25, 4  # of the elements: fewer may cancel to nothing by luck
@@ -56,6 +58,8 @@ def looked_at_again(
     eager, test, float64, *others = tensors
     if any(each.dtype != test.dtype for each in (eager, *others)) or not test.is_floating_point():
         return diff
+    if not _of_one_program(eager, others):
+        return diff
     worst = _worst(eager, float64, others)
     if not_computed(worst, test, float64, (eager, *others), before):
         return diff
@@ -82,6 +86,14 @@ def not_computed(worst: Tensor, test: Tensor, float64: Tensor, own: Sequence[Ten
         if count and (count == test.numel() or count >= max(_LEAST_ZEROS, _ZEROS * test.numel())):
             return True
     return False
+
+
+def _of_one_program(eager: Tensor, others: Sequence[Tensor]) -> bool:
+    """Whether the samples scatter around eager. What is large, and common to them all but eager, no rounding makes."""
+    wide, *runs = (each.double() for each in (eager, *others))
+    away = max(float((run - wide).norm()) for run in runs)
+    spread = max(float((one - other).norm()) for one in runs for other in runs)
+    return not (away > _COMMON * spread and away > _LARGE * float(wide.norm()))
 
 
 def _worst(eager: Tensor, float64: Tensor, others: Sequence[Tensor]) -> Tensor:

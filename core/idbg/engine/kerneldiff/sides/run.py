@@ -16,6 +16,7 @@ from idbg.engine.kerneldiff.float64.draws import Draws, recorded_draws
 from idbg.engine.kerneldiff.float64.lending import widened
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widely
 from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
+from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite, Undone
 from idbg.engine.kerneldiff.sides.form import Forms, forms
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves, leaves, snapshot
@@ -28,6 +29,7 @@ Call = Callable[..., Any]
 
 _PRIME = 2_654_435_761  # Knuth's multiplier: neighbours get unlike numbers
 ROUNDED = "eager, rounded otherwise"
+UNDONE = "eager without undeclared writes"
 _NO_PROGRAM = Program("")
 
 
@@ -43,7 +45,8 @@ class Given:
 @dataclass(frozen=True)
 class Side:
     """`given` is None where it failed: `error` is what it raised. `draws`: what random numbers were drawn (only float64
-    knows). `graphs`: how many graphs the side's backend was given (only a compiled side knows).
+    knows), and `undeclared` what ops of the program's own wrote to without declaring it. `graphs`: how many graphs the
+    side's backend was given (only a compiled side knows).
     """
 
     result: SideResult
@@ -51,6 +54,7 @@ class Side:
     error: BaseException | None = None
     variance: tuple[Variance, ...] = ()
     draws: Draws = ()
+    undeclared: tuple[UndeclaredWrite, ...] = ()
     graphs: int | None = None
 
     @property
@@ -90,6 +94,17 @@ def run_rounded(subject: Subject, seed: int, *, backward: bool = False) -> Side:
     return run_side(ROUNDED, subject, around, backward)
 
 
+def run_undone(subject: Subject, *, backward: bool = False) -> Side:
+    """Eager, without what ops of the program's own write to and do not declare."""
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.nothing_compiled())
+        stack.enter_context(Undone())
+        return subject.model
+
+    return run_side(UNDONE, subject, around, backward)
+
+
 def run_compiled(
     name: str, subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False, runs: int = 1
 ) -> Side:
@@ -123,7 +138,8 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
 
     side = run_side("float64", subject, around, backward)
     given = side.given and replace(side.given, forms={})  # nothing lies where the program has it
-    return replace(side, given=given, draws=tuple(mode.draws))
+    undeclared = tuple(sorted(mode.undeclared, key=lambda write: (write.op, write.argument)))
+    return replace(side, given=given, draws=tuple(mode.draws), undeclared=undeclared)
 
 
 def eagers_draws(subject: Subject, *, backward: bool = False) -> Draws | None:

@@ -120,12 +120,12 @@ def _wanted(values: Sequence[object], inputs: Inputs) -> list[object]:
 
 
 def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
-    names = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    names = stages.arguments_of(gm)
     given = list(inputs.primals)
     for node in names[len(given) :]:
         if node.name in inputs.tangents:
             given.append(inputs.tangents[node.name])
-        elif not inputs.tangents and isinstance(value := node.meta.get("val"), Tensor):
+        elif node.name.startswith(_TANGENT) and not inputs.tangents and isinstance(value := node.meta.get("val"), Tensor):
             given.append(torch.zeros(tuple(map(int, value.shape)), dtype=value.dtype, device=value.device))
     if len(given) != len(names):
         raise NotComparable(f"it takes {len(names)} arguments, and its compiled code {len(inputs.primals)}")
@@ -211,6 +211,14 @@ def _apart(exact: object, given: object, own: object) -> tuple[float, float]:
     if error <= SAME:
         return error, 0.0
     return error, judge_buffer(given, Both(exact, rounded), [], k=1.0).excess
+
+
+def values_apart(exact: object, given: object) -> float | None:
+    """The relative RMSE of two nodes' values in float64, shapes aside; None where these are no tensors of one size."""
+    if not isinstance(exact, Tensor) or not isinstance(given, Tensor) or given.numel() != exact.numel():
+        return None
+    exact, given = _wide(exact), _wide(given).reshape(exact.shape)
+    return measured(exact, given, rms(exact)).rmse
 
 
 def _near(exact: Tensor, given: Tensor) -> float | None:

@@ -11,6 +11,7 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from idbg.engine.compat import comparing, fx, stages
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype
+from idbg.engine.kerneldiff.kernels.values import changed_by
 from idbg.engine.program.environment import state_restored
 
 Seen = Callable[[Node, object], None]
@@ -42,10 +43,10 @@ def computed(
 
     Raises what an op raises, and NotInFloat64.
     """
-    arguments = _arguments(gm, inputs)
-    given = [value.clone() if isinstance(value, Tensor) and _is_written(node) else value for node, value in arguments]
+    arguments, written = _arguments(gm, inputs), _written(gm)
+    given = [value.clone() if isinstance(value, Tensor) and node in written else value for node, value in arguments]
     tensors = [value for value in given if isinstance(value, Tensor)]
-    unwritten = [value for node, value in arguments if isinstance(value, Tensor) and not _is_written(node)]
+    unwritten = [value for node, value in arguments if isinstance(value, Tensor) and node not in written]
     mode = Float64(usual_dtype(tensors), tensors, unwritten)
     runner = _Runner(gm, mode if exact else None, seen, dict(instead or {}))
     with ExitStack() as stack:
@@ -60,23 +61,29 @@ def computed(
                 stack.enter_context(torch.autocast(device, enabled=False))
         result = runner.run(*given, enable_io_processing=False)
     outputs = list(result) if isinstance(result, (list, tuple)) else [result]
-    return Computed(outputs, runner.after, tuple(mode.draws))
+    return Computed(stages.without_tokens(gm, outputs), runner.after, tuple(mode.draws))
 
 
 def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:
-    """Raises ValueError where there are more or fewer than the graph takes."""
-    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
-    if len(placeholders) != len(inputs):
-        raise ValueError(f"it takes {len(placeholders)} arguments, and was called with {len(inputs)}")
-    return list(zip(placeholders, inputs, strict=True))
+    """Every argument with its value, tokens too. Raises ValueError where there are more or fewer than the graph takes."""
+    wanted = stages.arguments_of(gm)
+    if len(wanted) != len(inputs):
+        raise ValueError(f"it takes {len(wanted)} arguments, and was called with {len(inputs)}")
+    values = dict(zip(wanted, inputs, strict=True))
+    return [(node, values.get(node, torch.empty(0))) for node in gm.graph.nodes if node.op == "placeholder"]
 
 
-def _is_written(node: Node) -> bool:
-    """Whether the graph writes to this argument in place, but by the copies at its end, which are not made."""
-    return any(
-        user.op == "call_function" and fx.op_name(user.target) != "copy_" and comparing.changes_arguments(user.target)
-        for user in node.users
-    )
+def _written(gm: GraphModule) -> set[Node]:
+    """The arguments that the graph writes to in place, also by a view; the copies to a whole argument are not made."""
+    nodes = [node for node in gm.graph.nodes if node.op == "call_function" and _copied_to(node) is None]
+    return {argument for node in nodes for argument in _arguments_written(node)}
+
+
+def _arguments_written(node: Node) -> list[Node]:
+    """The graph's arguments whose memory this op writes to."""
+    if node.op != "call_function" or not comparing.changes_arguments(node.target):
+        return []
+    return [changed for changed in changed_by(node) if changed.op == "placeholder"]
 
 
 class _Runner(Interpreter):
@@ -112,10 +119,9 @@ class _Runner(Interpreter):
 
     def _note_written(self, node: Node) -> None:
         """An op that writes in place to one of the graph's arguments."""
-        for at in fx.written(node.target) if node.op == "call_function" else ():
-            source = node.args[at] if at < len(node.args) else None
-            if isinstance(source, Node) and source.op == "placeholder" and isinstance(self.env[source], Tensor):
-                self.after[source.name] = self._twin(self.env[source])
+        for argument in _arguments_written(node):
+            if isinstance(self.env[argument], Tensor):
+                self.after[argument.name] = self._twin(self.env[argument])
 
     def _twin(self, value: Tensor) -> Tensor:
         return cast("Tensor", self.mode.held(value)) if self.mode is not None else value

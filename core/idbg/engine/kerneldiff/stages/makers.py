@@ -1,11 +1,12 @@
 """What made a stage wrong: which pass, which decomposition, the partitioner?"""
 
 import difflib
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import fx, stages
 from idbg.engine.kerneldiff.stages.captured import FrameStages, Pass
@@ -49,7 +50,7 @@ def maker_of(step: Step) -> Maker | None:
 
 
 def _decomposition(step: Step) -> Maker | None:
-    frame, above = step.frame, step.bad.above
+    frame, above = step.frame, _op_of(step.bad.above)
     if above is None:
         return None
     made_by = frame.decompositions.get(above.target)
@@ -61,6 +62,14 @@ def _decomposition(step: Step) -> Maker | None:
         kept = stages.traced(frame.pre_grad or frame.given, frame.inputs, without)
     proven = "" if step.is_wrong(Stage("joint", {"": kept.gm})) else "without it the results are right"
     return Maker(kind="decomposition", name=fx.qualified_target(above), file=file, line=line, proven=proven)
+
+
+def _op_of(node: Node | None) -> Node | None:
+    """The op of which a node takes one of several results; any other node itself."""
+    while node is not None and node.target is operator.getitem:
+        source = node.args[0]
+        node = source if isinstance(source, Node) else None
+    return node
 
 
 def _pass(step: Step) -> Maker:

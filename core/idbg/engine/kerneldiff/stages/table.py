@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import cast
 
 import torch
@@ -20,6 +21,7 @@ from idbg.engine.kerneldiff.stages.chain import (
     Stage,
     distance,
     inputs_of,
+    values_apart,
 )
 from idbg.engine.kerneldiff.stages.evaluate import Computed
 from idbg.engine.kerneldiff.stages.fingerprints import forget
@@ -32,6 +34,9 @@ from idbg.schema.graphs import Stage as GraphStage
 
 LITTLE = 0.02
 """Of what is allowed: where the outputs are wrong and nothing is above what is allowed, what is above this is named."""
+
+ULPS, APPROXIMATED = 2.0, 1e-4
+"""A node that is further off than so many ulps of its dtype, and than decompositions approximate, was changed."""
 
 _RAISED = (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, AttributeError, AssertionError)
 _NOT_RUN = "what comes of it computes what Dynamo's graph does"
@@ -46,6 +51,7 @@ class _Frame:
     captured: FrameStages
     share: float
     name: str
+    node_errors: bool = False
     rows: dict[StageName, StageError] = field(default_factory=dict)
     results: dict[StageName, Computed] = field(default_factory=dict)
     chain: dict[StageName, Stage] = field(default_factory=dict)
@@ -171,6 +177,7 @@ class _Frame:
             reasons.append(f"its first bad node is not known: {_first_line(error)}")
         file, line, _ = user_line(_trace(bad))
         maker: Maker | None = None
+        node_error = self._node_error(above, below, bad) if self.node_errors else None
         try:
             maker = maker_of(Step(self.captured, row.stage, above, right, bad, self.inputs, self.allowed))
         except (*_RAISED, NotInFloat64) as error:
@@ -186,7 +193,23 @@ class _Frame:
             file=file,
             line=line,
             made_by=maker,
+            node_error=node_error,
+            changed=self.node_errors and _is_change(row, maker, node_error, bad.above),
         )
+
+    def _node_error(self, above: Stage, below: Stage, bad: FirstBad) -> float | None:
+        """How far the bad node's value is from that of the node which it stands for."""
+        if bad.node is None or bad.above is None:
+            return None
+        values: dict[Node, object] = {}
+
+        def keep(_: Part, node: Node, value: object) -> None:
+            if node in (bad.node, bad.above):
+                values[node] = value
+
+        above.run(self.inputs, seen=keep)
+        below.run(self.inputs, seen=keep)
+        return values_apart(values.get(bad.above), values.get(bad.node))
 
     def _graph_of(self, stage: StageName, part: Part) -> GraphId | None:
         """The graph of the run in which a node of this stage is to be seen."""
@@ -212,6 +235,17 @@ class _Frame:
         return fx.origins(node) or {name for other in same for name in fx.origins(other)}
 
 
+def _is_change(row: StageError, maker: Maker | None, node_error: float | None, node: Node | None) -> bool:
+    """Whether the stage is proven to compute something else, and that by far more than its dtype rounds."""
+    if maker is None or not maker.proven:
+        return False
+    error = node_error if node_error is not None else row.added or 0.0
+    value = node.meta.get("val") if node is not None else None
+    floats = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+    least = max(ULPS * torch.finfo(value.dtype).eps, APPROXIMATED) if floats else APPROXIMATED
+    return least < error < inf
+
+
 def _first_line(error: BaseException) -> str:
     return (said(error).strip() or type(error).__name__).splitlines()[0]
 
@@ -221,12 +255,15 @@ def _trace(bad: FirstBad) -> str:
     return next((trace for node in nodes if (trace := node.meta.get("stack_trace"))), "")
 
 
-def stage_table(frames: Sequence[FrameStages], *, share: float = 1.0) -> tuple[StageError, ...]:
+def stage_table(
+    frames: Sequence[FrameStages], *, share: float = 1.0, node_errors: bool = False
+) -> tuple[StageError, ...]:
     """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
 
-    `share`: of what rounding may do, what is off by more is bad.
+    `share`: of what rounding may do, what is off by more is bad. `node_errors`: how far the first bad node itself is
+    off is measured too.
     """
-    tables = [_Frame(frame, share, _name(frame)).judged() for frame in frames]
+    tables = [_Frame(frame, share, _name(frame), node_errors).judged() for frame in frames]
     forget()
     for rows in tables:
         if any(row.bad for row in rows):

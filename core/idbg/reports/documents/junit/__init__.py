@@ -85,7 +85,7 @@ def _numbers(run: Run, found: list[Diagnostic]) -> Case:
     if run.diff is None:
         return Case("numbers agree", skipped="it was not compared: idbg diff does")
     name = f"numbers agree with {run.diff.reference}'s"
-    different = _of(found, "mismatch")
+    different = (*_of(found, "mismatch"), *_of(found, "change"))
     known = run.diff.verdict in ("passed", "failed")
     return Case(name, different, "" if known or different else "the comparison did not come to its end")
 

@@ -52,6 +52,10 @@ _ABOUT: dict[DiagnosticKind, tuple[str, str]] = {
         "the compiled program gives other numbers",
         "An output or a gradient of the compiled program is further from the reference than its precision explains.",
     ),
+    "change": (
+        "a stage changes the numbers within rounding",
+        "The outputs agree as far as their precision tells, and in float64 a stage of the compiler computes other ones.",
+    ),
     "violation": (
         "the accelerator's rule is broken",
         "The accelerator's file has a rule that these nodes of the captured graphs break.",
