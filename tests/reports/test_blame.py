@@ -14,9 +14,13 @@ from idbg.reports.blame import (
     standing,
     where_to_ask,
 )
+from idbg.reports.diagnostics import diagnostics
 from idbg.reports.diff import summary, to_json
+from idbg.reports.fail_kinds import findings_of
 from idbg.schema.blame import STAGES, Maker, MakerKind, StageError
 from idbg.schema.diff import DiffReport
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
 from tests.harness.blamed import (
     FAITHFUL,
     GUILTY,
@@ -185,8 +189,32 @@ def test_a_long_name_takes_a_line_of_its_own_and_cuts_no_figure() -> None:
 def test_a_pass_shows_the_table_quietly() -> None:
     found = replace(by_a_pass(), verdict="passed", outputs=())
     text = summary(replace(found, outputs=(replace(WRONG, passed=True, failed_by=()),)))
-    assert "✘" not in text and "off, and not accused" not in text and "· post-grad" in text
+    assert "✘" not in text and "off, and not accused" in text and "· post-grad" in text
+    assert GUILTY.node not in text, "what is not proven names nobody"
     assert {standing(one, found) for one in found.stages} == {"right", "harmless"}
+
+
+CHANGED = replace(GUILTY, bad=False, harmless=True, changed=True, node_error=0.04)
+
+
+def test_a_change_within_rounding_is_said_of_a_run_that_passed() -> None:
+    passed = replace(WRONG, passed=True, failed_by=())
+    found = replace(report(CHANGED), verdict="passed", outputs=(passed,))
+    said = "post-grad changed the graph: 4 % in float64 at `mul_3` (plant.py:21), made by post_grad_custom_post_pass"
+    assert blame_sentence(found) == f"within rounding, but {said}"
+    assert found.guilty_stage is None and found.changed_stage is CHANGED
+    text = summary(found)
+    assert said in " ".join(text.split()) and "✘" not in text and "· post-grad" in text
+    (diagnostic,) = diagnostics(Run(1, Program("model.py"), Target("inductor"), 0.0, diff=found))
+    assert (diagnostic.kind, diagnostic.level, diagnostic.line) == ("change", "warning", 21)
+    assert "change" in findings_of(["change"])
+
+
+def test_a_stage_that_is_off_and_not_proven_to_change_anything_names_nobody() -> None:
+    found = replace(report(replace(CHANGED, changed=False)), verdict="passed", outputs=())
+    assert blame_sentence(found) == "" and found.changed_stage is None
+    (row,) = (row for row in stage_cells(found) if row.standing == "harmless")
+    assert (row.node, row.made_by, row.place) == ("", "", "")
 
 
 def test_a_kernel_is_faithful_to_the_stage_whose_graph_it_computes() -> None:

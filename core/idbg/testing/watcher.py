@@ -67,7 +67,7 @@ class Watcher:
     """Looks at what one test compiles. Each look is a run of the test's session, which is kept where one fails.
 
     `accelerator`, wherever it is taken, is a preset's name or a TOML file. Kinds to fail on are those of --fail-on:
-    failure, mismatch, violation, reject, fallback, pad, break, recompile.
+    failure, mismatch, change, violation, reject, fallback, pad, break, recompile.
     """
 
     def __init__(self, program: Program, output: Path, name: str = "", *, live: bool = False) -> None:

@@ -45,6 +45,22 @@ def wrong_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return torch.where(last, found * 1.001, found)
 
 
+def overflowing_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """Without its maximum: right in float64, and NaN in float32."""
+    powers = x.exp()
+    return powers / powers.sum(dim, keepdim=True)
+
+
+def wrong_layer_norm(
+    x: Tensor, shape: list[int], weight: Tensor, bias: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One of its three results is wrong: 1 in place of the bias."""
+    wide = x.float()
+    mean, variance = wide.mean(-1, keepdim=True), wide.var(-1, keepdim=True, unbiased=False)
+    scale = (variance + eps).rsqrt()
+    return ((wide - mean) * scale * weight + 1).to(x.dtype), mean, scale
+
+
 def wrong_silu(x: Tensor) -> Tensor:
     """Without the upper half of its range."""
     wide = x.float()
@@ -75,6 +91,18 @@ def softmax(x: Tensor, w: Tensor) -> Tensor:
     return shares @ w
 
 
+def large_softmax(x: Tensor, w: Tensor) -> Tensor:
+    scores = x @ w * 30
+    shares = scores.softmax(-1)  # guilty
+    return shares @ w
+
+
+def normed(x: Tensor, w: Tensor) -> Tensor:
+    h = (x @ w).sin()
+    h = F.layer_norm(h, (32,), w[0], w[1])  # guilty
+    return h @ w
+
+
 def silu(x: Tensor, w: Tensor) -> Tensor:
     h = (x @ w).cos()
     h = F.silu(h * 3)  # guilty
@@ -98,6 +126,14 @@ PLANTS = (
     Plant(
         "decomposition", "softmax", softmax, SQUARE, registered(SOFT, wrong_softmax),
         stage="joint", maker="decomposition", made_by="_softmax",
+    ),
+    Plant(
+        "decomposition", "overflow", large_softmax, SQUARE, registered(SOFT, overflowing_softmax),
+        stage="joint", maker="decomposition", made_by="_softmax", node="exp",
+    ),
+    Plant(
+        "decomposition", "layer_norm", normed, SQUARE, registered(aten.native_layer_norm.default, wrong_layer_norm),
+        stage="joint", maker="decomposition", made_by="native_layer_norm", dtype=torch.bfloat16,
     ),
     Plant(
         "decomposition", "silu", silu, SQUARE, registered(aten.silu.default, wrong_silu),

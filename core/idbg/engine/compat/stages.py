@@ -207,7 +207,7 @@ def is_token(value: object) -> bool:
     if value.op == "placeholder":
         return any(user.target is with_effects and user.args[0] is value for user in value.users)
     source = value.args[0] if value.target is operator.getitem else None
-    return isinstance(source, torch.fx.Node) and source.target is with_effects and value.args[1] == 0
+    return isinstance(source, torch.fx.Node) and source.target is with_effects and bool(value.args[1] == 0)
 
 
 def arguments_of(gm: GraphModule) -> list[torch.fx.Node]:

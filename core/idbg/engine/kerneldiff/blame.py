@@ -70,14 +70,15 @@ class Search:
             kernels = _not_accused(kernels)
         self.begin("stages")
         with comparing.inductor_set(self.asked.options), uncaptured():
-            rows = observed.stages(kernels, failed=failed) or _of_a_backend(kernels, name_of(self.asked.test))
+            kernels, rows = _stages(observed, kernels, report)
+            rows = rows or _of_a_backend(kernels, name_of(self.asked.test))
         if failed and not any(row.bad for row in rows):
             rows = self._of_a_cache(rows, observed.side, report) or self._before_the_backend(rows)
         elif failed and observed.frames and (error := self.failing(observed.side)):
             rows = (*rows[:-1], replace(rows[-1], error=error))
         if failed and self.undeclared and (maker := self._undeclared()):
             rows, kernels = _made_by(maker, rows), _not_accused(kernels)
-        elif not failed:
+        if report.passed:
             rows = tuple(replace(row, bad=False, harmless=row.bad) for row in rows)
         bad = next((at for at, kernel in enumerate(kernels) if kernel.bad), None)
         births = None if report.births is None else (*report.births, *observed.births)
@@ -167,6 +168,21 @@ class Search:
         return rows
 
 
+def _stages(
+    observed: "Observed", kernels: tuple[KernelError, ...], report: DiffReport
+) -> tuple[tuple[KernelError, ...], tuple[StageError, ...]]:
+    """The launches and the stages of what was observed. Of NaN that no stage makes, and no launch makes of exact
+    inputs, the launch is accused that is the first to write it.
+    """
+    failed = report.verdict == "failed"
+    ceased = failed and any({"nan", "inf"} & {*diff.failed_by} for diff in (*report.outputs, *report.gradients))
+    rows = observed.stages(kernels, failed=failed, nonfinite=ceased)
+    if ceased and rows and not any(row.bad for row in rows):
+        kernels = observed.accused_by_births(kernels)
+        rows = observed.stages(kernels, failed=failed)
+    return kernels, rows
+
+
 def _made_by(maker: Maker, rows: Sequence[StageError]) -> tuple[StageError, ...]:
     """The first bad stage made by this; Dynamo's, which is given the program as it is, where none is."""
     at = next((at for at, row in enumerate(rows) if row.bad), 0)
@@ -231,16 +247,18 @@ class Observed:
     births: tuple[NanBirth, ...] = ()
     again: Rerun | None = None
 
-    def stages(self, kernels: Sequence[KernelError], *, failed: bool) -> tuple[StageError, ...]:
+    def stages(
+        self, kernels: Sequence[KernelError], *, failed: bool, nonfinite: bool = False
+    ) -> tuple[StageError, ...]:
         """The stages of what was called, with the kernels as the last. Where no stage is off by more than rounding, one
         that is off by a little of that is named: where the outputs `failed`, and where it is proven to have changed
-        a node by more.
+        a node by more. Where these are not finite (`nonfinite`), a stage may be right in float64 alone.
         """
         if not self.frames:
             return ()
-        rows = stage_table(self.frames, node_errors=not failed)
+        rows = stage_table(self.frames, node_errors=not failed, nonfinite=nonfinite)
         below = self._kernels_row(kernels)
-        if failed and not below.bad and not any(row.bad for row in rows):
+        if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
             below = self._lost(below)
             rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
         elif not failed and not any(row.bad for row in rows) and any((row.error or 0.0) > APPROXIMATED for row in rows):
@@ -258,6 +276,17 @@ class Observed:
                 where = replace(row, frame=watch.frame, part=watch.graph.part, graph=graph, node=lost.node.name)
                 return replace(where, judged=True, reason="", bad=True, file=file, line=line, made_by=made_by)
         return row
+
+    def accused_by_births(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
+        """The launches, that one accused which is the first to write NaN or an infinity where eager has a number."""
+        born = next((birth for birth in self.births if birth.side == "compiled"), None)
+        if born is None:
+            return tuple(kernels)
+        launch = (born.frame, born.part, born.handle)
+        where = {"node": born.node, "file": born.file, "line": born.line, "bad": True}
+        return tuple(
+            replace(each, **where) if (each.frame, each.part, each.handle) == launch else each for each in kernels
+        )
 
     def _kernels_row(self, kernels: Sequence[KernelError]) -> StageError:
         bad = next((one for one in kernels if one.bad), None)

@@ -18,7 +18,6 @@ from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, widely
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
-from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
@@ -55,7 +54,6 @@ _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: to
 # Rounding in bfloat16 through a deep model was seen to come to 0.37 (mobilenet_v2 under autocast). Nothing is lost
 # where other numbers are nearer than that: eager is then as far from float64 as the test is.
 _OTHER_NUMBERS = 0.5
-MOVED = "a compiler may move it, and what reads that argument then finds another value"
 
 
 class ComparisonRun:
@@ -95,13 +93,15 @@ class ComparisonRun:
                 self._told(self._compare(reference, test, None, final=False))
             truth = self._float64(reference)
         undeclared = truth.undeclared if truth is not None else ()
-        self.notes += map(_undeclared, undeclared)
+        self.notes += map(str, undeclared)
         report = self._told(self._steadied(self._compare(reference, test, truth), reference))
         if not (self.asked.per_kernel or self.asked.nan):
             return report
         report = self._with_births(report)
         failing = partial(self._failing, reference, truth)
-        search = Search(self.asked, self.subject, self.backward, self.notes, self._begin, failing, self._keep, undeclared)
+        search = Search(
+            self.asked, self.subject, self.backward, self.notes, self._begin, failing, self._keep, undeclared
+        )
         return self._told(search.located(report))
 
     def _with_births(self, report: DiffReport) -> DiffReport:
@@ -376,11 +376,6 @@ def _far_apart(eager: Leaves, float64: Leaves) -> bool:
         for given, true in both
         if isinstance(given, Tensor) and isinstance(true, Tensor) and given.shape == true.shape
     )
-
-
-def _undeclared(write: UndeclaredWrite) -> str:
-    declared = f'mutates_args=("{write.argument}",)'
-    return f"{write.op} writes to its argument {write.argument}, which its schema does not declare ({declared}): {MOVED}"
 
 
 def _relative(wanted: object, given: object) -> float:

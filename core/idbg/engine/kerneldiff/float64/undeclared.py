@@ -23,6 +23,12 @@ class UndeclaredWrite:
     op: str
     argument: str
 
+    def __str__(self) -> str:
+        what = f"{self.op} writes to its argument {self.argument}, which its schema does not declare"
+        return (
+            f'{what} (mutates_args=("{self.argument}",)): a compiler may move it, and what reads that argument differs'
+        )
+
 
 class Before:
     """What a call's arguments hold before it, those that its op's schema declares as only read. Nothing is kept of
@@ -47,7 +53,9 @@ class Before:
 
 
 def _is_plain(value: object) -> TypeGuard[Tensor]:
-    return type(value) in (Tensor, torch.nn.Parameter) and value.layout == torch.strided and not value.is_meta
+    if not isinstance(value, Tensor) or type(value) not in (Tensor, torch.nn.Parameter):
+        return False
+    return value.layout == torch.strided and not value.is_meta
 
 
 def _is_same(now: Tensor, then: Tensor) -> bool:
@@ -58,6 +66,9 @@ class Undone(TorchDispatchMode):
     """While it is in force, what ops write without declaring it is put back right after them."""
 
     supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,

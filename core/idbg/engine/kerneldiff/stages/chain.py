@@ -125,7 +125,9 @@ def _arguments(gm: GraphModule, inputs: Inputs) -> list[object]:
     for node in names[len(given) :]:
         if node.name in inputs.tangents:
             given.append(inputs.tangents[node.name])
-        elif node.name.startswith(_TANGENT) and not inputs.tangents and isinstance(value := node.meta.get("val"), Tensor):
+        elif inputs.tangents or not node.name.startswith(_TANGENT):
+            break
+        elif isinstance(value := node.meta.get("val"), Tensor):
             given.append(torch.zeros(tuple(map(int, value.shape)), dtype=value.dtype, device=value.device))
     if len(given) != len(names):
         raise NotComparable(f"it takes {len(names)} arguments, and its compiled code {len(inputs.primals)}")

@@ -65,7 +65,7 @@ def computed(
 
 
 def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:
-    """Every argument with its value, tokens too. Raises ValueError where there are more or fewer than the graph takes."""
+    """Every argument, tokens too, with its value. Raises ValueError where the graph takes more or fewer than these."""
     wanted = stages.arguments_of(gm)
     if len(wanted) != len(inputs):
         raise ValueError(f"it takes {len(wanted)} arguments, and was called with {len(inputs)}")

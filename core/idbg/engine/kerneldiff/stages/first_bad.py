@@ -35,13 +35,13 @@ class FirstBad:
 
 
 class Values:
-    """The fingerprints of a stage's nodes."""
+    """The fingerprints of a stage's nodes, in float64, or in the program's own dtypes where that is not `exact`."""
 
-    def __init__(self, stage: Stage, inputs: Inputs) -> None:
+    def __init__(self, stage: Stage, inputs: Inputs, *, exact: bool = True) -> None:
         self.stage = stage
         self.nodes: dict[Key, Node] = {(part, node.name): node for part, node in stage.nodes()}
         self.prints: dict[Key, Fingerprint] = {}
-        self.result = stage.run(inputs, seen=self._note)
+        self.result = stage.run(inputs, exact=exact, seen=self._note)
 
     def _note(self, part: Part, node: Node, value: object) -> None:
         if (made := fingerprint(value)) is not None:
@@ -91,8 +91,8 @@ def first_bad(above: Stage, below: Stage, inputs: Inputs, allowed: Allowed) -> F
     """The first bad node of `below`. Raises what running a stage raises."""
     right, wrong = Values(above, inputs), Values(below, inputs)
     at = distance(right.result, wrong.result, allowed).first
-    start = _result_key(right, inputs, at)
-    other_start = _result_key(wrong, inputs, at)
+    start = result_key(right, inputs, at)
+    other_start = result_key(wrong, inputs, at)
     if start is None or other_start is None:
         return _of_result(below, inputs, at, right.nodes[start] if start else None, start[0] if start else "")
     if right.prints.get(start) is not None and wrong.has(right.prints[start]) and right.has(wrong.prints[other_start]):
@@ -147,7 +147,7 @@ def _foreign_pairs(right: Values, wrong: Values, start: Key) -> Iterator[tuple[K
                 yield key, group[-1]
 
 
-def _result_key(values: Values, inputs: Inputs, at: int | str) -> Key | None:
+def result_key(values: Values, inputs: Inputs, at: int | str) -> Key | None:
     """The node whose value is this result: by place, or what is copied to the argument of this name."""
     if isinstance(at, int):
         results = values.stage.output_nodes(inputs)

@@ -1,7 +1,8 @@
 """Which stage is the first that computes something else than the stage before it, frame by frame?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import cast
 
@@ -27,6 +28,7 @@ from idbg.engine.kerneldiff.stages.evaluate import Computed
 from idbg.engine.kerneldiff.stages.fingerprints import forget
 from idbg.engine.kerneldiff.stages.first_bad import FirstBad, first_bad
 from idbg.engine.kerneldiff.stages.makers import Step, maker_of
+from idbg.engine.kerneldiff.stages.nonfinite import OwnStep, first_nonfinite, first_unlike
 from idbg.schema.blame import STAGES, Maker, StageError, StageName
 from idbg.schema.errors import said
 from idbg.schema.graphs import GraphId, Part
@@ -56,11 +58,13 @@ class _Frame:
     results: dict[StageName, Computed] = field(default_factory=dict)
     chain: dict[StageName, Stage] = field(default_factory=dict)
 
-    def judged(self) -> tuple[StageError, ...]:
+    def judged(self, *, nonfinite: bool) -> tuple[StageError, ...]:
         """A row for every stage above the kernels."""
         try:
             self._begin()
             self._judge_all()
+            if nonfinite:
+                self._judge_nonfinite()
         except NotComparable as error:
             self._give_up(str(error))
         except (*_RAISED, NotInFloat64) as error:
@@ -115,15 +119,18 @@ class _Frame:
         self._against_the_one_before()
 
     def _judge_between(self) -> None:
+        self._take_pre_grad()
+        for stage in STAGES[1:-1]:
+            if stage in self.chain and stage not in self.results:
+                self._judge(stage)
+
+    def _take_pre_grad(self) -> None:
         captured = self.captured
-        if captured.pre_grad is not None:
+        if captured.pre_grad is not None and "pre_grad" not in self.chain:
             same = stages.structure(captured.pre_grad) == stages.structure(captured.given)
             with torch.set_grad_enabled(captured.grad):
                 gm = None if same else stages.traced(captured.pre_grad, captured.inputs, {}).gm
             self.chain["pre_grad"] = Stage("pre_grad", {"": gm} if gm is not None else self.chain["dynamo"].graphs)
-        for stage in STAGES[1:-1]:
-            if stage in self.chain and stage not in self.results:
-                self._judge(stage)
 
     def _judge(self, stage: StageName) -> None:
         """The stage against Dynamo's graph."""
@@ -163,23 +170,54 @@ class _Frame:
                 continue
             apart = distance(self.results[before], self.results[stage], self.allowed)
             row = replace(row, added=apart.error, bad=apart.excess > 1)
-            self.rows[stage] = self._explained(row, before) if row.bad and not explained else row
+            self.rows[stage] = self._of_float64(row, before) if row.bad and not explained else row
             explained = explained or row.bad
             before = stage
 
-    def _explained(self, row: StageError, before: StageName) -> StageError:
+    def _judge_nonfinite(self) -> None:
+        """Where float64 finds nothing: the first stage that makes NaN or an infinity in the program's own dtypes."""
+        if not self.chain or any(row.bad for row in self.rows.values()):
+            return
+        before: StageName = "dynamo"
+        right = self.allowed.own
+        self._take_pre_grad()
+        for stage in (stage for stage in STAGES[1:-1] if stage in self.chain):
+            made = self.chain[stage].run(self.inputs, exact=False)
+            if (at := first_unlike(right, made)) is not None:
+                row = StageError(stage=stage, error=inf, added=inf, bad=True, output=self._named(at), frame=self.name)
+                search = partial(first_nonfinite, at=at)
+                self.rows[stage] = self._explained(row, before, search, partial(OwnStep, right=right))
+                return
+            if not self.rows[stage].judged:
+                self.rows[stage] = StageError(stage=stage, frame=self.name)
+            before, right = stage, made
+
+    def _of_float64(self, row: StageError, before: StageName) -> StageError:
+        search = partial(first_bad, allowed=self.allowed)
+        return self._explained(row, before, search, partial(Step, right=self.results[before]))
+
+    def _explained(
+        self,
+        row: StageError,
+        before: StageName,
+        search: Callable[[Stage, Stage, Inputs], FirstBad],
+        step: Callable[..., Step],
+    ) -> StageError:
         """The first bad stage, with its first bad node and what made it; where that cannot be found, with why."""
-        above, below, right = self.chain[before], self.chain[row.stage], self.results[before]
+        above, below = self.chain[before], self.chain[row.stage]
         bad, reasons = FirstBad(None, "", None, ""), []
         try:
-            bad = first_bad(above, below, self.inputs, self.allowed)
+            bad = search(above, below, self.inputs)
         except (*_RAISED, NotInFloat64) as error:
             reasons.append(f"its first bad node is not known: {_first_line(error)}")
         file, line, _ = user_line(_trace(bad))
         maker: Maker | None = None
         node_error = self._node_error(above, below, bad) if self.node_errors else None
         try:
-            maker = maker_of(Step(self.captured, row.stage, above, right, bad, self.inputs, self.allowed))
+            asked = step(
+                frame=self.captured, to=row.stage, above=above, bad=bad, inputs=self.inputs, allowed=self.allowed
+            )
+            maker = maker_of(asked)
         except (*_RAISED, NotInFloat64) as error:
             reasons.append(f"what made it is not known: {_first_line(error)}")
         return replace(
@@ -240,9 +278,9 @@ def _is_change(row: StageError, maker: Maker | None, node_error: float | None, n
     if maker is None or not maker.proven:
         return False
     error = node_error if node_error is not None else row.added or 0.0
-    value = node.meta.get("val") if node is not None else None
-    floats = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
-    least = max(ULPS * torch.finfo(value.dtype).eps, APPROXIMATED) if floats else APPROXIMATED
+    value, least = node.meta.get("val") if node is not None else None, APPROXIMATED
+    if isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+        least = max(least, ULPS * torch.finfo(value.dtype).eps)
     return least < error < inf
 
 
@@ -256,14 +294,15 @@ def _trace(bad: FirstBad) -> str:
 
 
 def stage_table(
-    frames: Sequence[FrameStages], *, share: float = 1.0, node_errors: bool = False
+    frames: Sequence[FrameStages], *, share: float = 1.0, node_errors: bool = False, nonfinite: bool = False
 ) -> tuple[StageError, ...]:
     """A row for each stage above the kernels: those of the first frame with a bad one, else each stage's worst.
 
     `share`: of what rounding may do, what is off by more is bad. `node_errors`: how far the first bad node itself is
-    off is measured too.
+    off is measured too. `nonfinite`: where no stage is off in float64, one that makes NaN or an infinity in the
+    program's own dtypes is bad.
     """
-    tables = [_Frame(frame, share, _name(frame), node_errors).judged() for frame in frames]
+    tables = [_Frame(frame, share, _name(frame), node_errors).judged(nonfinite=nonfinite) for frame in frames]
     forget()
     for rows in tables:
         if any(row.bad for row in rows):

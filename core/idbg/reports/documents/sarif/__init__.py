@@ -54,7 +54,7 @@ _ABOUT: dict[DiagnosticKind, tuple[str, str]] = {
     ),
     "change": (
         "a stage changes the numbers within rounding",
-        "The outputs agree as far as their precision tells, and in float64 a stage of the compiler computes other ones.",
+        "The outputs agree within rounding, but in float64 a stage of the compiler computes something else.",
     ),
     "violation": (
         "the accelerator's rule is broken",
