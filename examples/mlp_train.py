@@ -21,3 +21,6 @@ def program(batch: int = 32):
     torch.manual_seed(0)
     labels = torch.randint(0, 10, (batch,))
     return Classifier(), (torch.randn(batch, 64),), lambda logits: nn.functional.cross_entropy(logits, labels)
+
+
+IDBG_ACCELERATOR = "mock"  # held against its rules, unless --accelerator names another: made up, to try rules on

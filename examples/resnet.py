@@ -10,3 +10,6 @@ def program(batch: int = 1):
     model = resnet18(weights=None).eval()
     images = torch.randn(batch, 3, 224, 224)
     return model, (images,)
+
+
+IDBG_ACCELERATOR = "mock"  # held against its rules, unless --accelerator names another: made up, to try rules on

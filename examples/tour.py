@@ -19,3 +19,6 @@ class Tiny(nn.Module):
 def program():
     torch.manual_seed(0)
     return Tiny().eval(), (torch.randn(2, 3, 16, 16),)
+
+
+IDBG_ACCELERATOR = "mock"  # held against its rules, unless --accelerator names another: made up, to try rules on

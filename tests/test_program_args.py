@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from idbg.accelerators import registry
+from idbg.accelerators.parse import parse
+from idbg.config import examples
 from idbg.config.arguments import Asked, add_arguments, check_device, parse_program, settle
 from idbg.config.command_line import split
+from idbg.format.verdicts import rules_words, verdict_words
 from idbg.schema.errors import BadInput, ProgramError, SettingsError
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import Run
 
 
 @pytest.fixture(autouse=True)
@@ -152,3 +159,46 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe.py")
     with pytest.raises(ProgramError, match=r"pipe\.py is no regular file"):
         parse_program("pipe.py:program", cwd=str(folder))
+
+
+def test_rules_that_nobody_chose_judge_nothing(folder: Path) -> None:
+    def chosen(*arguments: str, **environ: str) -> str:
+        return ask(folder, "model.py", *arguments, **environ).target.accelerator
+
+    assert chosen() == chosen("--backend", "inductor") == "none"
+    assert chosen("--backend", "mock") == chosen("--accelerator", "mock") == chosen(MOCK_ALIGNMENT="8") == "mock"
+    assert not Target(accelerator="none", rules=registry.NO_RULES).has_rules
+    assert registry.find("none") == (registry.NO_RULES, "none") and not parse(registry.NO_RULES).rules
+
+
+def test_a_program_names_the_accelerator_that_it_is_for(folder: Path) -> None:
+    model = folder / "model.py"
+    model.write_text('IDBG_ACCELERATOR = "tpu"\n')
+    assert ask(folder, "model.py").target.accelerator == "tpu"
+    assert ask(folder, "model.py", "--backend", "mock").target.accelerator == "tpu"
+    assert ask(folder, "model.py", "--accelerator", "none").target.accelerator == "none"
+    assert ask(folder, "model.py", IDBG_ACCELERATOR="gaudi").target.accelerator == "gaudi"
+    model.write_text('IDBG_ACCELERATOR: str = "own/npu.toml"\n')
+    assert ask(folder, "model.py").target.accelerator == str(folder / "own/npu.toml")
+    model.write_text("def program():\n    IDBG_ACCELERATOR = 'tpu'\n")
+    assert ask(folder, "model.py").target.accelerator == "none"
+    model.write_text("import os\nIDBG_ACCELERATOR = os.sep\n")
+    with pytest.raises(ProgramError, match="IDBG_ACCELERATOR is no text"):
+        ask(folder, "model.py")
+
+
+def test_the_examples_that_show_violations_ask_for_the_made_up_rules(folder: Path) -> None:
+    named = {each.name: ask(folder, str(each.path)).target.accelerator for each in examples.shipped()}
+    assert {name for name, accelerator in named.items() if accelerator == "mock"} == {
+        *("attention", "mlp_train", "resnet", "tour")
+    }
+    assert set(named.values()) == {"mock", "none"}
+
+
+def test_a_run_without_rules_is_not_called_clean_of_them() -> None:
+    target = Target(accelerator="none", rules=registry.NO_RULES)
+    graph = GraphId("0/0", "dynamo")
+    run = Run(1, Program("model.py"), target, 0.0, graphs={graph: Graph(graph, ())}, ended="clean")
+    assert (verdict_words(run), rules_words(target)) == ("compiled, no rules asked", "no accelerator")
+    run.target = Target(accelerator="none", rules=registry.NO_RULES + '[[rules]]\nkind = "rank"\nmost = 4\n')
+    assert (verdict_words(run), rules_words(run.target)) == ("clean", "none (warn)")  # written on the screen

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from idbg.checking import check as checks
 from idbg.checking.check import Check
-from idbg.config.arguments import check_device, parse_program
+from idbg.config.arguments import accelerator_of, check_device, parse_program
 from idbg.config.options import family
-from idbg.config.settings import default_accelerator
 from idbg.reports.documents import Told, document, format_of, formats, write
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import OptionValue, Program, Target
@@ -32,9 +31,9 @@ def run_program(
 ) -> Run:
     """Compile and run `program` ("FILE.py", "FILE.py:NAME", or with `module` a module's name) once, in a worker.
 
-    Without an `accelerator` the rules are the backend's own, or those of the preset "mock". The session is kept under
-    `output`. A compile that failed is a run whose `failure` says why. Raises BadInput
-    (ProgramError, AcceleratorError, OutputError) where there is nothing to run.
+    Without an `accelerator` the rules are those that the program's IDBG_ACCELERATOR names, or the backend's own; else
+    there are none. The session is kept under `output`. A compile that failed is a run whose `failure` says why. Raises
+    BadInput (ProgramError, AcceleratorError, OutputError) where there is nothing to run.
     """
     parsed = parse_program(program, module=module, argv=tuple(argv), cwd=os.getcwd())
     check_device(device)
@@ -43,7 +42,7 @@ def run_program(
         device=device,
         strict=strict,
         dynamic=dynamic,
-        accelerator=accelerator or default_accelerator(backend),
+        accelerator=accelerator or accelerator_of(parsed, backend),
         options=dict(options or {}),
         options_for=family(backend),
     )

@@ -12,6 +12,7 @@ from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, GraphId, NodeId, Part
 from idbg.schema.kernel_times import KernelTime, KernelTimes
+from idbg.schema.programs import NO_ACCELERATOR
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity, Violation
 from idbg_tui.state import stages
@@ -213,6 +214,12 @@ def broken_elsewhere(state: State) -> Graph | None:
         return None
     others = stages.nearest(state.shown, graph.id)
     return next((other for other in others if len(state.checks.findings(other))), None)
+
+
+def is_without_rules(state: State) -> bool:
+    """Whether nobody chose an accelerator, nor wrote a rule: nothing is judged."""
+    own = state.accelerator
+    return own is not None and own.name == NO_ACCELERATOR and not own.rules
 
 
 def is_clean(state: State) -> bool:

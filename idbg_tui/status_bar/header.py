@@ -140,6 +140,8 @@ def _target(state: State) -> str:
 
 
 def _rules(state: State) -> str:
+    if queries.is_without_rules(state):
+        return "no accelerator"
     name = state.accelerator.name if state.accelerator else state.target.accelerator
     return f"{name} ({'strict' if state.target.strict else 'warn'})"
 

@@ -182,7 +182,7 @@ NPU = Capabilities(alignment=16).accelerator("npu")
 def test_a_backend_brings_its_own_rules_and_takes_them_away_again(installed: Path) -> None:
     install(installed, OWN_RULES, {"idbg.backends": {"npu": "No"}, "idbg.accelerators": {"npu": "NPU", "bad": "idbg"}})
     assert default_accelerator("npu") == "npu"
-    assert default_accelerator("aot") == "mock"
+    assert (default_accelerator("aot"), default_accelerator("mock")) == ("none", "mock")
     start = Target(backend="aot", rules=rules_for(Target())[0])
     npu = for_backend(start, "npu")
     assert (npu.backend, npu.accelerator, npu.rules) == ("npu", "npu", "")

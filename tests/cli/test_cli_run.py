@@ -61,7 +61,7 @@ PATH = os.pathsep.join([str(Path(idbg.cli.__file__).parents[2]), os.environ.get(
     ("how", "flags", "status"),
     [
         ("print", [], 0),
-        ("violate", [], 1),
+        ("violate", [], 0),
         ("violate", ["--strict"], 1),
         ("violate", ["--warn"], 0),
         ("fail", [], 1),
@@ -79,6 +79,9 @@ def test_mock_strict_off_means_warn_and_the_command_line_wins(folder: Path, monk
     monkeypatch.setenv("MOCK_STRICT", "0")
     assert cli.main(["run", program(folder, "violate")]) == 0
     assert cli.main(["run", program(folder, "violate"), "--strict"]) == 1
+    monkeypatch.setenv("MOCK_STRICT", "1")
+    assert cli.main(["run", program(folder, "violate")]) == 1
+    assert cli.main(["run", program(folder, "violate"), "--warn"]) == 0
 
 
 def test_json_is_all_there_is_on_stdout(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

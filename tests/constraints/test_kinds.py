@@ -68,7 +68,7 @@ def test_rules_of_ours_are_read_without_a_look_at_other_packages(monkeypatch: py
     monkeypatch.setattr(plugins, "points", never)
     plugins.names.cache_clear()
     assert parse(registry.find("mock")[0]).rules
-    assert registry.is_preset("mock") and default_accelerator("inductor") == "mock"
+    assert registry.is_preset("mock") and default_accelerator("inductor") == "none"
 
 
 def test_a_plug_ins_rule_is_written_like_any_other(plugged: None) -> None:

@@ -18,13 +18,21 @@ from idbg.accelerators.parse import LARGEST, parse, too_large, unparse
 from idbg.config import places
 from idbg.config.settings import default_accelerator
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.programs import Target
+from idbg.schema.programs import NO_ACCELERATOR, Target
 
+NO_RULES = """\
+# No accelerator is chosen, so no rule is checked. Choose one, or write the
+# rules of your own here: docs/accelerators.md has all kinds.
+name = "none"
+description = "No rules: nothing is checked"
+"""
 PRESETS = Path(__file__).parent / "presets"
 
 
 def find(name_or_path: str) -> tuple[str, str]:
     """The TOML text of a preset or a file, and the path it came from. Raises AcceleratorError if there is none."""
+    if name_or_path == NO_ACCELERATOR:
+        return NO_RULES, name_or_path
     if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
         return _read(places.expanded(name_or_path))
     if name_or_path in _own():
@@ -51,7 +59,7 @@ def _own() -> list[str]:
 
 def is_preset(name: str) -> bool:
     """Whether `name` is one of `names()`; plug-ins are looked for only where it is none of ours."""
-    return name in _own() or name in plugins.names("idbg.accelerators")
+    return name == NO_ACCELERATOR or name in _own() or name in plugins.names("idbg.accelerators")
 
 
 def rules_for(target: Target) -> tuple[str, Path | None]:
@@ -76,11 +84,12 @@ def rules_for(target: Target) -> tuple[str, Path | None]:
 
 def for_backend(target: Target, backend: str) -> Target:
     """The target with another backend. An accelerator that was only the old backend's own goes with it, to make room
-    for the new one's, unless somebody edited its rules.
+    for the new one's, unless somebody edited its rules; so does mock, which is nobody's hardware.
     """
     moved = replace(target, backend=backend)
     own = default_accelerator(backend)
-    if target.accelerator != default_accelerator(target.backend) or target.accelerator == own:
+    gives_way = target.accelerator in (default_accelerator(target.backend), "mock")
+    if not gives_way or target.accelerator == own or (target.accelerator == "mock" and own == NO_ACCELERATOR):
         return moved
     edited = rules_for(replace(target, rules=""))[0] != target.rules
     return moved if edited else replace(moved, accelerator=own, rules="")

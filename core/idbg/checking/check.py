@@ -19,7 +19,7 @@ from idbg.checking.relax import Relaxation, relaxations
 from idbg.constraints import Checker, Constraint, Findings
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import Graph, Stage
-from idbg.schema.programs import Failure, Target
+from idbg.schema.programs import NO_ACCELERATOR, Failure, Target
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
 
@@ -150,9 +150,7 @@ class Check:
 
 def target(level: str, *, device: str = "", dynamic: bool | None = None) -> Target:
     """What a program is run for once, so that its graphs can be checked: no rules are in force."""
-    return Target(
-        backend=LEVELS[level].backend, device=device, dynamic=dynamic, accelerator="none", rules='name = "none"\n'
-    )
+    return Target(backend=LEVELS[level].backend, device=device, dynamic=dynamic, accelerator=NO_ACCELERATOR)
 
 
 def named(names: Iterable[str]) -> list[NamedAccelerator]:

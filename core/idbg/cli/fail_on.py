@@ -68,11 +68,11 @@ class Watch(NamedTuple):
         from idbg.reports import baseline
 
         kinds = self.kinds | set(also)
-        if not run.checked:
+        if not run.asked_rules:
             if self.named and kinds & set(SEVERITIES):
-                output.note(
-                    f"{run.target.backend} asks no rules while it compiles: none was looked for (idbg check does)"
-                )
+                why = "no accelerator is chosen (--accelerator NAME)"
+                why = f"{run.target.backend} asks no rules while it compiles" if run.target.has_rules else why
+                output.note(f"{why}: none was looked for (idbg check does)")
             kinds -= set(SEVERITIES)
         return baseline.Looked(
             baseline.program_of(run.program),

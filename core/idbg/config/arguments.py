@@ -14,10 +14,10 @@ import msgspec
 
 from idbg import plugins
 from idbg.config import options, places, settings
-from idbg.config.program_names import top_level_names
+from idbg.config.program_names import string_in, top_level_names
 from idbg.config.settings import Settings
 from idbg.schema.errors import BadInput, ProgramError
-from idbg.schema.programs import Program, Target
+from idbg.schema.programs import NO_ACCELERATOR, Program, Target
 
 # torch's own, which `torch.device` takes; a package of the group torch.backends may add another (npu, mlu)
 DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "ipu", "maia", "vulkan", "lazy", "privateuseone")
@@ -65,13 +65,20 @@ def add_target(parser: argparse.ArgumentParser, *, backend: str | None = None, b
     target.add_argument(
         "--accelerator",
         metavar="ACCELERATOR",
-        help="the hardware's rules: a preset's name or a TOML file (mock, or the backend's own)",
+        help="the hardware's rules: a preset's name or a TOML file "
+        "(the program's IDBG_ACCELERATOR, else the backend's own, else none)",
     )
     target.add_argument("--device", help="cpu, cuda, cuda:1, ...: where to put the program (where it puts itself)")
     strict = target.add_mutually_exclusive_group()
-    strict.add_argument("--strict", action="store_true", default=None, help="a violation stops the compile")
     strict.add_argument(
-        "--warn", dest="strict", action="store_false", default=None, help="violations are listed, and it runs"
+        "--strict", action="store_true", default=None, help="a violation whose severity is reject stops the compile"
+    )
+    strict.add_argument(
+        "--warn",
+        dest="strict",
+        action="store_false",
+        default=None,
+        help="violations are listed, and it runs",
     )
     target.add_argument(
         "--dynamic", action=argparse.BooleanOptionalAction, help="symbolic shapes, as torch.compile(dynamic=)"
@@ -137,12 +144,13 @@ def settle(
     check_device(chosen.device)
     whose = options.family(chosen.backend)
     given = dict(options.parse(text) for text in args.option)
+    program = parse_program(args.program, module=args.module, argv=argv, cwd=cwd)
     target = Target(
         backend=chosen.backend,
         device=chosen.device,
         strict=strict if chosen.strict is None else chosen.strict,
         dynamic=chosen.dynamic,
-        accelerator=chosen.accelerator or settings.default_accelerator(chosen.backend),
+        accelerator=chosen.accelerator or accelerator_of(program, chosen.backend, environ),
         options=given if whose != options.INDUCTOR else {**chosen.options, **given},
         options_for=whose,
         float64=chosen.float64,
@@ -152,7 +160,21 @@ def settle(
         dynamic_sources=tuple(args.dynamic_sources or ()),
         cold=args.cold,
     )
-    return Asked(parse_program(args.program, module=args.module, argv=argv, cwd=cwd), target, chosen)
+    return Asked(program, target, chosen)
+
+
+def accelerator_of(program: Program, backend: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The accelerator where nobody chose one: the backend's own; else the one that the program's file names as
+    IDBG_ACCELERATOR, a TOML file from its own folder; else that of `settings.default_accelerator`. Raises ProgramError.
+    """
+    own = settings.default_accelerator(backend, environ)
+    if own not in (NO_ACCELERATOR, "mock") or program.module:
+        return own
+    file = Path(program.cwd, program.path)
+    named = string_in(file.read_bytes(), "IDBG_ACCELERATOR")
+    if named is None:
+        raise ProgramError(f"{program.path}: IDBG_ACCELERATOR is no text", hint='for example IDBG_ACCELERATOR = "tpu"')
+    return str(file.parent / named) if named.endswith(".toml") else named or own
 
 
 def parse_program(text: str, *, module: bool = False, argv: tuple[str, ...] = (), cwd: str) -> Program:

@@ -19,6 +19,25 @@ def top_level_names(source: bytes) -> list[str] | None:
     return None if "*" in names or "__getattr__" in names else names
 
 
+def string_in(source: bytes, name: str) -> str | None:
+    """The text that a file assigns to this name at its top level; "" where it does not, None where it is no text."""
+    if name.encode() not in source:
+        return ""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):  # whoever runs it will say so
+        return ""
+    found: str | None = ""
+    for node in body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+            value = getattr(node, "value", None)
+            found = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    return found
+
+
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """What these statements bind, also in an `if` or a `try`, but not inside of a function or a class."""
     for node in nodes:

@@ -21,7 +21,7 @@ from idbg.config import environment, places, settings_file
 from idbg.config.keeping import Keeping, bytes_of
 from idbg.config.settings_file import Written
 from idbg.schema.errors import SettingsError
-from idbg.schema.programs import OUR_BACKENDS, Float64On
+from idbg.schema.programs import NO_ACCELERATOR, OUR_BACKENDS, Float64On
 
 log = logging.getLogger(__name__)
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -35,9 +35,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What can be set. `keys` maps an action of the UI to a key; `options` are Inductor's, `settings` torch's others,
     as "dynamo.recompile_limit"; `mode` and `stance` "" are the program's.
 
-    `strict` and `dynamic` None mean: as the front end and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
-    `accelerator` "" that of the backend (`default_accelerator`). `float64` "cpu": comparisons compute in float64 on the
-    CPU, as they do on devices that have none.
+    `strict` and `dynamic` None mean: as the command and torch.compile have it. `editor` "" means $VISUAL or $EDITOR,
+    `accelerator` "" that of the program or the backend (`arguments.accelerator_of`). `float64` "cpu": comparisons
+    compute in float64 on the CPU, as they do on devices that have none.
 
     `keep_sessions` (the newest so many), `keep_days` and `keep_size` (bytes of all together) say which sessions stay
     when another begins, 0 that all do; `session_size` how many bytes one writes at most (0: any number).
@@ -81,6 +81,7 @@ OTHER_VARIABLES = (
 KEEP = ("keep_sessions", "keep_days", "keep_size")
 _PLACE = re.compile(r"(cxx|compiler|command|cmd|flags|dir|path|root|url|prefix)$")
 _PATH_OR_WORDS = re.compile(r"[/\\~]|(?<!,)\s")
+MOCK = ("MOCK_STRICT", "MOCK_ALIGNMENT", "MOCK_MAX_MEMORY")
 PROJECT_PATHS = ("output", "accelerator")
 """Paths in a pyproject.toml are from its folder, wherever in the project one stands."""
 
@@ -92,10 +93,13 @@ class Given(NamedTuple):
     origin: str
 
 
-def default_accelerator(backend: str) -> str:
-    """The accelerator that a backend is for where nobody names one: its own package's of the same name, else mock."""
-    of_others = backend not in OUR_BACKENDS
-    return backend if of_others and backend in plugins.names("idbg.accelerators") else "mock"
+def default_accelerator(backend: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The accelerator that a backend is for where nobody names one: its own package's of the same name; mock where the
+    backend, or a `MOCK_*` variable, asks for it; else none, and then no rule is checked.
+    """
+    if backend not in OUR_BACKENDS and backend in plugins.names("idbg.accelerators"):
+        return backend
+    return "mock" if backend == "mock" or any(environ.get(name) for name in MOCK) else NO_ACCELERATOR
 
 
 def path(environ: Mapping[str, str]) -> Path:

@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 
 from idbg.accelerators.model import Accelerator
 from idbg.accelerators.parse import parse
+from idbg.accelerators.registry import NO_RULES
 from idbg.engine import backends
 from idbg.engine.backends import TargetBackend
 from idbg.engine.backends.base import PARTS, Job
@@ -32,8 +33,6 @@ from idbg.schema import events
 from idbg.schema.diff import sayable
 from idbg.schema.graphs import GraphId
 from idbg.schema.programs import Failure, Program
-
-_NO_RULES = 'name = "none"\n'
 
 
 class Watched(RunCapture):
@@ -84,7 +83,7 @@ def _met(capture: Watched, own: Compiler, gm: GraphModule, inputs: list[object])
     known = len(inside.violations) if isinstance(inside, TargetBackend) else 0
     backend = _Own(own, checks=rules is not None)
     capture.called(backend.name)
-    compiled = TargetBackend(backend, rules or parse(_NO_RULES), strict=False)(gm, inputs)
+    compiled = TargetBackend(backend, rules or parse(NO_RULES), strict=False)(gm, inputs)
     frame = capture.frame(tracing.current_frame())
     for graph in list(frame.graphs.values()) if rules is not None else ():
         if graph.id.stage in PARTS and graph.id.stage not in frame.trail:  # it was only printed
@@ -136,7 +135,7 @@ class Apart:
         capture = current()
         assert isinstance(capture, Watched)
         capture.called(self._backend.name)
-        rules = capture.accelerator or parse(_NO_RULES)
+        rules = capture.accelerator or parse(NO_RULES)
         return TargetBackend(self._backend, rules, strict=False)(gm, inputs)
 
 
@@ -148,7 +147,7 @@ def compared(capture: Watched, diff: KernelDiff) -> None:
     test = diff.test
     if not isinstance(test, TargetBackend):
         backend = backends.find(test) if isinstance(test, str) else _Own(test, checks=False)
-        test = TargetBackend(backend, parse(_NO_RULES), strict=False)
+        test = TargetBackend(backend, parse(NO_RULES), strict=False)
     with uncaptured(), capturing(capture), all_heard(capture):
         report = replace(diff, test=test).begin().run()
     capture.emit(events.Compared(run=capture.run, report=sayable(report)))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from idbg.format.amounts import counted
 from idbg.schema.graphs import Stage
+from idbg.schema.programs import Target
 from idbg.schema.runs import History, Run
 from idbg.schema.summaries import SessionSummary
 from idbg.schema.violations import Violation
@@ -35,7 +36,7 @@ def verdict_words(run: Run) -> str:
             return "nothing was compiled"
         case "failed" if run.failure is None:
             return _failed(run)
-        case "clean" if not run.checked or run.target.accelerator == "none":  # as of a check, which asks them since
+        case "clean" if not run.asked_rules:  # as of a check, which asks them since
             return "numbers agree, no rules asked" if run.compared else "compiled, no rules asked"
         case "clean":
             return "clean" if run.compared else "no rule broken"
@@ -74,6 +75,10 @@ def summary_words(session: SessionSummary) -> str:
         return f"live: {session.said}"
     unknown = session.ended or session.verdict == "waiting"
     return session.said if unknown else f"{session.said}, never ended"
+def rules_words(target: Target) -> str:
+    """Under which rules it compiles: "tpu (strict)"."""
+    mode = "strict" if target.strict else "warn"
+    return f"{target.accelerator} ({mode})" if target.has_rules else "no accelerator"
 
 
 def _failed(run: Run) -> str:

@@ -9,7 +9,7 @@ from idbg.checking.check import of_run, unreadable
 from idbg.format.amounts import counted, elapsed
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.broken_rules import BrokenRule, by_rule
 from idbg.reports.cost_text import cost_lines
 from idbg.reports.faults import crash_lines
@@ -37,8 +37,7 @@ def render(lines: list[str]) -> str:
 def headline(run: Run) -> str:
     """Verdict, program, target and how long it took, or the phase that it is in."""
     target = run.target
-    mode = "strict" if target.strict else "warn"
-    where = f"{target.backend} · {target.device or _devices(run)} · {target.accelerator} ({mode})"
+    where = f"{target.backend} · {target.device or _devices(run)} · {rules_words(target)}"
     sign = VERDICT_SIGNS[run.looks]
     if run.ended is None:
         return f"{sign} {run.program.label}   {where}   {run.phase or 'starting'}"

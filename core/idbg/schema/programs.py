@@ -1,5 +1,6 @@
 """What does the user want compiled, for what, and why did it not work?"""
 
+import re
 from typing import Literal
 
 import msgspec
@@ -38,6 +39,10 @@ class Program(msgspec.Struct, frozen=True, omit_defaults=True):
         return ("-m " if self.module else "") + self.path + (f":{self.name}" if self.name else "")
 
 
+NO_ACCELERATOR = "none"
+"""The accelerator of a target for which nobody chose one."""
+_RULES = re.compile(r"^\s*(\[\[\s*rules\s*\]\]|rules\s*=)", re.MULTILINE)
+
 OUR_BACKENDS = ("aot", "mock", "inductor", "eager", "aoti")
 """Names that no other package's backend can take."""
 
@@ -66,6 +71,11 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     settings: dict[str, OptionValue] = {}
     dynamic_sources: tuple[str, ...] = ()
     cold: bool = False
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are rules to hold graphs against: without an accelerator none, unless somebody wrote some."""
+        return self.accelerator != NO_ACCELERATOR or _RULES.search(self.rules) is not None
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

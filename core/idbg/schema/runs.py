@@ -106,6 +106,11 @@ class Run:
         return next((failure for failure in failures if failure is not None and failure.kind != "constraints"), None)
 
     @property
+    def asked_rules(self) -> bool:
+        """Whether graphs were held against rules: its backend does, and there are some."""
+        return self.checked and self.target.has_rules
+
+    @property
     def stopped(self) -> bool:
         """Whether strict rules stopped the compile."""
         return self.failure is not None and self.failure.kind == "constraints"

@@ -61,7 +61,7 @@ def attach(report: pytest.TestReport, watcher: Watcher) -> None:
         session=str(folder) if folder is not None else "",  # a disk refused
         graphs=sum(len(run.graphs) for run in runs),
         found=tuple(msgspec.structs.replace(each, nodes=()) for each in of_history(watcher.recording.history)),
-        accelerators=tuple({run.target.accelerator for run in runs if run.checked}),
+        accelerators=tuple({run.target.accelerator for run in runs if run.asked_rules}),
         whole=all(run.failure is None for run in runs),
     )
     setattr(report, ATTRIBUTE, msgspec.to_builtins(told))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from idbg.accelerators.parse import parse
-from idbg.accelerators.registry import rules_for
+from idbg.accelerators.registry import NO_RULES, rules_for
 from idbg.format.amounts import counted
 from idbg.format.file_names import from_here
 from idbg.reports.baseline import kind_of, line
@@ -23,7 +23,7 @@ from idbg.schema import events
 from idbg.schema.diff import Comparison
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
-from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.programs import NO_ACCELERATOR, Failure, Program, Target
 from idbg.schema.runs import Run
 from idbg.testing.recording import Recording
 
@@ -197,8 +197,8 @@ class Watcher:
         """One run of the session. What the block raises is the run's failure, and is raised."""
         from idbg.engine.watching import Watched, ended
 
-        text = rules_for(Target(accelerator=accelerator))[0] if accelerator else _NO_RULES
-        target = Target(backend=backend, accelerator=accelerator or "none", rules=text)
+        text = rules_for(Target(accelerator=accelerator))[0] if accelerator else NO_RULES
+        target = Target(backend=backend, accelerator=accelerator or NO_ACCELERATOR, rules=text)
         began = time.monotonic()
         self._runs += 1
         events_of_run = _Run(self.recording, self._runs, self.program, target, comparison)
@@ -245,9 +245,6 @@ class Watcher:
     def close(self) -> None:
         """The test is over."""
         self.recording.close()
-
-
-_NO_RULES = 'name = "none"\n'
 
 
 class _Run:

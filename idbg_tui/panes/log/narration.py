@@ -8,7 +8,7 @@ from idbg.format import file_names
 from idbg.format.amounts import NOT_MEASURED, counted, duration, elapsed
 from idbg.format.failures import headline, place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.faults import crash_lines
 from idbg.reports.guilty import OUTCOMES
 from idbg.reports.guilty import summary as guilty_summary
@@ -67,8 +67,7 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             yield from _block(event.last_output, "dim")
         case events.RunStarted():
             target = event.target
-            rules = f"{target.accelerator} ({'strict' if target.strict else 'warn'})"
-            parts = (event.program.label, target.backend, target.device, rules)
+            parts = (event.program.label, target.backend, target.device, rules_words(target))
             words = f" {MARKS['separator']} ".join(part for part in parts if part)
             yield Told(f"{MARKS['rule']} run {event.run} {MARKS['rule']} {words}", "strong")
         case events.PhaseChanged() | events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured():

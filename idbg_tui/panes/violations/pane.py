@@ -295,6 +295,8 @@ def _width(item: CodeLine, shown: int) -> int:
 
 def _none(state: State) -> str:
     """The mark where the shown stage breaks no rule: green where no other does either, and nothing else is wrong."""
+    if queries.is_without_rules(state):
+        return ""
     if queries.is_clean(state):
         return VERDICT_SIGNS["clean"]
     return "0 here" if sentences.other_levels(state) else ""
@@ -305,6 +307,8 @@ def _why_empty(state: State) -> str:
     if queries.level(state):
         if state.accelerator is None:
             return "no valid rules yet: mend the file in 8 Rules"
+        if queries.is_without_rules(state):
+            return "no accelerator is chosen, so there are no rules: a chooses one"
         here = f"{stages.names_of(queries.level(state))}: no rule of {state.accelerator.name} is broken"
         other = sentences.other_levels(state)
         return f"{here} {MARKS['separator']} {other}: v goes there" if other else here

@@ -329,5 +329,5 @@ def _nothing(done: Run) -> list[str]:
     if not done.graphs:
         return [f"nothing fails: {done.program.label} ran, and nothing in it was compiled"]
     numbers = "" if done.diff is None else f", its numbers agree with {done.diff.reference}"
-    rules = ", and it breaks no rule" if done.checked else f" ({done.target.backend} asks no rules: --backend aot does)"
+    rules = ", and it breaks no rule" if done.asked_rules else " (no rules were asked: --accelerator NAME does)"
     return [f"nothing fails: {done.program.label} compiles and runs with {done.target.backend}{numbers}{rules}"]

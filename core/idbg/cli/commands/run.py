@@ -5,6 +5,7 @@ from pathlib import Path
 
 from idbg.cli import exits, fail_on, output
 from idbg.config.arguments import add_arguments as add_program_arguments
+from idbg.schema.programs import NO_ACCELERATOR
 from idbg.schema.runs import Run
 
 HELP = "compile and run a program once, and report what came of it"
@@ -18,7 +19,7 @@ after -- is the script's own.
 """
 EXAMPLES = (
     ("idbg run examples/mlp_train.py", "the report, as text; the last line says where the session is kept"),
-    ("idbg run examples/mlp_train.py --accelerator tpu --warn", "against other rules, which do not stop it"),
+    ("idbg run examples/mlp_train.py --accelerator tpu", "against an accelerator's rules"),
     (
         "idbg run train.py --backend inductor --fail-on break --fail-on recompile -- --epochs 1",
         "for CI: 1 if it breaks",
@@ -47,8 +48,10 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     from idbg.config import places
     from idbg.config.arguments import settle
 
-    asked = settle(args, argv, strict=True)
+    asked = settle(args, argv, strict=False)
     watch = fail_on.asked(args)
+    if args.strict and asked.target.accelerator == NO_ACCELERATOR:
+        output.note("--strict refuses nothing here: no accelerator is chosen (--accelerator NAME)")
     done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
     _report(done, as_json=args.json, folder=folder)
     return watched_status(done, watch)

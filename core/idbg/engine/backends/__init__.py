@@ -134,7 +134,8 @@ def backend(
         rules = chosen.adapter.capabilities.accelerator(chosen.name)
         text = unparse(rules)
     else:
-        named = str(accelerator or default_accelerator(chosen.name))
+        # who asks for a backend of ours in Python asks for its rules
+        named = str(accelerator or (chosen.name if default_accelerator(chosen.name) == chosen.name else "mock"))
         text = named if "\n" in named else registry.find(named)[0]
         text = environment.applied(text, os.environ) if named == "mock" else text
         rules = parse(text)

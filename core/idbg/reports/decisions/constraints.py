@@ -14,6 +14,8 @@ def text(run: Run) -> Iterable[str]:
     """What is broken, by rule and by the user's line."""
     if not run.graphs:
         yield "nothing was compiled: no rule was asked"
+    elif not run.target.has_rules:
+        yield "no accelerator is chosen, so there are no rules to break (--accelerator NAME; idbg check asks all)"
     elif not run.checked and (why := unreadable(run)):
         yield f"no rules were asked while it compiled, and {why}"
     elif not run.checked:
@@ -31,8 +33,9 @@ def text(run: Run) -> Iterable[str]:
 def as_json(run: Run) -> object:
     """The violations as records; null where no rule was asked."""
     why = "" if run.checked else unreadable(run)
-    violations = (run.violations if run.checked else asked_since(run)) if run.graphs and not why else None
-    told = {"accelerator": run.target.accelerator, "asked_while_compiling": run.checked, "violations": violations}
+    asked = run.graphs and run.target.has_rules and not why
+    violations = (run.violations if run.checked else asked_since(run)) if asked else None
+    told = {"accelerator": run.target.accelerator, "asked_while_compiling": run.asked_rules, "violations": violations}
     return told | ({"not_asked": why} if why else {})
 
 

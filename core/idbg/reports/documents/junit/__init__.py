@@ -16,7 +16,7 @@ import idbg
 from idbg.accelerators.parse import parse
 from idbg.format.amounts import counted
 from idbg.format.plain_text import one_line, plain
-from idbg.format.verdicts import verdict_words
+from idbg.format.verdicts import rules_words, verdict_words
 from idbg.reports.diagnostics import Diagnostic, diagnostics, last_runs, stable_file
 from idbg.reports.documents import Told
 from idbg.schema.errors import AcceleratorError
@@ -169,8 +169,7 @@ def _lacking(told: Told) -> ElementTree.Element:
 
 
 def _suite_name(run: Run) -> str:
-    mode = "strict" if run.target.strict else "warn"
-    return f"{run.program.label} on {run.target.backend}, {run.target.accelerator} ({mode})"
+    return f"{run.program.label} on {run.target.backend}, {rules_words(run.target)}"
 
 
 def _properties(run: Run, history: History) -> ElementTree.Element:

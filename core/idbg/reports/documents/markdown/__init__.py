@@ -79,7 +79,8 @@ def _sentence(run: Run) -> str:
     ]
     known += [counted(len(run.recompiles), "recompile")] if run.recompiles else []
     known += [elapsed(run.seconds)] if run.ended is not None else []
-    what = f"{code(run.program.label)} on {code(target.backend)}, accelerator {code(target.accelerator)} ({mode})"
+    rules = f"accelerator {code(target.accelerator)} ({mode})" if target.has_rules else "no accelerator"
+    what = f"{code(run.program.label)} on {code(target.backend)}, {rules}"
     return f"{what}: **{_verdict(run)}**; {', '.join(known)}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from idbg import __version__
+from idbg.format.verdicts import rules_words
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.templating import fill
 from idbg.schema.programs import Target
@@ -34,7 +35,7 @@ def settings(target: Target) -> Iterator[tuple[str, str]]:
     """What the target names, in words; what it leaves as the program has it is not there."""
     yield "backend", target.backend
     yield "device", target.device or "where the program puts itself"
-    yield "accelerator", f"{target.accelerator} ({'strict' if target.strict else 'warn'})"
+    yield "accelerator", rules_words(target)
     if target.dynamic is not None:
         yield "dynamic", str(target.dynamic).lower()
     for name, value in (("mode", target.mode), ("stance", target.stance)):

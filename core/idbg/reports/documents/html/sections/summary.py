@@ -54,7 +54,7 @@ def nothing(runs: Sequence[Run]) -> str:
     looked = ["failure", "graph break", "recompile"]
     unasked = []
     for kind, asked, words in (
-        ("violation", all(run.checked for run in runs), "no rules were asked"),
+        ("violation", all(run.asked_rules for run in runs), "no rules were asked"),
         ("mismatch", all(run.diff is not None for run in runs), "the numbers were not compared"),
     ):
         looked += [kind] if asked else []

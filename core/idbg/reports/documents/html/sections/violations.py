@@ -103,7 +103,7 @@ def _cost(checked: AcceleratorResult | None, rule: BrokenRule) -> str:
 
 def unbroken(run: Run) -> str:
     """What is known of the rules in a run that broke none."""
-    if not run.checked:
+    if not run.asked_rules:
         return f"no rules were asked: {ask('check', run)} asks all accelerators"
     if not run.graphs:
         return "no graph was captured, so no rule was asked"
