@@ -75,6 +75,8 @@ def summary_words(session: SessionSummary) -> str:
         return f"live: {session.said}"
     unknown = session.ended or session.verdict == "waiting"
     return session.said if unknown else f"{session.said}, never ended"
+
+
 def rules_words(target: Target) -> str:
     """Under which rules it compiles: "tpu (strict)"."""
     mode = "strict" if target.strict else "warn"
