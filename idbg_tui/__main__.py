@@ -7,7 +7,8 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,12 +18,13 @@ from idbg.config import examples, places, settings
 from idbg.config.arguments import settle
 from idbg.config.command_line import split
 from idbg.schema.errors import BadInput
+from idbg.schema.programs import Program, Target
 from idbg.session.files import is_session
-from idbg.session.session import Session
 
 if TYPE_CHECKING:
     from textual.app import App
 
+    from idbg.session.session import Session
     from idbg_tui.terminal.ending import Ending
 
 BAD_USAGE = 2
@@ -41,6 +43,7 @@ More: idbg-tui --help, idbg info
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`idbg-tui`: 0 when the user quits, 2 for bad usage, 128 + N when signal N ended it."""
+    gc.disable()  # until the panes are there: what is imported stays, and looking through it took a third of the start
     ours, programs = split(sys.argv[1:] if argv is None else argv)
     args = screen.parsed(ours)
     if args.tour and args.program is not None:
@@ -63,26 +66,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class Opened(NamedTuple):
-    """What is to be shown."""
+    """What is to be shown: `opener` makes its session, raising BadInput; `label` names it on the first frame."""
 
-    session: Session
+    opener: "Callable[[], Session]"
+    label: str
     settings: settings.Settings
     tour: bool = False
 
 
 def _show(opened: Opened, ending: "Ending") -> int:
     """The screen over a session, until it is left."""
-    with opened.session:
-        gc.disable()  # while modules are imported there is nothing to collect, and looking for it takes 0.03 s
-        from idbg_tui.app import IdbgApp
-        from idbg_tui.terminal.watchdog import ScreenWatchdog
+    from idbg_tui.app import IdbgApp
+    from idbg_tui.terminal.watchdog import ScreenWatchdog
 
-        app = IdbgApp(opened.session, opened.settings, tour=opened.tour)
-        _suit_terminal(app, opened.settings)
-        gc.freeze()  # modules stay: later collections need not look at them
-        gc.enable()
-        app.watchdog = ScreenWatchdog()
+    app = IdbgApp(opened.opener, opened.settings, label=opened.label, tour=opened.tour)
+    _suit_terminal(app, opened.settings)
+    app.watchdog = ScreenWatchdog()
+    try:
         return ending.show(app, app.watchdog)
+    finally:
+        app.close_session()
 
 
 def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:
@@ -101,6 +104,7 @@ def _welcome(args: argparse.Namespace, programs: tuple[str, ...]) -> int:
         path = choice.summary.folder if isinstance(choice, Saved) else str(choice.example.path)
         return _open(argparse.Namespace(**{**vars(args), "program": path}), programs)
 
+    gc.enable()
     app = Welcome(places.expanded(chosen.output).absolute(), chosen.theme, open_offer)
     _suit_terminal(app, chosen)
     ending = Ending()
@@ -121,12 +125,25 @@ def _open(args: argparse.Namespace, programs: tuple[str, ...]) -> Opened:
     if folder is not None:
         chosen = settings.load(os.environ, {"theme": args.theme} if args.theme else {})
         _check_terminal()
-        return Opened(Session.open(folder), chosen)
+        return Opened(partial(_saved, folder), folder.name, chosen)
     asked = settle(args, programs, strict=False)
     _check_terminal()
     output = places.expanded(asked.settings.output)
-    session = Session(asked.program, asked.target, output=output, keeping=asked.settings.keeping)
-    return Opened(session, asked.settings)
+    return Opened(
+        partial(_live, asked.program, asked.target, output, asked.settings), asked.program.label, asked.settings
+    )
+
+
+def _saved(folder: Path) -> "Session":
+    from idbg.session.session import Session
+
+    return Session.open(folder)
+
+
+def _live(program: Program, target: Target, output: Path, chosen: settings.Settings) -> "Session":
+    from idbg.session.session import Session
+
+    return Session(program, target, output=output, keeping=chosen.keeping)
 
 
 def _session_named(text: str, output: str | None) -> Path | None:

@@ -1,10 +1,17 @@
-"""How do the session and the panes meet? Events become state; what the user does goes to the controller it is for."""
+"""How do the session and the panes meet? Events become state; what the user does goes to the controller it is for.
+
+The first frame needs no more than what stands at the top of this module. Session, state, panes and controllers are
+imported and made behind it, in `_begin`: `tests/test_boundaries.py` lists what may be loaded before.
+"""
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import ClassVar
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events as ui
 from textual.app import App, ComposeResult
@@ -13,32 +20,60 @@ from textual.command import Provider
 from textual.filter import LineFilter
 
 from idbg.config import places
-from idbg.config.settings import Settings
 from idbg.format import glyphs
-from idbg.schema import events
-from idbg.schema.errors import SettingsError
-from idbg.schema.events import SessionEvent
-from idbg.session.session import Session
-from idbg_tui import keymap, messages, theming
+from idbg.schema.errors import BadInput, SettingsError
+from idbg_tui import keymap, theming
 from idbg_tui.controllers.asked import Asked
-from idbg_tui.controllers.bars import Bars
-from idbg_tui.controllers.context import Context
-from idbg_tui.controllers.table import Controllers
 from idbg_tui.layout import Body
-from idbg_tui.palette import IdbgCommands
 from idbg_tui.panes import later
-from idbg_tui.panes.graph.pane import GraphPane
-from idbg_tui.panes.node.pane import NodePane
-from idbg_tui.panes.source.pane import SourcePane
-from idbg_tui.panes.violations.pane import ViolationsPane
-from idbg_tui.state.inbox import Inbox
-from idbg_tui.state.state import State
-from idbg_tui.terminal.watchdog import ScreenWatchdog
-from idbg_tui.tour.progress import Tour
-from idbg_tui.tour.strip import TourStrip
+from idbg_tui.widgets.bars import Bar
 from idbg_tui.widgets.harmless import Harmless
-from idbg_tui.widgets.palette import Palette
 from idbg_tui.widgets.plain import use_plain
+
+if TYPE_CHECKING:
+    from idbg.config.settings import Settings
+    from idbg.schema.events import SessionEvent
+    from idbg.session.session import Session
+    from idbg_tui import messages
+    from idbg_tui.controllers.bars import Bars
+    from idbg_tui.controllers.table import Controllers
+    from idbg_tui.state.inbox import Inbox
+    from idbg_tui.state.state import State
+    from idbg_tui.terminal.watchdog import ScreenWatchdog
+    from idbg_tui.tour.strip import TourStrip
+
+
+_REFUSED = 2
+"""The exit status where there is no session to show."""
+_LEAVING = ("q", "ctrl+q", "ctrl+c")
+"""Keys that end the program also while its session is being opened."""
+
+
+async def in_thread(make: "Callable[[], Session]") -> "Session":
+    """What `make` gives, made on a thread that nobody waits for at the end. Raises what it raises."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Future[Session] = loop.create_future()
+
+    def settle(done: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the user has left meanwhile
+            loop.call_soon_threadsafe(lambda: None if made.done() else done())
+
+    def run() -> None:
+        try:
+            session = make()
+        except BaseException as error:  # it is raised again where it is awaited
+            settle(partial(made.set_exception, error))
+        else:
+            settle(partial(made.set_result, session))
+
+    Thread(target=run, name="idbg-open", daemon=True).start()
+    return await made
+
+
+def _commands() -> type[Provider]:
+    from idbg_tui.palette import IdbgCommands
+
+    return IdbgCommands
 
 
 class IdbgApp(Asked, App[None]):
@@ -53,77 +88,146 @@ class IdbgApp(Asked, App[None]):
         CommandPalette * { border: none !important; }
     }
     """
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {IdbgCommands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings()]
 
-    def __init__(self, session: Session, settings: Settings, *, tour: bool = False) -> None:
+    session: "Session"
+    state: "State"
+    bars: "Bars"
+    controllers: "Controllers"
+    actions: dict[str, Callable[[], object]]
+
+    def __init__(
+        self, opener: "Callable[[], Session]", settings: "Settings", *, label: str = "", tour: bool = False
+    ) -> None:
+        """`opener` makes the session, once the first frame is painted; what it raises as BadInput ends the screen.
+
+        `label` names the program or the saved session in that frame. Who runs the app calls `close_session` then.
+        """
         super().__init__()
-        self.session = session
         plain = glyphs.wants_ascii(os.environ)
         if plain:
             glyphs.use_ascii()
             use_plain()
         self.animation_level = "none"
         self.watchdog: ScreenWatchdog | None = None  # of a real terminal
+        self.ready = False
+        """Session, state and panes are there; before, keys wait in `_typed`."""
+        self._opener, self._settings = opener, settings
+        self._opened: Session | None = None
+        self._typed: list[ui.Key] = []
         self._harmless = Harmless()
         self._inbox: Inbox | None = None
-        self.state = State(live=session.live, target=session.target, folder=str(session.folder))
-        self.body = Body([GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.frames()])
+        self.header, self.footer = Bar(id="header"), Bar(id="footer")
+        self.header.show([("idbg", "bold $primary"), (f"  {label}", "bold")], [])
+        self.body = Body(later.frames())
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
-        problem = theming.install(self, (theming.shipped(), places.config() / "themes"), settings.theme)
+        self._problem = theming.install(self, (theming.shipped(), places.config() / "themes"), settings.theme)
         try:
             self.keys = keymap.in_force(settings.keys)
             self.set_keymap(dict(settings.keys))
         except SettingsError as error:
             self.keys = keymap.in_force({})
-            problem = f"{error.message}; {error.hint}"
-        self.bars = Bars(self, self.state, self.body, self.keys, problem)
-        self.tour = TourStrip(Tour(), self.keys) if tour else None
-        context = Context(self, session, self.state, self.body, self.bars, lambda: self.show())
-        self.controllers = Controllers(context, self.keys, settings.editor, self.tour)
-        self.actions = {
-            **self.controllers.actions(),
-            **self.body.actions(),
-            "help": self.show_help,
-            "palette": self.action_command_palette,
-        }
+            self._problem = f"{error.message}; {error.hint}"
+        self.tour: TourStrip | None = None
+        self._wants_tour = tour
 
     def compose(self) -> ComposeResult:
-        yield self.bars.header
+        yield self.header
         yield self.body
-        if self.tour is not None:
-            yield self.tour
-        yield self.bars.footer
+        yield self.footer
 
     # ---------------------------------------------------------------- events become state
 
     def on_mount(self) -> None:
         if self.watchdog is not None:
             self.watchdog.start(asyncio.get_running_loop(), self.refresh)
-        self.bars.start()
         self.body.go("graph")
-        self.show()
         self.call_after_refresh(self._begin)
 
     async def _begin(self) -> None:
-        """Start the session and make the other panes, now that the screen is painted."""
-        self._inbox = Inbox(self.session, asyncio.get_running_loop(), self._take)
-        self.state.apply(self._inbox.past)
-        self.bars.say_elsewhere()
+        """Open the session and make the panes, now that the first frame is painted."""
+        try:
+            self.session = self._opened = await in_thread(self._opener)
+        except BadInput as error:
+            self.exit(return_code=_REFUSED, message=f"idbg-tui: {error}")
+            return
+        await self._make()
         if self.session.live:
             self.session.start()
-            self.controllers.compiling.run_unasked()  # a key may have come before
+        await self.body.fill(later.seen())
         self.show()
-        await self.body.fill(later.made())
+        await self.body.fill(later.hidden())
+        self.ready = True
         self.show()
+        if not gc.isenabled():  # as `main` began: modules stay, and later collections need not look at them
+            gc.freeze()
+            gc.enable()
+        for event in self._typed:
+            self.post_message(event)
+        if self.session.live:  # what was typed meanwhile may ask for another run than this one
+            self.call_later(self._after_keys, self._first_run)
+
+    def _first_run(self) -> None:
+        if not self.session.history.runs:
+            self.controllers.compiling.run_unasked()
+
+    def _after_keys(self, do: Callable[[], object]) -> None:
+        """Do something after the keys that are on their way now: it goes their way, from the focus up to the app."""
+        way = (self.focused or self.screen).ancestors_with_self
+
+        def pass_on(above: int) -> None:
+            if above < len(way):
+                way[above].call_later(pass_on, above + 1)
+            else:
+                do()
+
+        pass_on(0)
+
+    async def _make(self) -> None:
+        """Make the state of the session, and what follows from keys."""
+        from idbg_tui.controllers.bars import Bars
+        from idbg_tui.controllers.context import Context
+        from idbg_tui.controllers.table import Controllers
+        from idbg_tui.state.inbox import Inbox
+        from idbg_tui.state.state import State
+
+        session = self.session
+        self.state = State(live=session.live, target=session.target, folder=str(session.folder))
+        self._inbox = Inbox(session, asyncio.get_running_loop(), self._take)
+        self.state.apply(self._inbox.past)
+        self.bars = Bars(self, (self.header, self.footer), self.state, self.body, self.keys, self._problem)
+        if self._wants_tour:
+            from idbg_tui.tour.progress import Tour
+            from idbg_tui.tour.strip import TourStrip
+
+            self.tour = TourStrip(Tour(), self.keys)
+            await self.mount(self.tour, before=self.footer)
+        context = Context(self, session, self.state, self.body, self.bars, lambda: self.show())
+        self.controllers = Controllers(context, self.keys, self._settings.editor, self.tour)
+        self.actions = {
+            **self.controllers.actions(),
+            **self.body.actions(),
+            "help": self.show_help,
+            "palette": self.action_command_palette,
+        }
+        self.bars.start()
+        self.bars.say_elsewhere()
+
+    def close_session(self) -> None:
+        """Close the session, if there is one by now."""
+        if self._opened is not None:
+            self._opened.close()
 
     def on_unmount(self) -> None:
         if self._inbox is not None:
             self._inbox.close()
 
-    def _take(self, batch: list[SessionEvent]) -> None:
+    def _take(self, batch: "list[SessionEvent]") -> None:
         """Take in what happened since the last time, and show it once."""
+        from idbg.schema import events
+
         before, cancelled = self.state.accelerator, self.state.cancelling
         self.state.apply(batch)
         for event in batch:
@@ -152,7 +256,8 @@ class IdbgApp(Asked, App[None]):
         self.bars.show()
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.bars.show)
+        if self.ready:
+            self.call_after_refresh(self.bars.show)
 
     def on_hints_changed(self) -> None:
         self.bars.show()
@@ -162,6 +267,8 @@ class IdbgApp(Asked, App[None]):
 
     def on_descendant_focus(self, event: ui.DescendantFocus) -> None:
         self.body.focus_moved(event.widget)
+        if not self.ready:
+            return
         self.controllers.touring.look()
         self.bars.show()
 
@@ -169,6 +276,11 @@ class IdbgApp(Asked, App[None]):
 
     async def on_event(self, event: ui.Event) -> None:
         if isinstance(event, ui.Key):
+            if not self.ready:
+                self._typed.append(event)
+                if event.key in _LEAVING:
+                    self.exit()
+                return
             self.bars.key_pressed()
         await super().on_event(event)
 
@@ -179,6 +291,8 @@ class IdbgApp(Asked, App[None]):
 
     def action_command_palette(self) -> None:
         """Show the palette, unless it is open."""
+        from idbg_tui.widgets.palette import Palette
+
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
 
@@ -191,16 +305,16 @@ class IdbgApp(Asked, App[None]):
 
         self.push_screen(Help(entries(self.keys, list(self.body.panes.values()))))
 
-    def on_action_asked(self, message: messages.ActionAsked) -> None:
+    def on_action_asked(self, message: "messages.ActionAsked") -> None:
         self.action_do(message.name)
 
     def on_source_asked(self) -> None:
         self.body.go("source")
 
-    def on_rules_changed(self, message: messages.RulesChanged) -> None:
+    def on_rules_changed(self, message: "messages.RulesChanged") -> None:
         self.session.edit_rules(message.text, message.origin)
 
-    def on_flash(self, message: messages.Flash) -> None:
+    def on_flash(self, message: "messages.Flash") -> None:
         self.bars.flash(message.text, message.level)
 
     # ---------------------------------------------------------------- the terminal

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -15,7 +15,9 @@ from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
 from idbg_tui.panes.base import Pane, PaneId
-from idbg_tui.state.state import State
+
+if TYPE_CHECKING:
+    from idbg_tui.state.state import State
 
 WIDE = (110, 30)
 """Columns and rows that it takes to show every pane at once; below, one pane is shown at a time."""
@@ -199,16 +201,18 @@ class Body(Vertical):
 
     async def fill(self, panes: list[Pane]) -> None:
         """Put panes in the places that were kept for them; a key that came before goes to its pane now."""
-        kept = [self.panes[pane.ID] for pane in panes]
+        frames = [self.panes[pane.ID] for pane in panes]
         number(panes)
         self.panes |= {pane.ID: pane for pane in panes}
         self.settle()
-        await self.query_one("#tabs").mount(*(pane for pane in panes if pane.ID in TABS))
         with self.app.batch_update():
-            await self.query_one("#bottom").mount(*(pane for pane in panes if pane.ID not in TABS))
-            for frame in kept:
-                if frame.is_attached:
+            for frame, pane in zip(frames, panes, strict=True):
+                if frame.is_attached and isinstance(frame.parent, Widget):
+                    await frame.parent.mount(pane, before=frame)
                     await frame.remove()
+                else:
+                    await self.query_one("#tabs").mount(pane)
+            self.settle()
             self.go(self.current)
 
     @property
@@ -222,7 +226,7 @@ class Body(Vertical):
         size = self.app.size
         return size.width < WIDE[0] or size.height < WIDE[1]
 
-    def show(self, state: State) -> None:
+    def show(self, state: "State") -> None:
         """Let every pane show the state, then name them in tabs."""
         for pane in self.panes.values():
             pane.show(state)

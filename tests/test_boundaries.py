@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.terminal import Terminal
+
 ROOT = Path(__file__).parents[1]
 HEAVY = ("torch", "textual", "numpy", "safetensors", "jinja2", "plotext")
 
@@ -74,16 +76,45 @@ def test_the_screen_has_no_torch() -> None:
     assert "torch" not in found
 
 
-def test_the_first_paint_waits_for_nothing_that_it_does_not_show() -> None:
-    code = "import idbg_tui.__main__, idbg_tui.app, sys; print('|', *sys.modules)"
-    environ = {"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environ)
-    assert found.returncode == 0, found.stderr
-    panes = {f"idbg_tui.panes.{name}.pane" for name in ("benchmarks", "kernel_diff", "log", "repros", "rules")}
-    views = {f"idbg_tui.panes.{name}" for name in ("benchmarks.rows", "kernel_diff.detail", "graph.memory")}
-    views |= {"idbg_tui.help", "idbg_tui.panes.log.narration"}
-    slow = {"importlib.metadata", "sqlite3", "idbg_tui.widgets.picker", "textual.widgets._text_area"}
-    assert {*found.stdout.split()}.isdisjoint(panes | views | slow)
+FIRST_FRAME = {
+    "idbg": "plugins",
+    "idbg.cli": "color exits manual parsing screen sessions streams verbs",
+    "idbg.config": "arguments command_line environment examples keeping options places program_names settings"
+    " settings_file",
+    "idbg.format": "glyphs",
+    "idbg.schema": "errors faults graphs programs violations",
+    "idbg.session": "files",
+    "idbg_tui": "__main__ app keymap layout theming",
+    "idbg_tui.controllers": "asked",
+    "idbg_tui.panes": "base later",
+    "idbg_tui.terminal": "ending watchdog",
+    "idbg_tui.widgets": "bars harmless notices plain",
+}
+"""What the first frame of the screen is painted from, beside Textual: the user waits for each of these modules."""
+
+
+def test_the_first_frame_loads_these_modules_and_no_others(tmp_path: Path) -> None:
+    ask = (
+        "import pathlib, sys\n"
+        "from idbg_tui.__main__ import main\n"
+        "from idbg_tui.app import IdbgApp\n"
+        "async def begin(app):\n"
+        "    pathlib.Path('loaded').write_text(' '.join(sys.modules))\n"
+        "    app.exit()\n"
+        "IdbgApp._begin = begin\n"
+        f"main([{str(ROOT / 'examples' / 'mlp_train.py')!r}, '--output', 'kept'])\n"
+    )
+    environ = {"PYTHONPATH": f"{ROOT}/core:{ROOT}", "IDBG_SETTINGS": str(tmp_path / "settings.toml")}
+    (tmp_path / "settings.toml").touch()
+    terminal = Terminal([sys.executable, "-c", ask], cwd=tmp_path, env=environ)
+    terminal.wait()
+    terminal.close()
+    modules = (tmp_path / "loaded").read_text().split()
+    ours = {name for name in modules if name.partition(".")[0] in ("idbg", "idbg_tui")}
+    listed = {f"{room}.{name}" for room, names in FIRST_FRAME.items() for name in names.split()} | {*FIRST_FRAME}
+    assert sorted(ours - listed) == [], "new before the first frame: import it where it is used"
+    assert sorted(listed - ours) == [], "no longer loaded before the first frame: take it off the list"
+    assert {name.partition(".")[0] for name in modules}.isdisjoint({*HEAVY} - {"textual"})
 
 
 def test_a_name_that_idbg_does_not_have_is_an_attribute_error() -> None:

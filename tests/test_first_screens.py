@@ -50,7 +50,7 @@ def test_a_session_is_chosen_among_the_last_ones_and_opened(start: Open, tmp_pat
     terminal.press("resnet violations")
     terminal.until(" 1 of 3 sessions")
     terminal.press("enter")
-    terminal.until("saved session", 20)
+    terminal.until("saved", 20)
     assert "Graph" in terminal.text
     terminal.press("q")
     assert terminal.wait() == 0

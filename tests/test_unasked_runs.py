@@ -1,11 +1,13 @@
 """A run that nobody asked for, of a start or of an edit of the rules, takes no request of the user's away."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from textual.events import Key
 
 from idbg.bench.job import BenchJob
 from idbg.config.settings import Settings
@@ -98,15 +100,16 @@ async def test_a_comparison_asked_for_before_the_session_is_started_is_the_first
     begin = IdbgApp._begin
 
     async def pressed_first(app: IdbgApp) -> None:
-        app.action_do("compare_kernels")
+        app.post_message(Key("D", "D"))
+        await asyncio.sleep(0.05)
         await begin(app)
 
     monkeypatch.setattr(IdbgApp, "_begin", pressed_first)
     session = opened("print")
-    app = IdbgApp(session, Settings())
+    app = IdbgApp(lambda: session, Settings())
     async with app.run_test(size=(160, 45)) as pilot:
         for _ in range(200):
-            if app.state.run is not None and app.state.run.ended:
+            if app.ready and app.state.run is not None and app.state.run.ended:
                 break
             await pilot.pause(0.03)
     assert ends(session) == {1: (True, "clean")}

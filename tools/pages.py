@@ -22,10 +22,6 @@ from idbg_tui import keymap
 from idbg_tui.layout import ORDER
 from idbg_tui.panes import later
 from idbg_tui.panes.base import Pane
-from idbg_tui.panes.graph.pane import GraphPane
-from idbg_tui.panes.node.pane import NodePane
-from idbg_tui.panes.source.pane import SourcePane
-from idbg_tui.panes.violations.pane import ViolationsPane
 from idbg_tui.tour import steps
 from tools import command_line, signatures
 
@@ -49,7 +45,7 @@ def keyed(keys: Iterable[tuple[str, str]]) -> str:
 
 def panes() -> dict[str, Pane]:
     """Every pane of the program by its name, in the order of their numbers."""
-    every = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.made()]
+    every = [*later.seen(), *later.hidden()]
     for pane in every:
         pane.number = ORDER.index(pane.ID) + 1
     return {pane.ID: pane for pane in sorted(every, key=lambda pane: pane.number)}

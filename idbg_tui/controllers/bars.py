@@ -23,9 +23,13 @@ _TICK = 0.2  # seconds, while something goes on
 class Bars:
     """The header and the footer. A flash is a sentence that takes the place of the footer's keys until the next key."""
 
-    def __init__(self, app: App[None], state: State, body: Body, keys: dict[str, str], problem: str = "") -> None:
-        """`keys` are those in force, by the names of keymap.KEYS; a `problem` is said at first."""
-        self.header, self.footer = Bar(id="header"), Bar(id="footer")
+    def __init__(
+        self, app: App[None], ends: tuple[Bar, Bar], state: State, body: Body, keys: dict[str, str], problem: str = ""
+    ) -> None:
+        """`ends` are the header and the footer. `keys` are those in force, by the names of keymap.KEYS; a `problem` is
+        shown first.
+        """
+        self.header, self.footer = ends
         self.flashed: tuple[str, str] | None = (problem, "error") if problem else None
         self._of_run = False  # the flash is about a run: the next one's start or end makes it old
         self._app, self._state, self._body, self._keys = app, state, body, keys

@@ -1,14 +1,16 @@
 """What does every pane have in common? A name, a label, and `show`."""
 
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.widget import Widget
 
-from idbg_tui.messages import Flash
-from idbg_tui.state.state import State
+from idbg_tui.widgets.notices import Flash
+
+if TYPE_CHECKING:
+    from idbg_tui.state.state import State
 
 PaneId = Literal[
     "graph",
@@ -53,7 +55,7 @@ class Pane(Widget):
     _title: Content = Content("")
     _titling: bool = False
 
-    def show(self, state: State) -> None:
+    def show(self, state: "State") -> None:
         raise NotImplementedError
 
     @property

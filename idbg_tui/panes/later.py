@@ -1,4 +1,4 @@
-"""Which panes can the first screen do without? Their frames stand there while they are imported and made."""
+"""Empty frames that stand where the panes will be, and the panes: to import them takes as long as the first paint."""
 
 from idbg_tui.panes.base import Pane, PaneId
 
@@ -10,14 +10,24 @@ class PaneFrame(Pane):
         super().__init__()
         self.ID, self.LABEL, self.SHORT = name, label, short  # type: ignore[misc]
 
+    def render(self) -> str:
+        return ""
+
+    def on_mount(self) -> None:
+        self.show(None)
+
     def show(self, state: object) -> None:
         """There is nothing in it yet but its name."""
         self.set_title(self.heading())
 
 
 def frames() -> list[Pane]:
-    """What stands where the other panes will be, in the order of `made`."""
+    """A frame for every pane."""
     return [
+        PaneFrame("graph", "Graph"),
+        PaneFrame("source", "Source"),
+        PaneFrame("node", "Node"),
+        PaneFrame("violations", "Violations"),
         PaneFrame("kernel_diff", "KernelDiff", "Diff"),
         PaneFrame("benchmarks", "Benchmarks", "Bench"),
         PaneFrame("log", "Log"),
@@ -28,8 +38,18 @@ def frames() -> list[Pane]:
     ]
 
 
-def made() -> list[Pane]:
-    """The panes themselves, in the order of their frames. To import them takes as long as the first paint."""
+def seen() -> list[Pane]:
+    """The panes that a session shows first."""
+    from idbg_tui.panes.graph.pane import GraphPane
+    from idbg_tui.panes.node.pane import NodePane
+    from idbg_tui.panes.source.pane import SourcePane
+    from idbg_tui.panes.violations.pane import ViolationsPane
+
+    return [GraphPane(), SourcePane(), NodePane(), ViolationsPane()]
+
+
+def hidden() -> list[Pane]:
+    """The others."""
     from idbg_tui.panes.benchmarks.pane import BenchmarksPane
     from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
     from idbg_tui.panes.log.pane import LogPane

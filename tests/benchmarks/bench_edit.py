@@ -43,7 +43,7 @@ EDITS = {
 
 
 async def measure(folder: Path) -> None:
-    app = IdbgApp(Session.open(folder), Settings())
+    app = IdbgApp(lambda: Session.open(folder), Settings())
     async with app.run_test(size=(160, 45)) as pilot:
         while app.state.graph is None:
             await pilot.pause(0.1)

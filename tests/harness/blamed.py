@@ -13,6 +13,7 @@ from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from tests.harness import compared
 from tests.harness.recorded import log
+from tests.harness.screen import ReadyApp
 
 FRAME = "0/0"
 POST_GRAD = GraphId(FRAME, "post_grad", "inference")
@@ -157,4 +158,4 @@ def app_comparing(folder: Path, report: DiffReport) -> IdbgApp:
         for event in log("planted"):
             told = replace(event, report=report) if isinstance(event, events.Compared) else event
             file.write(event_log.encode(told) + b"\n")
-    return IdbgApp(Session.open(saved), Settings())
+    return ReadyApp(lambda: Session.open(saved), Settings())

@@ -13,7 +13,9 @@ from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import NodeId
 from idbg.schema.programs import Program, Target
 from idbg.schema.repros import Budget, Sought
+from idbg.schema.runs import History, fold
 from idbg_tui.app import IdbgApp
+from tests.harness.screen import ReadyApp
 
 
 class FakeSession:
@@ -27,6 +29,10 @@ class FakeSession:
         self.calls: list[str] = []
         self.listener: Callable[[SessionEvent], None] = self.events.append
         self.runs = 0
+
+    @property
+    def history(self) -> History:
+        return fold(self.events)
 
     def subscribe(self, listener: Callable[[SessionEvent], None]) -> Callable[[], None]:
         self.listener = listener
@@ -78,4 +84,4 @@ class FakeSession:
 
 def living() -> tuple[IdbgApp, FakeSession]:
     session = FakeSession()
-    return IdbgApp(session, Settings()), session  # type: ignore[arg-type]
+    return ReadyApp(lambda: session, Settings()), session  # type: ignore[arg-type, return-value]

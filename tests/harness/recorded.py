@@ -13,6 +13,7 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.state import queries
 from idbg_tui.state.costs import AT_ONCE, cost_answers
 from idbg_tui.state.state import State
+from tests.harness.screen import ReadyApp
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 INFERENCE = GraphId("0/0", "inference")
@@ -60,7 +61,7 @@ def app_of(
     for path, script in json.loads(scripts.read_text()).items() if scripts.exists() else ():
         (saved / path).parent.mkdir(parents=True, exist_ok=True)
         (saved / path).write_text(script)
-    return IdbgApp(Session.open(saved), settings or Settings())
+    return ReadyApp(lambda: Session.open(saved), settings or Settings())
 
 
 def chain(count: int, module: str = "") -> Graph:

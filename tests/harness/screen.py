@@ -1,11 +1,12 @@
 """What the app shows, and waiting for it."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 from textual.pilot import Pilot
 
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes import later
 from idbg_tui.panes.base import PaneId
 
 WIDE, SMALL = (160, 45), (80, 24)
@@ -21,16 +22,31 @@ def bar(app: IdbgApp, name: str) -> str:
     return app.query_one(f"#{name}").render().plain  # type: ignore[union-attr]
 
 
+class ReadyApp(IdbgApp):
+    """The app, given to a test once its session and its panes are there."""
+
+    @asynccontextmanager
+    async def run_test(self, **how: Any) -> AsyncGenerator[Pilot[None], None]:  # type: ignore[override]
+        async with super().run_test(**how) as pilot:
+            await opened(pilot)
+            yield pilot
+
+
+async def opened(pilot: Pilot[None]) -> None:
+    """Wait until the session is there, and all panes."""
+    while isinstance(pilot.app, IdbgApp) and not pilot.app.ready and pilot.app.is_running:
+        await pilot.pause(0.02)
+
+
 async def settle(pilot: Pilot[None]) -> None:
     """Wait until the panes are there, and have followed the selection."""
-    app = pilot.app
-    while isinstance(app, IdbgApp) and any(isinstance(pane, later.PaneFrame) for pane in app.body.panes.values()):
-        await pilot.pause(0.02)
+    await opened(pilot)
     await pilot.pause(0.12)
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
     """Wait for what comes when the machine lets it, a few seconds at most."""
+    await opened(pilot)
     for _ in range(200):
         if holds():
             break

@@ -201,19 +201,19 @@ async def test_the_layout_follows_the_size_of_the_terminal(tmp_path: Path) -> No
 async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, made = app_of("resnet", tmp_path), later.made
+    app, hidden = app_of("resnet", tmp_path), later.hidden
 
     def pressed() -> list[Pane]:
         app.body.go("log")
-        return made()
+        return hidden()
 
-    monkeypatch.setattr(later, "made", pressed)
+    monkeypatch.setattr(later, "hidden", pressed)
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.focused is not None and app.focused in app.body.panes["log"].children)
 
 
 def test_frames_have_the_names_of_their_panes() -> None:
-    frames, panes = later.frames(), later.made()
+    frames, panes = later.frames(), [*later.seen(), *later.hidden()]
     names = [[(pane.ID, pane.LABEL, pane.SHORT) for pane in some] for some in (frames, panes)]
     assert names[0] == names[1]
 

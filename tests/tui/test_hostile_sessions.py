@@ -15,8 +15,8 @@ import pytest
 from idbg.config.settings import Settings
 from idbg.schema.errors import OutputError
 from idbg.session.session import Session
-from idbg_tui.app import IdbgApp
 from tests.harness.recorded import RECORDINGS
+from tests.harness.screen import ReadyApp
 
 NUMBERS: tuple[object, ...] = (-1, 0, 1, 2**31, 2**63 - 1, -(2**63), 2**63, 10**30, 10**400, 3.5, 1e308)
 TEXTS: tuple[object, ...] = (
@@ -114,7 +114,7 @@ async def refused_or_shown(folder: Path, seed: int) -> None:
     if isinstance(session, OutputError):
         assert session.hint and len(session.message) < 1000
         return
-    app = IdbgApp(session, Settings())
+    app = ReadyApp(lambda: session, Settings())
     async with app.run_test(size=random.Random(seed).choice([(120, 40), (80, 24)])) as pilot:
         await pilot.pause(0.1)
         await pilot.press(*KEYS)

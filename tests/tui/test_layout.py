@@ -14,8 +14,6 @@ from idbg_tui.panes.kernel_diff.pane import KernelDiffPane
 from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
-from idbg_tui.panes.source.pane import SourcePane
-from idbg_tui.panes.violations.pane import ViolationsPane
 from tests.harness.recorded import app_of
 from tests.harness.screen import WIDE, settle
 
@@ -71,7 +69,7 @@ def test_marks_give_way_before_the_names_of_the_tabs() -> None:
 
 
 def test_sentences_that_name_a_pane_by_its_number_name_the_right_one() -> None:
-    panes = [GraphPane(), SourcePane(), NodePane(), ViolationsPane(), *later.made()]
+    panes = [*later.seen(), *later.hidden()]
     labels = {pane.LABEL: KEYS[ORDER.index(pane.ID)] for pane in panes}
     named = re.compile(rf"(?<!\S)([\d-]) ({'|'.join(labels)})\b")
     sources = [path.read_text(encoding="utf-8") for path in Path(layout.__file__).parent.rglob("*.py")]

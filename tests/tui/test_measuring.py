@@ -27,7 +27,7 @@ from idbg_tui.status_bar.footer import footer_progress
 from idbg_tui.widgets.picker import Choices, Picker
 from tests.harness.benched import keep, opened, rows, scaled, told, with_rows
 from tests.harness.live import FakeSession
-from tests.harness.screen import WIDE, bar, settle, texts, until
+from tests.harness.screen import WIDE, ReadyApp, bar, settle, texts, until
 
 STRICT = Target("aot", device="cpu", rules='name = "none"', options={"max_autotune": True})
 
@@ -63,7 +63,7 @@ class BenchSession(FakeSession):
 @asynccontextmanager
 async def measuring() -> AsyncIterator[tuple[IdbgApp, BenchSession, Pilot[None]]]:
     session = BenchSession()
-    app = IdbgApp(session, Settings())  # type: ignore[arg-type]
+    app = ReadyApp(lambda: session, Settings())  # type: ignore[arg-type, return-value]
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.state.running)
         session.emit(events.RunEnded(run=1, verdict="clean", seconds=0.5))
@@ -236,7 +236,7 @@ async def test_a_program_is_really_measured(tmp_path: Path) -> None:
     model = tmp_path / "model.py"
     model.write_text("import torch\ndef program():\n    return torch.nn.Linear(8, 5).eval(), (torch.randn(4, 8),)\n")
     with Session(Program(str(model), cwd=str(tmp_path)), Target("eager"), output=tmp_path) as session:
-        app = IdbgApp(session, Settings())
+        app = ReadyApp(lambda: session, Settings())
         async with app.run_test(size=WIDE) as pilot:
             app.state.measure_on(("eager",))
             await pilot.pause(0.1)

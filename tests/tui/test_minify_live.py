@@ -12,7 +12,7 @@ from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.repros.reading import ReadingScripts
 from tests.harness.recorded import RECORDINGS
-from tests.harness.screen import SMALL, bar, settle, texts
+from tests.harness.screen import SMALL, ReadyApp, bar, settle, texts
 
 RULES = 'name = "npu"\n[[rules]]\nkind = "unsupported_ops"\ndeny = ["cumsum"]\n'
 PATIENCE = 240.0  # seconds, on a machine that is busy
@@ -31,7 +31,7 @@ async def test_X_on_a_violation_leaves_a_script_in_pane_9_that_was_seen_to_fail(
     rules.write_text(RULES)
     program = parse_program(str(RECORDINGS / "minified.py"), module=False, argv=(), cwd=str(tmp_path))
     with Session(program, Target("mock"), output=tmp_path / "out", rules_path=rules) as session:
-        app = IdbgApp(session, Settings())
+        app = ReadyApp(lambda: session, Settings())
         async with app.run_test(size=SMALL) as pilot:
             await settle(pilot)
             async with asyncio.timeout(PATIENCE):

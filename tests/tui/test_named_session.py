@@ -16,7 +16,7 @@ def test_a_session_is_named_as_for_every_command(named: str, tmp_path: Path, mon
     shown: list[Path] = []
 
     def show(opened: Opened, ending: object) -> int:
-        with opened.session as session:
+        with opened.opener() as session:
             shown.append(session.folder)
         return 0
 

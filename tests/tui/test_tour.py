@@ -16,14 +16,14 @@ from idbg_tui.tour.steps import STEPS
 from idbg_tui.tour.strip import TourStrip, wrapped
 from tests.harness.live import FakeSession
 from tests.harness.recorded import chain, state_of
-from tests.harness.screen import SMALL, WIDE, bar, settle, until
+from tests.harness.screen import SMALL, WIDE, ReadyApp, bar, settle, until
 
 KEYS = keymap.in_force({})
 
 
 def on_tour(settings: Settings | None = None) -> tuple[IdbgApp, FakeSession]:
     session = FakeSession()
-    return IdbgApp(session, settings or Settings(), tour=True), session  # type: ignore[arg-type]
+    return ReadyApp(lambda: session, settings or Settings(), tour=True), session  # type: ignore[arg-type, return-value]
 
 
 def compiled(session: FakeSession) -> None:

@@ -25,7 +25,7 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.terminal.ending import Ending
 
 watchdog.PATIENCE, watchdog.TICK = 3, 0.2
-app = IdbgApp(Session.open(Path(sys.argv[1])), Settings())
+app = IdbgApp(lambda: Session.open(Path(sys.argv[1])), Settings())
 
 def spin():
     while True:
