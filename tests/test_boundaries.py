@@ -81,7 +81,7 @@ FIRST_FRAME = {
     "idbg.cli": "color exits manual parsing screen sessions streams verbs",
     "idbg.config": "arguments command_line environment examples keeping options places program_names settings"
     " settings_file",
-    "idbg.format": "glyphs",
+    "idbg.format": "glyphs plain_text",
     "idbg.schema": "errors faults graphs programs violations",
     "idbg.session": "files",
     "idbg_tui": "__main__ app keymap layout theming",

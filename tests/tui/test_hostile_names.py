@@ -12,7 +12,7 @@ from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from idbg_tui.widgets.picker import Picker
 from tests.harness.recorded import RECORDINGS
-from tests.harness.screen import settle
+from tests.harness.screen import ReadyApp, settle
 
 MARKUP = "[link=http://e][@click=app.quit][/nope]"
 OBEYED = "\u202e\x9b2J\u2066\x85"
@@ -76,7 +76,7 @@ def hostile(name: str, folder: Path) -> IdbgApp:
             elif isinstance(event.get(key), str) and key == "text" and event["type"] != "rules_edited":
                 event[key] += NAMED
     (saved / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in log))
-    return IdbgApp(Session.open(saved), Settings())
+    return ReadyApp(lambda: Session.open(saved), Settings())
 
 
 @pytest.fixture
