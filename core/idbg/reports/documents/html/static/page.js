@@ -13,13 +13,15 @@ const idbg = {
     made.append(...children);
     return made;
   },
-  // An address is looked at even if it is the one that the page is at.
+  at: "",  // the address at which the page arrived last
+  // Arrive at once, so that the next key meets what it led to; also where the page is at this address already.
   go(address) {
-    if (location.hash === "#" + address) idbg.arrive();
-    else location.hash = address;
+    location.hash = address;
+    idbg.arrive();
   },
   arrive() {
-    const address = location.hash.slice(1);
+    idbg.at = location.hash;
+    const address = idbg.at.slice(1);
     if (!address) return;
     if (idbg.arrivals.some((takes) => takes(address))) return;
     let element = document.getElementById(address);
@@ -92,7 +94,7 @@ const idbg = {
     const link = event.target.closest('a[href^="#"]');
     if (link && link.hash === location.hash) idbg.arrive();
   });
-  addEventListener("hashchange", idbg.arrive);
+  addEventListener("hashchange", () => { if (location.hash !== idbg.at) idbg.arrive(); });
   addEventListener("DOMContentLoaded", () => { mark(); idbg.arrive(); });
   addEventListener("load", () => setTimeout(idbg.arrive));  // the browser itself goes to the element of that name meanwhile
 })();

@@ -38,6 +38,9 @@
     idbg.go(hit.to);
   };
   const seek = () => {
+    clearTimeout(waiting);
+    waiting = 0;
+    list.removeAttribute("aria-busy");
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) return close();
     const all = idbg.finders.flatMap((finds) => finds(words)).sort((a, b) => a.rank - b.rank);
@@ -56,14 +59,15 @@
     chosen = -1;
     choose(hits.length ? 0 : -1);
   };
-  box.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(seek, 60); });
+  box.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(seek, 60); list.setAttribute("aria-busy", "true"); });
   box.addEventListener("focus", () => { if (box.value) seek(); });
   box.addEventListener("blur", close);
   box.addEventListener("keydown", (event) => {
+    if (waiting && ["ArrowDown", "ArrowUp", "Enter"].includes(event.key)) seek();  // the keys are for what was typed
     const last = hits.length - 1;
     if (event.key === "ArrowDown") choose(chosen >= last ? 0 : chosen + 1);
     else if (event.key === "ArrowUp") choose(chosen <= 0 ? last : chosen - 1);
-    else if (event.key === "Enter") { clearTimeout(waiting); if (list.hidden || waiting) seek(); enter(Math.max(chosen, 0)); }
+    else if (event.key === "Enter") { if (list.hidden) seek(); enter(Math.max(chosen, 0)); }
     else if (event.key === "Escape") { box.value = ""; close(); box.blur(); }
     else return;
     event.preventDefault();
