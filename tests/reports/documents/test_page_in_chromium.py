@@ -10,7 +10,6 @@ from tests.harness.hostile import TEXT, hostile
 from tests.harness.large import branching
 from tests.harness.recorded import INFERENCE, log
 
-
 FOUND = "#found:not([aria-busy]) .hit"  # of all that was typed
 
 
