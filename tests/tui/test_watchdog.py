@@ -22,7 +22,6 @@ from idbg.session.session import Session
 from idbg.config.settings import Settings
 from idbg_tui.terminal import watchdog
 from idbg_tui.app import IdbgApp
-from idbg_tui.panes.later import PaneFrame
 from idbg_tui.terminal.ending import Ending
 
 LONG = 10_000  # ticks: how busy the machine is as the screen starts is nobody's fault
@@ -59,7 +58,7 @@ def edit():
 
 def painted():
     # the screen hangs once all of it is there
-    if app.is_running and not any(isinstance(pane, PaneFrame) for pane in app.body.panes.values()):
+    if app.ready:
         app.set_timer(0.3, globals()[sys.argv[2]])
     else:
         app.set_timer(0.05, painted)
