@@ -15,7 +15,7 @@ import torch
 import torchvision
 from torch.fx import Graph
 
-from idbg.engine.kerneldiff import blame, comparison
+from idbg.engine.kerneldiff import comparison, observed
 from idbg.engine.kerneldiff.api import KernelDiff
 
 BOUND = 3.0
@@ -55,7 +55,7 @@ def main() -> None:
     model, image = torchvision.models.resnet18(), torch.randn(2, 3, SIZE, SIZE)
     cases: dict[str, dict[str, Any]] = {"clean": {}, "a wrong joint pass": {"joint_custom_post_pass": halved}}
     for name, options in cases.items():
-        with timed(blame.Observed, "stages") as staged, timed(comparison, "run_float64") as float64:
+        with timed(observed.Observed, "stages") as staged, timed(comparison, "run_float64") as float64:
             asked = KernelDiff(model, image, loss=lambda out: out.square().mean(), per_kernel=True, options=options)
             guilty = asked.compare().guilty_stage
         told = f"{guilty.stage}, {guilty.node}" if guilty else "nothing"

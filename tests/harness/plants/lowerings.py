@@ -87,6 +87,14 @@ def turned(x: Tensor, w: Tensor) -> Tensor:
     return h @ w
 
 
+def fused(x: Tensor, w: Tensor) -> Tensor:
+    """Its kernel ends with another node than the one that is lowered wrongly."""
+    h = x @ w
+    h = h.sigmoid()  # guilty
+    h = h * 1.25
+    return h.cos() - 2
+
+
 class Counting(nn.Module):
     """Its buffer is written to."""
 
@@ -106,6 +114,10 @@ BF16 = torch.bfloat16
 PLANTS = (
     Plant(
         "lowering", "sigmoid", squashed, SQUARE, lowered(aten.sigmoid.default, other(aten.tanh.default)),
+        stage="kernels", maker="lowering", made_by="sigmoid", node="sigmoid",
+    ),
+    Plant(
+        "lowering", "fused", fused, SQUARE, lowered(aten.sigmoid.default, other(aten.tanh.default)),
         stage="kernels", maker="lowering", made_by="sigmoid", node="sigmoid",
     ),
     Plant(

@@ -9,7 +9,15 @@ from unittest.mock import patch
 
 import torch
 import torch._inductor.config
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._inductor.pattern_matcher import (
+    CallFunction,
+    KeywordArg,
+    Match,
+    PatternMatcherPass,
+    register_graph_pattern,
+)
 from torch.fx import Graph, GraphModule, Node
 
 from tests.harness.plants.plant import Plant, Planting
@@ -65,6 +73,32 @@ def method_made_wrong(module: str, name: str, edit: Edit) -> Planting:
             yield
 
     return planting
+
+
+@contextmanager
+def own_pattern() -> Iterator[None]:
+    """A pass of the program's that applies one pattern, which takes sin for cos."""
+    patterns = PatternMatcherPass()
+
+    @register_graph_pattern(CallFunction(aten.sin.default, KeywordArg("x")), pass_dict=patterns)
+    def sine_as_cosine(match: Match, x: Node) -> None:
+        sine = match.output_node()
+        with match.graph.inserting_before(sine):
+            cosine = match.graph.call_function(aten.cos.default, (x,))
+        cosine.meta.update(sine.meta)
+        sine.replace_all_uses_with(cosine)
+        match.erase_nodes()
+
+    with torch._inductor.config.patch(post_grad_custom_post_pass=patterns.apply):
+        yield
+
+
+def padded_with(value: float) -> Edit:
+    def edit(graph: Graph) -> None:
+        for node in calls(graph, aten.constant_pad_nd.default):
+            node.args = (*node.args[:2], value)
+
+    return edit
 
 
 def calls(graph: Graph, *targets: object) -> list[Node]:
@@ -139,6 +173,18 @@ def rectified(x: Tensor, w: Tensor) -> Tensor:
     h = x @ w
     h = torch.relu(h)  # guilty
     return h @ w
+
+
+def padded(x: Tensor, w: Tensor) -> Tensor:
+    h = x @ w
+    h = F.pad(h, (1, 1, 1, 1), value=0.5)  # guilty
+    return h.sin()
+
+
+def waved(x: Tensor, w: Tensor) -> Tensor:
+    h = x @ w
+    h = h.sin()  # guilty
+    return h * 2
 
 
 def powered(x: Tensor, w: Tensor) -> Tensor:
@@ -230,6 +276,14 @@ POST_GRAD = (
     Plant(
         "post_grad", "constant", scaled, SQUARE, hooked("post_grad_custom_post_pass", constant(1.5, *MUL)),
         stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass", node="mul",
+    ),
+    Plant(
+        "post_grad", "inside_of_torch", padded, SQUARE, hooked("post_grad_custom_post_pass", padded_with(0.25)),
+        stage="post_grad", maker="pass", made_by="post_grad_custom_post_pass", node="constant_pad_nd",
+    ),
+    Plant(
+        "pattern", "post_grad", waved, SQUARE, own_pattern,
+        stage="post_grad", maker="pass", made_by="sine_as_cosine", node="sin",
     ),
     Plant(
         "post_grad", "another_op", powered, SQUARE,

@@ -11,7 +11,7 @@ from torch.fx import Node as FxNode
 from torch.utils._pytree import tree_leaves
 
 from idbg.analysis.graph_text import code_lines, returns_no_tensor
-from idbg.engine.compat import fx
+from idbg.engine.compat import fx, stages
 from idbg.schema.graphs import Graph, GraphId, Node, Opcode, Role, Sym
 
 _VALUES = {"example_value", "val"}  # where Dynamo and AOTAutograd keep a node's value, in `meta`
@@ -152,9 +152,11 @@ def module_path(path: str) -> str:
 
 
 def user_line(stack: str) -> tuple[str, int, str]:
-    """The innermost frame of a stack trace: its file, line and text; ("", 0, "") where there is none."""
+    """The innermost frame of a stack trace that is not inside of torch: its file, line and text; of torch's own where
+    there is no other, and ("", 0, "") where there is none at all.
+    """
     frames = _USER_LINE.findall(stack)
     if not frames:
         return "", 0, ""
-    file, line, code = frames[-1]
+    file, line, code = next((each for each in reversed(frames) if not stages.is_torchs(each[0])), frames[-1])
     return file, int(line), code.strip()

@@ -18,6 +18,7 @@ from torch.fx import GraphModule
 
 from idbg.engine.compat import fx
 from idbg.engine.compat.passes import Pass, observers_heard
+from idbg.engine.compat.patterns import AppliedPattern, patterns_heard
 
 
 class Told(Protocol):
@@ -38,8 +39,17 @@ class Told(Protocol):
     def part(self, gm: GraphModule) -> None:
         """A forward, backward or inference graph before Inductor's passes on it, and before it is lowered."""
 
-    def passed(self, name: str, made_by: object, before: GraphModule, after: GraphModule) -> None:
-        """A pass that changed something, in whichever of the phases is on; `made_by` is what was called."""
+    def passed(
+        self,
+        name: str,
+        made_by: object,
+        before: GraphModule,
+        after: GraphModule,
+        patterns: Sequence[AppliedPattern],
+    ) -> None:
+        """A pass that changed something, in whichever of the phases is on; `made_by` is what was called, `patterns`
+        what it applied of the pattern matcher's.
+        """
 
 
 @contextmanager
@@ -95,6 +105,7 @@ def _passes_told(listener: Told) -> Iterator[None]:
     """Most change nothing: for all of those one copy is made."""
     kept: dict[str, Any] = {"text": None, "copy": None}  # the last graph that was seen
     before: list[tuple[object, GraphModule]] = []
+    patterns: list[AppliedPattern] = []  # of the pass that goes on
 
     def seen(gm: GraphModule) -> tuple[object, GraphModule]:
         if (text := structure(gm)) != kept["text"]:
@@ -103,6 +114,7 @@ def _passes_told(listener: Told) -> Iterator[None]:
 
     def began(applied: Pass) -> None:
         if applied.made_by is not None:
+            patterns.clear()
             before.append(seen(applied.gm))
 
     def ended(applied: Pass) -> None:
@@ -111,9 +123,9 @@ def _passes_told(listener: Told) -> Iterator[None]:
         text, old = before.pop()
         other, new = seen(applied.gm)
         if other != text:
-            listener.passed(applied.name, applied.made_by, old, new)
+            listener.passed(applied.name, applied.made_by, old, new, tuple(patterns))
 
-    with observers_heard(began, ended):
+    with observers_heard(began, ended), patterns_heard(patterns.append):
         yield
 
 

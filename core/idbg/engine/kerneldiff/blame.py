@@ -11,31 +11,28 @@ import torch
 from msgspec.structs import replace
 from torch.fx import GraphModule
 
-from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing, registrations, stages
 from idbg.engine.kerneldiff.asked import Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.float64.undeclared import UndeclaredWrite
 from idbg.engine.kerneldiff.kernels.bisect import BisectResult, first_bad_node
 from idbg.engine.kerneldiff.kernels.inputs import copied
-from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
-from idbg.engine.kerneldiff.sides.run import UNDONE, Call, Side, run_compiled, run_side, run_undone
+from idbg.engine.kerneldiff.kernels.observe import Rerun
+from idbg.engine.kerneldiff.observed import Observed, run_observed
+from idbg.engine.kerneldiff.sides.run import UNDONE, Call, Side, run_compiled, run_eager, run_side, run_undone
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
 from idbg.engine.kerneldiff.stages.foreign import ForeignPart, foreign_parts
-from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called, stage_table
+from idbg.engine.kerneldiff.stages.unexecuted import unexecuted_node
 from idbg.engine.kerneldiff.tensors.allowance import KERNEL_K
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.errors import said
-from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import GraphId
 
 _NOT_BISECTED = (
     "bisecting named no node: of the forward's values alone, those that nodes return, none is wrong beyond "
     "rounding. It does not see gradients, what is written in place, or a few wrong integers of many"
 )
-SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted in it
 FAR = 10.0  # times what is allowed: no rounding
 _CACHE = "code from a cache, or CUDA graphs"
 _WITHOUT_BACKEND = (("eager", "Dynamo"), ("aot_eager", "AOTAutograd"))
@@ -86,7 +83,7 @@ class Search:
             report, kernels=kernels, first_bad_kernel=bad, stages=rows, notes=tuple(self.notes), births=births
         )
 
-    def _observed(self) -> "Observed":
+    def _observed(self) -> Observed:
         self.begin("kernels")
         compile = partial(torch.compile, backend=taken(self.asked.test), dynamic=self.asked.dynamic)
         with comparing.inductor_set(self.asked.options), uncaptured():
@@ -163,13 +160,33 @@ class Search:
             with uncaptured():
                 error = self.failing(run_compiled(backend, self.subject, compile, backward=self.backward))
             if error:
-                made_by = Maker(kind="dynamo", name=name, proven="with nothing compiled below it the outputs are wrong")
-                return (StageError(stage="dynamo", error=error, bad=True, made_by=made_by), *rows[1:])
+                return (self._of_dynamo(error, name), *rows[1:])
         return rows
+
+    def _of_dynamo(self, error: float, name: str) -> StageError:
+        """The row of a program that is wrong with nothing compiled below Dynamo, with what it traces and eager never
+        runs.
+        """
+        proven = "with nothing compiled below it the outputs are wrong"
+        row = StageError(stage="dynamo", error=error, bad=True, made_by=Maker(kind="dynamo", name=name, proven=proven))
+        run = partial(run_eager, self.subject, backward=self.backward)
+        with uncaptured():
+            graphs = [gm for gm, _ in _graphs(self.subject, self.asked.dynamic)]
+            found = unexecuted_node(graphs, run)
+        if found is None:
+            return row
+        frame, other = f"{found.graph}/0", found.substitute
+        row = replace(row, frame=frame, graph=GraphId(frame, "dynamo"), node=found.node)
+        if other is None:
+            made_by = Maker(kind="dynamo", name=name, proven=f"{proven}, and eager never runs this line")
+        else:
+            what = f"{name}, which traces {other.function} in place of what eager calls"
+            made_by = Maker(kind="dynamo", name=what, file=other.file, line=other.line, proven=proven)
+        return replace(row, file=found.line.file, line=found.line.line, made_by=made_by)
 
 
 def _stages(
-    observed: "Observed", kernels: tuple[KernelError, ...], report: DiffReport
+    observed: Observed, kernels: tuple[KernelError, ...], report: DiffReport
 ) -> tuple[tuple[KernelError, ...], tuple[StageError, ...]]:
     """The launches and the stages of what was observed. Of NaN that no stage makes, and no launch makes of exact
     inputs, the launch is accused that is the first to write it.
@@ -180,6 +197,13 @@ def _stages(
     if ceased and rows and not any(row.bad for row in rows):
         kernels = observed.accused_by_births(kernels)
         rows = observed.stages(kernels, failed=failed)
+    below = rows[-1] if rows else None
+    if below is not None and below.bad and below.made_by is not None and below.made_by.kind == "lowering":
+        lowered = {
+            "file": below.file,
+            "line": below.line,
+        }  # the line of the node that is lowered, of all that are fused
+        kernels = tuple(replace(each, **lowered) if each.bad else each for each in kernels)
     return kernels, rows
 
 
@@ -223,123 +247,9 @@ def _of_a_backend(kernels: Sequence[KernelError], name: str) -> tuple[StageError
     )
 
 
-def _beyond_eager(kernel: KernelError) -> float:
-    """How many times as wrong as eager a launch is: what cancels is wrong in both."""
-    if kernel.error is None:
-        return -1.0
-    return kernel.error / max(kernel.eager_error or 0.0, SMALLEST)
-
-
 def _first_line(text: str) -> str:
     """A compiler's message can be 100 kB."""
     return text.strip().partition("\n")[0]
-
-
-@dataclass(frozen=True)
-class Observed:
-    """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code; `again` is
-    what runs it again.
-    """
-
-    side: Side
-    kernels: tuple[KernelError, ...]
-    frames: tuple[FrameStages, ...]
-    births: tuple[NanBirth, ...] = ()
-    again: Rerun | None = None
-
-    def stages(
-        self, kernels: Sequence[KernelError], *, failed: bool, nonfinite: bool = False
-    ) -> tuple[StageError, ...]:
-        """The stages of what was called, with the kernels as the last. Where no stage is off by more than rounding, one
-        that is off by a little of that is named: where the outputs `failed`, and where it is proven to have changed
-        a node by more. Where these are not finite (`nonfinite`), a stage may be right in float64 alone.
-        """
-        if not self.frames:
-            return ()
-        rows = stage_table(self.frames, node_errors=not failed, nonfinite=nonfinite)
-        below = self._kernels_row(kernels)
-        if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
-            below = self._lost(below)
-            rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
-        elif not failed and not any(row.bad for row in rows) and any((row.error or 0.0) > APPROXIMATED for row in rows):
-            changed = stage_table(self.frames, share=LITTLE, node_errors=True)
-            rows = changed if any(row.changed for row in changed) else rows
-        return (*rows, below)
-
-    def _lost(self, row: StageError) -> StageError:
-        """The kernels' row where all launches are right, and what they made is not what the program gets."""
-        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
-            for lost in watch.lost():
-                file, line, _ = user_line(lost.node.meta.get("stack_trace") or "")
-                made_by = _foreign_lowering(lost.node.target) or Maker(kind="wrapper", name="call", proven=lost.how)
-                graph = GraphId(watch.frame, "post_grad", watch.graph.part)
-                where = replace(row, frame=watch.frame, part=watch.graph.part, graph=graph, node=lost.node.name)
-                return replace(where, judged=True, reason="", bad=True, file=file, line=line, made_by=made_by)
-        return row
-
-    def accused_by_births(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
-        """The launches, that one accused which is the first to write NaN or an infinity where eager has a number."""
-        born = next((birth for birth in self.births if birth.side == "compiled"), None)
-        if born is None:
-            return tuple(kernels)
-        launch = (born.frame, born.part, born.handle)
-        where = {"node": born.node, "file": born.file, "line": born.line, "bad": True}
-        return tuple(
-            replace(each, **where) if (each.frame, each.part, each.handle) == launch else each for each in kernels
-        )
-
-    def _kernels_row(self, kernels: Sequence[KernelError]) -> StageError:
-        bad = next((one for one in kernels if one.bad), None)
-        worst = bad or max(kernels, key=_beyond_eager, default=None)
-        if worst is None or worst.error is None:
-            return StageError(stage="kernels", judged=False, reason="no launch was observed")
-        added = max(0.0, worst.error - (worst.input_error or 0.0))
-        row = StageError(
-            stage="kernels", error=worst.error, added=added, output=worst.buffer, frame=worst.frame, part=worst.part
-        )
-        if bad is None:
-            return row
-        made_by = self._lowering(bad) or Maker(kind="kernel", name=bad.name)
-        node = bad.node or next(iter(bad.nodes), "")
-        return replace(row, bad=True, graph=bad.graph, node=node, file=bad.file, line=bad.line, made_by=made_by)
-
-    def _lowering(self, kernel: KernelError) -> Maker | None:
-        """A lowering of somebody else's than torch's that made a part of the kernel."""
-        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
-            if (watch.frame, watch.graph.part) != (kernel.frame, kernel.part):
-                continue
-            for name in (kernel.node, *kernel.nodes):
-                if name in watch.nodes and (found := _foreign_lowering(watch.nodes[name].target)):
-                    return found
-        return None
-
-
-def _foreign_lowering(target: object) -> Maker | None:
-    """What lowers the op, where it is not torch's own."""
-    file, line = stages.place_of(stages.lowering_of(target))
-    return (
-        Maker(kind="lowering", name=str(target), file=file, line=line) if file and not stages.is_torchs(file) else None
-    )
-
-
-def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False) -> Observed:
-    """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept."""
-    torch._dynamo.reset()
-    observed = Observation()
-    capture = StageCapture()
-    compiled: list[Call] = []
-
-    def around(stack: ExitStack) -> Call:
-        nonlocal observed, capture
-        stack.enter_context(comparing.random_as_eager())
-        capture = stack.enter_context(stages_captured())
-        observed = stack.enter_context(observing(on_watch=capture.watched))
-        compiled.append(compile(subject.model))
-        return compiled[0]
-
-    side = run_side("kernels", subject, around, backward)
-    again = Rerun(observed, compiled[0]) if compiled else None
-    return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births, again)
 
 
 def first_bad_of(

@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule
 
 from idbg.engine.compat import stages, tracing
+from idbg.engine.compat.patterns import AppliedPattern
 from idbg.engine.kerneldiff.kernels.watch import Watch
 
 Phase = Literal["pre_grad", "joint_passes", "post_grad"]
@@ -16,13 +17,16 @@ Phase = Literal["pre_grad", "joint_passes", "post_grad"]
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass that changed the graph; `made_by` is what was called."""
+    """A pass that changed the graph; `made_by` is what was called, `patterns` what it applied of the pattern
+    matcher's.
+    """
 
     phase: Phase
     name: str
     made_by: object
     before: GraphModule
     after: GraphModule
+    patterns: tuple[AppliedPattern, ...] = ()
 
 
 @dataclass
@@ -84,10 +88,17 @@ class StageCapture:
             self._last.parts.append(gm)
             self._last.passes.append([])
 
-    def passed(self, name: str, made_by: object, before: GraphModule, after: GraphModule) -> None:
+    def passed(
+        self,
+        name: str,
+        made_by: object,
+        before: GraphModule,
+        after: GraphModule,
+        patterns: Sequence[AppliedPattern],
+    ) -> None:
         """A pass that changed something."""
         if self.frames:
-            self._last.passes[-1].append(Pass(self._phase, name, made_by, before, after))
+            self._last.passes[-1].append(Pass(self._phase, name, made_by, before, after, tuple(patterns)))
 
     def watched(self, watch: Watch) -> None:
         """The code of the part that was told of last."""

@@ -87,10 +87,21 @@ def _pass(step: Step) -> Maker:
     made, gm = graphs[high]
     if made is None:
         return Maker(kind="pass", name=_NO_PASS)
-    file, line = stages.place_of(made.made_by)
+    pattern = _pattern(made, step.bad)
+    name = f"{stages.name_of(pattern)}, a pattern of {made.name}" if pattern is not None else made.name
+    file, line = stages.place_of(pattern or made.made_by)
     proven = "the graph before it is right, and the one after it is not"
     diff = graph_diff(made.before, gm)
-    return Maker(kind="pass", name=made.name, file=file, line=line, proven=proven, diff=diff)
+    return Maker(kind="pass", name=name, file=file, line=line, proven=proven, diff=diff)
+
+
+def _pattern(made: Pass, bad: FirstBad) -> object | None:
+    """Of the patterns that the pass applied, the one that took the node which the bad one stands for; or the only one.
+    None where it applied none, or it is not known which.
+    """
+    taken = [one.function for one in made.patterns if bad.above is not None and bad.above.name in one.nodes]
+    functions = taken[-1:] or list(dict.fromkeys(one.function for one in made.patterns))
+    return functions[0] if len(functions) == 1 else None
 
 
 def _passes(step: Step) -> list[Pass]:

@@ -1,0 +1,142 @@
+"""Run the compiled program once more with its launches observed and the graphs of every stage kept."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import torch
+from msgspec.structs import replace
+from torch.fx import Node
+
+from idbg.engine.capture.fx import user_line
+from idbg.engine.compat import comparing, stages
+from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
+from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
+from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
+from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called, stage_table
+from idbg.schema.blame import Maker, StageError
+from idbg.schema.diff import KernelError
+from idbg.schema.faults import NanBirth
+from idbg.schema.graphs import GraphId
+
+SMALLEST = 1e-9  # eager's relative error below which a launch's is not counted in it
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The compiled model, observed: what it gave, its launches in order, and each frame's graphs and code; `again` is
+    what runs it again.
+    """
+
+    side: Side
+    kernels: tuple[KernelError, ...]
+    frames: tuple[FrameStages, ...]
+    births: tuple[NanBirth, ...] = ()
+    again: Rerun | None = None
+
+    def stages(
+        self, kernels: Sequence[KernelError], *, failed: bool, nonfinite: bool = False
+    ) -> tuple[StageError, ...]:
+        """The stages of what was called, with the kernels as the last. Where no stage is off by more than rounding, one
+        that is off by a little of that is named: where the outputs `failed`, and where it is proven to have changed
+        a node by more. Where these are not finite (`nonfinite`), a stage may be right in float64 alone.
+        """
+        if not self.frames:
+            return ()
+        rows = stage_table(self.frames, node_errors=not failed, nonfinite=nonfinite)
+        below = self._kernels_row(kernels)
+        if failed and not nonfinite and not below.bad and not any(row.bad for row in rows):
+            below = self._lost(below)
+            rows = rows if below.bad else stage_table(self.frames, share=LITTLE)
+        elif not failed and not any(row.bad for row in rows) and any((row.error or 0.0) > APPROXIMATED for row in rows):
+            changed = stage_table(self.frames, share=LITTLE, node_errors=True)
+            rows = changed if any(row.changed for row in changed) else rows
+        return (*rows, below)
+
+    def _lost(self, row: StageError) -> StageError:
+        """The kernels' row where all launches are right, and what they made is not what the program gets."""
+        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
+            for lost in watch.lost():
+                file, line, _ = user_line(lost.node.meta.get("stack_trace") or "")
+                made_by = _foreign_lowering(lost.node.target) or Maker(kind="wrapper", name="call", proven=lost.how)
+                graph = GraphId(watch.frame, "post_grad", watch.graph.part)
+                where = replace(row, frame=watch.frame, part=watch.graph.part, graph=graph, node=lost.node.name)
+                return replace(where, judged=True, reason="", bad=True, file=file, line=line, made_by=made_by)
+        return row
+
+    def accused_by_births(self, kernels: Sequence[KernelError]) -> tuple[KernelError, ...]:
+        """The launches, that one accused which is the first to write NaN or an infinity where eager has a number."""
+        born = next((birth for birth in self.births if birth.side == "compiled"), None)
+        if born is None:
+            return tuple(kernels)
+        launch = (born.frame, born.part, born.handle)
+        where = {"node": born.node, "file": born.file, "line": born.line, "bad": True}
+        return tuple(
+            replace(each, **where) if (each.frame, each.part, each.handle) == launch else each for each in kernels
+        )
+
+    def _kernels_row(self, kernels: Sequence[KernelError]) -> StageError:
+        bad = next((one for one in kernels if one.bad), None)
+        worst = bad or max(kernels, key=_beyond_eager, default=None)
+        if worst is None or worst.error is None:
+            return StageError(stage="kernels", judged=False, reason="no launch was observed")
+        added = max(0.0, worst.error - (worst.input_error or 0.0))
+        row = StageError(
+            stage="kernels", error=worst.error, added=added, output=worst.buffer, frame=worst.frame, part=worst.part
+        )
+        if bad is None:
+            return row
+        row = replace(row, bad=True, graph=bad.graph)
+        if (lowered := self._lowering(bad)) is not None:
+            node, made_by = lowered
+            file, line, _ = user_line(node.meta.get("stack_trace") or "")
+            return replace(row, node=node.name, file=file or bad.file, line=line or bad.line, made_by=made_by)
+        node_name = bad.node or next(iter(bad.nodes), "")
+        made_by = Maker(kind="kernel", name=bad.name)
+        return replace(row, node=node_name, file=bad.file, line=bad.line, made_by=made_by)
+
+    def _lowering(self, kernel: KernelError) -> tuple[Node, Maker] | None:
+        """A lowering of somebody else's than torch's that made a part of the kernel, and the node that it lowers."""
+        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
+            if (watch.frame, watch.graph.part) != (kernel.frame, kernel.part):
+                continue
+            for name in (kernel.node, *kernel.nodes):
+                if name in watch.nodes and (found := _foreign_lowering(watch.nodes[name].target)):
+                    return watch.nodes[name], found
+        return None
+
+
+def _foreign_lowering(target: object) -> Maker | None:
+    """What lowers the op, where it is not torch's own."""
+    file, line = stages.place_of(stages.lowering_of(target))
+    return (
+        Maker(kind="lowering", name=str(target), file=file, line=line) if file and not stages.is_torchs(file) else None
+    )
+
+
+def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward: bool = False) -> Observed:
+    """The compiled model once more, with every kernel of Inductor's observed, and every graph on the way there kept."""
+    torch._dynamo.reset()
+    observed = Observation()
+    capture = StageCapture()
+    compiled: list[Call] = []
+
+    def around(stack: ExitStack) -> Call:
+        nonlocal observed, capture
+        stack.enter_context(comparing.random_as_eager())
+        capture = stack.enter_context(stages_captured())
+        observed = stack.enter_context(observing(on_watch=capture.watched))
+        compiled.append(compile(subject.model))
+        return compiled[0]
+
+    side = run_side("kernels", subject, around, backward)
+    again = Rerun(observed, compiled[0]) if compiled else None
+    return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births, again)
+
+
+def _beyond_eager(kernel: KernelError) -> float:
+    """How many times as wrong as eager a launch is: what cancels is wrong in both."""
+    if kernel.error is None:
+        return -1.0
+    return kernel.error / max(kernel.eager_error or 0.0, SMALLEST)

@@ -1,0 +1,75 @@
+"""Find the node of a Dynamo graph that stands for a line which eager never runs.
+
+Dynamo traces something else than the program where this asks whether it is compiled (`torch.compiler.is_compiling()`),
+and where a function has a substitute (`torch._dynamo.substitute_in_graph`).
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from torch.fx import GraphModule
+
+from idbg.analysis.crashes import Place, frames_of
+from idbg.engine.compat import stages
+
+
+@dataclass(frozen=True)
+class UnexecutedNode:
+    """`line` is the program's own, of the graph at this place among all. `substitute`: the function that Dynamo traces
+    in place of the one that eager calls there; None where eager only takes another branch.
+    """
+
+    graph: int
+    node: str
+    line: Place
+    substitute: Place | None = None
+
+
+def unexecuted_node(graphs: Sequence[GraphModule], run: Callable[[], object]) -> UnexecutedNode | None:
+    """The first node whose line the run in eager does not come by; None where there is none."""
+    stacks = [
+        (number, node.name, _own_frames(node.meta.get("stack_trace") or ""))
+        for number, gm in enumerate(graphs)
+        for node in gm.graph.nodes
+    ]
+    with _lines_executed({frame.file for _, _, stack in stacks for frame in stack}) as executed:
+        run()
+    for number, name, stack in stacks:
+        at = next(
+            (at for at, frame in enumerate(stack) if frame.line not in executed[frame.file, frame.function]), None
+        )
+        if at is None:
+            continue
+        if at and not executed[stack[at].file, stack[at].function]:
+            return UnexecutedNode(number, name, stack[at - 1], stack[at])
+        return UnexecutedNode(number, name, stack[at])
+    return None
+
+
+def _own_frames(stack: str) -> list[Place]:
+    return [frame for frame in frames_of(stack) if not stages.is_torchs(frame.file)]
+
+
+@contextmanager
+def _lines_executed(files: set[str]) -> Iterator[dict[tuple[str, str], set[int]]]:
+    """While it lasts, the lines of these files that this thread runs, by file and function."""
+    executed: dict[tuple[str, str], set[int]] = defaultdict(set)
+
+    def traced(frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if code.co_filename not in files:
+            return None
+        executed[code.co_filename, code.co_name].add(frame.f_lineno)
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        yield executed
+    finally:
+        sys.settrace(before)

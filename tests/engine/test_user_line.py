@@ -1,0 +1,16 @@
+"""Which of a stack's lines is the user's?"""
+
+from pathlib import Path
+
+import torch
+
+from idbg.engine.capture.fx import user_line
+
+OWN = '  File "/home/me/model.py", line 12, in forward\n    h = F.pad(h, (1, 1))\n'
+TORCHS = f'  File "{Path(torch.__file__).parent}/nn/functional.py", line 5896, in pad\n    return torch._C._nn.pad(x)\n'
+
+
+def test_the_line_that_calls_torch_is_meant_and_not_one_inside_of_it() -> None:
+    assert user_line(OWN + TORCHS) == ("/home/me/model.py", 12, "h = F.pad(h, (1, 1))")
+    assert user_line(TORCHS)[1] == 5896, "where torch alone runs, its own"
+    assert user_line("") == ("", 0, "")
