@@ -1,5 +1,6 @@
 """The event bus survives any exception of its store and its listeners, and a flush has an end."""
 
+import shutil
 from pathlib import Path
 from typing import cast
 
@@ -39,3 +40,16 @@ def test_a_flush_ends_with_the_thread_that_delivers() -> None:
     bus.emit(events.Noted(level="info", text="never delivered"))
     assert not bus.flush(SOON)
     bus.close()
+
+
+def test_a_session_that_is_removed_while_it_lives_is_said_and_leaves_no_half_of_one(tmp_path: Path) -> None:
+    store = Store.create(tmp_path, Program("p.py"))
+    bus = EventBus(store)
+    bus.emit(events.SessionOpened(version="0", program=Program("p.py"), folder=str(store.folder)))
+    assert bus.flush(SOON)
+    shutil.rmtree(store.folder)
+    bus.emit(events.RunStarted(run=1, program=Program("p.py"), target=Target()))
+    assert bus.flush(SOON)
+    bus.close()
+    assert any("its folder was removed meanwhile" in text for text in bus.history.missing)
+    assert not store.folder.exists()

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -199,3 +200,21 @@ def left_behind(folder: Path) -> list[str]:
         except OSError:
             continue
     return [line for line in found if "fake_child" in line]
+
+
+def test_a_session_that_is_removed_meanwhile_is_no_success(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Removed(Session):
+        def wait(self, timeout: float | None = None) -> bool:
+            done = super().wait(timeout)
+            shutil.rmtree(self.folder)
+            return done
+
+    monkeypatch.setattr(
+        idbg.cli.one_run, "Session", functools.partial(Removed, command=(sys.executable, str(FAKE_CHILD)))
+    )
+    assert cli.main(["run", program(folder, "print")]) == 1
+    err = capsys.readouterr().err
+    assert "no session is kept" in err and "session: " not in err
+    assert list((folder / "debug_artifacts").iterdir()) == []

@@ -192,16 +192,20 @@ def test_a_cache_that_plain_torch_filled_does_not_hide_kernels_nodes(tmp_path: P
 
 
 @pytest.mark.parametrize("where", ["", "    return torch.compile(inner)(x)\n"], ids=["eager", "compiled"])
-def test_an_exception_that_cannot_say_itself_is_the_program_s_own_failure(tmp_path: Path, where: str):
+@pytest.mark.parametrize("base", ["Exception", "RuntimeError"])
+@pytest.mark.parametrize("raised", ["RuntimeError", "SystemExit"])
+def test_an_exception_that_cannot_say_itself_is_the_program_s_own_failure(
+    tmp_path: Path, where: str, base: str, raised: str
+):
     text = (
-        "import torch\nclass Mute(Exception):\n    def __str__(self):\n        raise RuntimeError('no words')\n"
+        f"import torch\nclass Mute({base}):\n    def __str__(self):\n        raise {raised}('no words')\n"
         "    __repr__ = __str__\n    def __eq__(self, other):\n        raise RuntimeError('no equality')\n"
         "def inner(x):\n    raise Mute()\n"
         f"def f(x):\n{where}    raise Mute()\ndef program():\n    return f, torch.ones(3)\n"
     )
     found = run(tmp_path, text)
     assert found.verdict == "failed" and found.failure is not None
-    assert found.failure.kind == "user" and "whose own __str__ raised RuntimeError" in found.failure.message
+    assert found.failure.kind == "user" and f"whose own __str__ raised {raised}" in found.failure.message
 
 
 def test_a_program_that_exits_with_what_has_no_words_is_told(tmp_path: Path):

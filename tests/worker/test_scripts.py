@@ -94,3 +94,36 @@ def test_exit_handlers_run_also_when_the_script_raises(tmp_path: Path):
     assert ours[0] == 1
     assert "mine" in report["error"]["message"]
     assert "in a handler" in report["stderr"]
+
+
+CLOSES = (
+    COMPILES
+    + """
+import os, sys
+os.closerange(3, 256)
+print("still here")
+"""
+)
+FULL = (
+    COMPILES
+    + """
+import sys
+sys.stderr = None
+sys.stdout = open("/dev/full", "w")
+print("lost")
+"""
+)
+
+
+@pytest.mark.slow
+def test_a_script_that_closes_what_is_not_its_own_runs_to_its_end(tmp_path: Path) -> None:
+    plain, ours, report = both(tmp_path, CLOSES)
+    assert plain == ours == (0, "still here\n")
+    assert report["verdict"] == "clean" and report["frames"]
+
+
+@pytest.mark.slow
+def test_output_that_cannot_be_written_is_the_end_that_python_gives_it(tmp_path: Path) -> None:
+    plain, ours, report = both(tmp_path, FULL)
+    assert plain[0] == ours[0] == 120
+    assert "could not be written: [Errno 28]" in report["stderr"]

@@ -77,7 +77,7 @@ def _status(args: Namespace, programs: tuple[str, ...]) -> int:
         status: int = args.command.run(args, programs)
         with output.printing():
             pass
-        return status
+        return status or (exits.FAILED if output.has_lost_session() else exits.DONE)
     except IdbgError as error:
         return _failed(error.failure(), BAD_USAGE if isinstance(error, BadInput) else FAILED)
     except KeyboardInterrupt:

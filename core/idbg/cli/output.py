@@ -18,6 +18,8 @@ from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Failure
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from idbg.cli.bar import Bar
 
 ERROR = "idbg.error/1"
@@ -31,6 +33,7 @@ class _How:
     quiet = False
     color = "auto"
     told = False  # the JSON is written
+    lost_session = False
     bar: "Bar | None" = None
 
 
@@ -38,7 +41,8 @@ def begin(*, as_json: bool = False, verbose: int = 0, quiet: bool = False, when:
     """Take the shared flags; what is logged goes to stderr: warnings, with `verbose` 1 information, with 2 all; with
     `quiet` errors alone.
     """
-    _How.as_json, _How.quiet, _How.color, _How.told = as_json, quiet, when, False
+    _How.as_json, _How.quiet, _How.color = as_json, quiet, when
+    _How.told = _How.lost_session = False
     if _How.bar is not None:
         _How.bar.close()
     _How.bar = None
@@ -99,6 +103,22 @@ def note(text: str) -> None:
     """A line of stderr for whoever watches: where the session is, what is next. With --quiet there is none."""
     if not _How.quiet:
         line(text)
+
+
+def session(folder: "Path") -> None:
+    """Where the session is, as a note. One that somebody removed meanwhile is nowhere: that is an error, and the
+    command's status says it too (`has_lost_session`).
+    """
+    if (folder / "events.jsonl").exists():
+        note(f"session: {folder}")
+        return
+    _How.lost_session = True
+    fault(f"no session is kept: {folder} was removed meanwhile", "run it again to have one")
+
+
+def has_lost_session() -> bool:
+    """Whether the session that the command was to leave behind is gone."""
+    return _How.lost_session
 
 
 def bar() -> "Bar":

@@ -96,7 +96,7 @@ def said(error: BaseException) -> str:
     """The exception's own words. They come from the program's code, which may raise, or give what is no text."""
     try:
         return str(error)
-    except Exception as other:  # the program's own __str__: whatever it raises is no failure of ours
+    except BaseException as other:  # the program's own __str__: what it raises, SystemExit too, is no end of ours
         return f"{type(error).__name__}, whose own __str__ raised {type(other).__name__}"
 
 
@@ -104,5 +104,5 @@ def spelled(value: object) -> str:
     """`repr` of a value of the program's, which may raise as well."""
     try:
         return repr(value)
-    except Exception:  # as in `said`
+    except BaseException:  # as in `said`
         return f"a {type(value).__name__}"

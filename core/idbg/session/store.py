@@ -11,7 +11,9 @@ OUTPUT/resnet-20260301-101500/
 """
 
 import contextlib
+import errno
 import hashlib
+import os
 import re
 import shutil
 import time
@@ -92,6 +94,8 @@ class Store:
         """
         if self._is_full:
             return None
+        if self._is_gone():
+            raise OSError(errno.ENOENT, "its folder was removed meanwhile")
         line = event_log.encode(event) + b"\n"
         if why := self._too_much(len(line)):
             self._is_full = True
@@ -104,6 +108,10 @@ class Store:
             self._opened = event
         self._write_artifacts(event)
         return None
+
+    def _is_gone(self) -> bool:
+        """Whether somebody removed the log: what is written from then on is lost, and makes a folder that is none."""
+        return os.fstat(self._log.fileno()).st_nlink == 0
 
     def _write_line(self, line: bytes) -> None:
         self._log.write(line)
@@ -124,6 +132,8 @@ class Store:
     def keep(self, told: SessionSummary) -> None:
         """Write down what the session has come to, for lists of many: where that cannot be, they read the log."""
         with contextlib.suppress(OSError, ValueError):  # a full disk, or a log that was closed under us
+            if self._is_gone():
+                return
             kept_summary.write(self.folder, replace(told, bytes=bytes_within(self.folder)), self._log.tell())
 
     def repro_folder(self) -> Path:

@@ -121,7 +121,7 @@ class Jobs:
         def process_ended(status: int) -> None:
             if self.last is not None:
                 self.last.finish()
-            for stream in (sys.stdout, sys.stderr):
+            for stream in filter(None, (sys.stdout, sys.stderr)):
                 stream.flush()
             self.emit(ended(status & 0xFF, None, took_process=True))
 

@@ -6,10 +6,13 @@ the requests, so that the end of the host is seen also while a compile runs.
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
+import fcntl
 import os
 import platform
 import queue
+import resource
 import signal
 import sys
 import threading
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 Emit = Callable[[SessionEvent], None]
 
 
+_CLOSED = b"idbg: the program closed a file descriptor that is not its own: idbg hears nothing of it any more\n"
+
+
 class Pipe:
     """The event pipe. Events are whole lines, whatever thread they come from."""
 
@@ -43,17 +49,21 @@ class Pipe:
         """Write the event as one line, after those that others write meanwhile."""
         rest = memoryview(event_log.encode(event) + b"\n")
         with self._lock:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            try:
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+            except OSError as error:
+                if error.errno != errno.EBADF:
+                    raise
+                os.write(2, _CLOSED)
+                os._exit(1)  # nobody hears of anything any more
 
 
 def main() -> None:
     """Do one request after another until the host is gone."""
     began = time.monotonic()
     environment = dict(os.environ)
-    request_fd, event_fd = map(int, sys.argv[1:3])
-    for fd in (request_fd, event_fd):
-        os.set_inheritable(fd, False)
+    request_fd, event_fd = map(_out_of_the_way, map(int, sys.argv[1:3]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # between jobs there is nothing to cancel
     nice = forget_ours()
     if len(sys.argv) == 3:  # not begun again: niceness would add up
@@ -93,6 +103,19 @@ def main() -> None:
         if isinstance(request, Compile) and jobs.is_spent(request):
             _begin_again(request, (request_fd, event_fd), environment)
         _run(request, jobs, pipe.emit)
+
+
+def _out_of_the_way(fd: int) -> int:
+    """The pipe under a number that a program does not reach which closes the first hundreds: os.closerange(3, 256)."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    above = min(most if most != resource.RLIM_INFINITY else 4096, 4096) - 16
+    try:
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above)
+    except OSError:  # none is free up there
+        os.set_inheritable(fd, False)
+        return fd
+    os.close(fd)
+    return moved
 
 
 def _check_cache(emit: Emit) -> None:
@@ -135,7 +158,7 @@ def _run(request: Request, jobs: "Jobs", emit: Emit) -> None:
 
 
 def _read_requests(fd: int, requests: "queue.SimpleQueue[Request]") -> None:
-    with os.fdopen(fd, "rb") as pipe:
+    with contextlib.suppress(OSError), os.fdopen(fd, "rb") as pipe:  # the program may close it: then nothing more comes
         for line in pipe:
             requests.put(protocol.decode(line))
     end()
@@ -153,7 +176,7 @@ def end() -> NoReturn:
 def flush() -> None:
     """Write out what the program printed: that goes before the event that says it ended."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # the program closed it
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # the program closed it, or put None there
             stream.flush()
     ctypes.CDLL(None).fflush(None)
 

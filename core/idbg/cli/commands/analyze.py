@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         _report(done, args.types or ["summary"], as_json=args.json)
     if done.cause is not None and "summary" not in (args.types or ["summary"]):
         log.warning("the run failed: %s", done.cause.message.strip().partition("\n")[0])
-    output.note(f"session: {folder}")
+    output.session(folder)
     return _status(done, watch)
 
 

@@ -120,4 +120,4 @@ def _report(check: Check, *, as_json: bool, folder: Path) -> None:
         from idbg.reports import check_text
 
         output.say("\n".join(check_text.check_report(check)))
-    output.note(f"session: {folder}")
+    output.session(folder)

@@ -138,7 +138,7 @@ def _of_program(args: argparse.Namespace, argv: tuple[str, ...]) -> tuple[Run, R
         session.wait()
         before, after = session.history.runs[first], session.history.runs[second]
         latency = _latency(session, before, after) if args.latency else None
-    output.note(f"session: {session.folder}")
+    output.session(session.folder)
     return before, after, latency
 
 

@@ -234,4 +234,4 @@ def _report(run: Run, *, as_json: bool, folder: Path) -> None:
         from idbg.reports import text
 
         output.say(text.render(text.run_report(run)))
-    output.note(f"session: {folder}")
+    output.session(folder)

@@ -305,7 +305,7 @@ def _report(found: Searched, *, as_json: bool) -> None:
     else:
         for line in _lines(found):
             output.say(line)
-    output.note(f"session: {found.folder}")
+    output.session(found.folder)
 
 
 def _lines(found: Searched) -> list[str]:

@@ -126,7 +126,7 @@ def _written(
     asked = [repro for repro in kept if repro.origin == "written"]
     repro = asked[-1] if asked else None
     _report(args, done, kept, repro, before)
-    output.note(f"session: {folder}")
+    output.session(folder)
     if repro is not None:
         return REPRODUCED if repro.reproduced else UNSHOWN
     return exits.BAD_USAGE if is_unusable(done) else NOTHING

@@ -103,4 +103,4 @@ def _report(done: Run, *, as_json: bool, folder: Path) -> None:
         from idbg.reports import text
 
         output.say(text.render(text.run_report(done)))
-    output.note(f"session: {folder}")
+    output.session(folder)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     asked = settle(args, argv, strict=False)
     telling = Telling(as_json=args.json, on_terminal=not args.json and sys.stdout.isatty(), clock=time.time)
     with a_session(asked.program, asked.target, places.expanded(asked.settings.output)) as session:
-        output.note(f"session: {session.folder}")
+        output.session(session.folder)
         watch = Watch(session, telling.check, telling.note)
         last = watch.go(args.checks)
     return exits.FAILED if any(each.level == "error" for each in last.found) else exits.DONE

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import torch
 
+from idbg.schema.errors import said
+
 
 def in_use() -> bool:
     """Whether this process has a CUDA context; asking makes none."""
@@ -25,7 +27,7 @@ def is_device_error(error: BaseException) -> bool:
         return False
     raised = getattr(torch, "AcceleratorError", None)  # none before 2.8
     words = ("CUDA error:", "Triton Error [CUDA]:")
-    return (raised is not None and isinstance(error, raised)) or any(word in str(error) for word in words)
+    return (raised is not None and isinstance(error, raised)) or any(word in said(error) for word in words)
 
 
 def is_lost() -> bool:

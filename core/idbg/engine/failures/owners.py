@@ -144,7 +144,7 @@ def told(owner: Owner, links: Sequence[BaseException]) -> tuple[str, str]:
     """Type and message of the exception: of the program's own, where torch has a stand-in for it."""
     if exceptions.is_raised_in_traced_code(owner.error):
         for link in filter(exceptions.is_unhandled, links):
-            if (raised := exceptions.raised_in_traced_code(str(link))) is not None:
+            if (raised := exceptions.raised_in_traced_code(said(link))) is not None:
                 return raised
     kind = type(owner.error).__name__
     return kind, said(owner.error).strip() or kind

@@ -4,6 +4,7 @@ A signal leaves no time to look: what a launch is given is written before it is 
 runs its own code again, which costs nothing.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,7 +61,8 @@ class _FirstCall:
         seen = {name: argument(name, value) for name, value in given if isinstance(value, Tensor)}
         file, line = wrappers.users_line(site.wrapper, site.wrapper_line)
         told = replace(site, arguments=tuple(seen.values()), file=file, line=line)
-        os.write(self.fd, msgspec.json.encode(told) + b"\n")
+        with contextlib.suppress(OSError):  # the program closed it, with others that are not its own
+            os.write(self.fd, msgspec.json.encode(told) + b"\n")
 
 
 @contextmanager
@@ -85,7 +87,8 @@ def first_launches(path: Path) -> Iterator[None]:
     finally:
         for call in calls:
             call.code.stop()
-        os.close(fd)
+        with contextlib.suppress(OSError):  # as above
+            os.close(fd)
 
 
 def _text(module: ModuleType) -> str:

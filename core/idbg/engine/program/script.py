@@ -17,11 +17,30 @@ from idbg.engine.program.main_file import run_file, words_of
 from idbg.schema.programs import Program
 
 _LIBRARIES = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"))
+UNFLUSHED = 120
+"""The status with which Python ends where it cannot write what is left in sys.stdout."""
 _Handler = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 
 def run_script(program: Program, capture: RunCapture) -> object:
     """Run it to its end; give what it gave to sys.exit, if it did. Raises what else the script raises."""
+    code = _run_to_its_end(program, capture)
+    return code if _flushed() else UNFLUSHED
+
+
+def _flushed() -> bool:
+    """Whether what it printed could be written; why not goes to the process's stderr, whatever sys.stderr is."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except OSError as error:
+        os.write(2, f"what the script printed could not be written: {error}\n".encode())
+        return False
+    return True
+
+
+def _run_to_its_end(program: Program, capture: RunCapture) -> object:
     with phase(capture, "run"), _globals_let_go(), _exit_handlers_run(), _threads_joined():
         try:
             if program.module:
