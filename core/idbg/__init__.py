@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from idbg.engine.guard_inspector import GuardInspector as GuardInspector
     from idbg.engine.kerneldiff.api import KernelDiff as KernelDiff
     from idbg.engine.kerneldiff.api import quick_check as quick_check
+    from idbg.engine.kerneldiff.kernels.user_reference import reference as reference
     from idbg.engine.kerneldiff.tensors.compare import compare_tensors as compare_tensors
     from idbg.schema.decisions.guard_report import GuardReport as GuardReport
     from idbg.schema.errors import ConstraintViolation as ConstraintViolation
@@ -47,6 +48,7 @@ _HOMES = {
     "compare_tensors": "idbg.engine.kerneldiff.tensors.compare",
     "mock_backend": "idbg.engine.backends",
     "quick_check": "idbg.engine.kerneldiff.api",
+    "reference": "idbg.engine.kerneldiff.kernels.user_reference",
     "report": "idbg.api",
     "run_program": "idbg.api",
 }
@@ -70,6 +72,7 @@ __all__ = [  # noqa: RUF022
     "compare_tensors",
     "mock_backend",
     "quick_check",
+    "reference",
     "report",
     "run_program",
     "__version__",

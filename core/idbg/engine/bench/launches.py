@@ -60,6 +60,10 @@ class Launches:
         self.all += [LaunchSite(code.frame, graph, launch, kernels.get(launch.name)) for launch in launches]
         self._wrappers.append(Instrumented(graph.module, module, AROUND))
 
+    def unread(self, why: str) -> None:
+        """Called for a graph whose launches cannot be found."""
+        self.problem = self.problem or why
+
     @contextmanager
     def through(self, around: Around) -> Iterator[None]:
         """While this lasts, each launch calls `around` in place of its kernel."""
@@ -76,7 +80,7 @@ class Launches:
 def launches() -> Iterator[Launches]:
     """While this lasts, whatever Inductor compiles is compiled anew, and its launches are put into what this gives."""
     watched = Launches()
-    with comparing.inductor_graphs(watched.compiled):
+    with comparing.inductor_graphs(watched.compiled, watched.unread):
         yield watched
 
 

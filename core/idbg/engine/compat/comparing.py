@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 from idbg.engine.compat.fx import op_name, written
 from idbg.engine.compat.lowering import Compiled
+from idbg.engine.compat.mutations import TRITON, InductorOperation, changed_by
 from idbg.engine.compat.tracing import observed
 from idbg.schema.graphs import Part
 
@@ -83,8 +84,9 @@ class InductorGraph:
 
 
 @contextmanager
-def inductor_graphs(told: Callable[[InductorGraph], None]) -> Iterator[None]:
-    """Tell of each graph that Inductor compiles, once its module is loaded and before it is called.
+def inductor_graphs(told: Callable[[InductorGraph], None], unread: Callable[[str], None]) -> Iterator[None]:
+    """Tell of each graph that Inductor compiles, once its module is loaded and before it is called; of one that could
+    not be read, why.
 
     The caches of whole graphs are off, and so are CUDA graphs, under which no wrapper runs; kernels stay cached.
     """
@@ -94,7 +96,13 @@ def inductor_graphs(told: Callable[[InductorGraph], None]) -> Iterator[None]:
 
     def compile_to_module(graph: "GraphLowering") -> WrapperModule:
         module = original(graph)
-        told(_inductor_graph(graph, module))
+        try:
+            read = _inductor_graph(graph, module)
+        # Broad on purpose: Inductor's data differ from version to version, and the program's compile must not fail.
+        except Exception as error:
+            unread(f"Inductor's data of a graph could not be read: {type(error).__name__}: {str(error)[:200]}")
+        else:
+            told(read)
         return module
 
     settings = {
@@ -119,11 +127,15 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
 
     part: Part = "backward" if graph.is_backward else "inference" if graph.is_inference else "forward"
     removed = graph.removed_buffers | graph.inplaced_to_remove
+    # what lives inside of a template has no name
+    buffers = [buffer for buffer in cast("Iterable[_InductorBuffer]", graph.buffers) if buffer.name]
+    operations = filter(None, (buffer.get_defining_op() for buffer in buffers))
+    changed = {name: node for operation in operations for name, node in changed_by(operation)}
     return InductorGraph(
         graph.orig_gm,
         part,
         tuple(graph.graph_input_names),
-        tuple(_buffer(buffer, removed) for buffer in cast("Iterable[_InductorBuffer]", graph.buffers)),
+        tuple(_buffer(buffer, removed, changed) for buffer in buffers),
         dict(debug._inductor_triton_kernel_to_post_grad_node_info),
         module,
         bool(graph.cpp_wrapper),
@@ -131,19 +143,26 @@ def _inductor_graph(graph: "GraphLowering", module: WrapperModule) -> InductorGr
 
 
 class _InductorBuffer(Protocol):
-    """What we ask of a buffer of Inductor's."""
+    """What we ask of a buffer of Inductor's. A `MutationOutput` stands for the change of another one."""
+
+    name: str | None
 
     def get_name(self) -> str: ...
     def get_origin_node(self) -> Node | None: ...
     def get_mutation_names(self) -> Sequence[str]: ...
-    def get_origins(self) -> Iterable[Node]: ...
+    def get_defining_op(self) -> InductorOperation | None: ...
 
 
-def _buffer(buffer: _InductorBuffer, removed: AbstractSet[str]) -> Buffer:
-    """`removed`: buffers that live and die in one kernel. Their memory may have a name in the wrapper all the same."""
+def _buffer(buffer: _InductorBuffer, removed: AbstractSet[str], changed: Mapping[str, Node]) -> Buffer:
+    """`removed`: buffers that live and die in one kernel. Their memory may have a name in the wrapper all the same.
+    `changed`: what buffers that an op writes to hold before that.
+    """
     name, node = buffer.get_name(), buffer.get_origin_node()
+    node = node or changed.get(name)
     held = node.name if node and name not in removed else ""
-    return Buffer(name, held, tuple(buffer.get_mutation_names()), tuple(n.name for n in buffer.get_origins()))
+    operation = buffer.get_defining_op()
+    origins = operation.get_origins() if operation is not None else ()
+    return Buffer(name, held, tuple(buffer.get_mutation_names()), tuple(node.name for node in origins))
 
 
 def uncompiled(model: _Model) -> _Model:
@@ -186,7 +205,7 @@ def _may_draw(target: object) -> bool:
 
 def changes_arguments(target: object) -> bool:
     """Whether an op of a post-grad graph writes to what it is given."""
-    return bool(written(target)) or op_name(target) == "triton_kernel_wrapper_mutation"
+    return bool(written(target)) or op_name(target) == TRITON
 
 
 def attribute(gm: GraphModule, target: str) -> object:

@@ -36,8 +36,8 @@ def changes_of(graph: comparing.InductorGraph) -> dict[str, set[str]]:
         changing = {
             name for name in buffer.origins if name in nodes and comparing.changes_arguments(nodes[name].target)
         }
-        for name in buffer.writes:
-            changes.setdefault(name, set()).update(changing, {own.get(name, "")} & nodes.keys())
+        for name in buffer.writes:  # where no op in place writes, it is the last step of the node that the buffer holds
+            changes.setdefault(name, set()).update(changing or {own.get(name, "")} & nodes.keys())
     return changes
 
 

@@ -64,6 +64,10 @@ class Observation:
             self.on_watch(watch)
         watch.start()
 
+    def unread(self, why: str) -> None:
+        """Called for a graph that cannot be watched: the others are."""
+        self.problem = self.problem or why
+
     def _count(self) -> int:
         return 1 + sum(watch.called > 0 for watch in self.watches)
 
@@ -82,7 +86,7 @@ def observing(k: float = GIVEN_K, on_watch: Callable[[Watch], None] | None = Non
     of each graph that will be.
     """
     observation = Observation(k, on_watch)
-    with comparing.inductor_graphs(observation.compiled):
+    with comparing.inductor_graphs(observation.compiled, observation.unread):
         try:
             yield observation
         finally:

@@ -4,6 +4,7 @@ A value that float64 adds nothing to (a weight, an input, a view of one) is held
 copy is made where an op takes it, and dropped right after.
 """
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 
-from idbg.engine.compat import comparing, fx
+from idbg.engine.compat import comparing, fx, mutations
 from idbg.engine.kerneldiff.kernels.philox import drawn
+from idbg.engine.kerneldiff.kernels.user_reference import reference_of
 from idbg.engine.kerneldiff.tensors.home import brought, home
 from idbg.schema.errors import said
 
@@ -25,6 +27,7 @@ AS_OWN: Final = object()
 _WIDE = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 # the program's own dtype is part of what these compute
 _BY_BITS = {"view.dtype", "view_of_dtype", "bitcast", "nextafter", "frexp"}
+_UNINITIALIZED = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"}
 _CASTS = ("prims::convert_element_type", "_to_copy", "to")
 
 _map = cast("Callable[[object, Callable[[Any], object]], Any]", map_aggregate)
@@ -80,21 +83,52 @@ def _own(node: Node, known: Known) -> Any:
     args, kwargs = _arguments(node, {source: known[source].own for source in node.all_input_nodes})
     if _copies(node):
         return _as_copied(args)
-    return _returned(node, args, cast("Callable[..., object]", node.target)(*args, **kwargs))
+    function = reference_of(node) or cast("Callable[..., object]", node.target)
+    result = _returned(node, args, function(*args, **kwargs))
+    return _blank(result) if is_uninitialized(node) else result
 
 
 def _exact(node: Node, known: Known) -> Any:
     args, kwargs = _arguments(node, {source: known[source].exact for source in node.all_input_nodes})
     if _copies(node):
         return _as_copied(args)
-    function, name = cast("Callable[..., object]", node.target), fx.op_name(node.target)
-    if name.rpartition("::")[2] in _BY_BITS or not isinstance(node.target, torch._ops.OpOverload):
+    users, name = reference_of(node), fx.op_name(node.target)
+    function = users or cast("Callable[..., object]", node.target)
+    by_bits = name.rpartition("::")[2] in _BY_BITS
+    if users is None and (by_bits or not isinstance(node.target, torch._ops.OpOverload)):
         return _in_own_dtypes(function, args, kwargs, node, known)
     try:
         wide_args, wide_kwargs = _map((args, kwargs), _instead)
-        return _map(_returned(node, wide_args, function(*wide_args, **wide_kwargs)), widened)
+        result = _map(_returned(node, wide_args, function(*wide_args, **wide_kwargs)), widened)
+        return _blank(result) if is_uninitialized(node) else result
     except (RuntimeError, NotImplementedError):  # no such kernel for float64
         return _in_own_dtypes(function, args, kwargs, node, known)
+
+
+def is_uninitialized(node: Node) -> bool:
+    """Whether it gives memory that nobody has written to, as users allocate it for their kernels."""
+    return fx.op_name(node.target) in _UNINITIALIZED
+
+
+def written_part(reference: Both, value: Tensor) -> Both:
+    """The reference with the value where an op left uninitialized memory as it was: what is there nobody knows."""
+    blank = _is_blank(reference.own)
+    exact = torch.where(blank, value.to(reference.exact.dtype), reference.exact)
+    return Both(exact, torch.where(blank, value, reference.own))
+
+
+def _blank(value: Any) -> Any:
+    return value.fill_(_mark_of(value)) if isinstance(value, Tensor) and value.dtype != torch.bool else value
+
+
+def _is_blank(value: Tensor) -> Tensor:
+    return (value != value) | (value == _mark_of(value))
+
+
+def _mark_of(value: Tensor) -> float:
+    """What stands for memory that was not written to."""
+    is_float = value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool
+    return math.nan if is_float else torch.iinfo(value.dtype).min
 
 
 def _arguments(node: Node, values: Mapping[Node, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -138,11 +172,8 @@ def changes_more(node: Node) -> bool:
 
 def changed_by(node: Node) -> set[Node]:
     """The nodes whose memory an op that changes its arguments writes to, back to those that are no views."""
-    named = fx.written(node.target)
-    given = [argument for at, argument in enumerate(node.args) if at in named] if named else list(node.all_input_nodes)
     changed: set[Node] = set()
-    waiting: list[Node] = []
-    map_arg(cast("Any", given), waiting.append)
+    waiting = list(mutations.written_nodes(node)) or list(node.all_input_nodes)
     while waiting:
         each = waiting.pop()
         changed.add(each)
@@ -208,4 +239,4 @@ def _in_own_dtypes(function: Callable[..., object], args: Any, kwargs: Any, node
 def _returned(node: Node, args: Any, result: object) -> object:
     """A graph takes its first argument for the result of an op that returns none (`_foreach_add_`)."""
     written = fx.written(node.target)
-    return args[written[0]] if result is None and written else result
+    return args[written[0]] if result is None and written and written[0] < len(args) else result

@@ -27,7 +27,8 @@ from idbg.engine.kerneldiff.kernels.left import Left, Lost
 from idbg.engine.kerneldiff.kernels.nonfinite import appeared
 from idbg.engine.kerneldiff.kernels.references import References
 from idbg.engine.kerneldiff.kernels.seen import Output, Seen
-from idbg.engine.kerneldiff.kernels.values import Both, Unknown
+from idbg.engine.kerneldiff.kernels.user_reference import unreferenced
+from idbg.engine.kerneldiff.kernels.values import Both, Unknown, is_uninitialized, written_part
 from idbg.engine.kerneldiff.kernels.verdict import errors_of, judge_given
 from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors
@@ -193,6 +194,8 @@ class Watch:
                     self.sizes[each.name] = output.error
         except RuntimeError as error:  # out of memory, as a rule: the program itself goes on
             seen.reasons.append(f"{buffers[0].name} could not be compared: {str(error).splitlines()[0]}")
+        for kernel in filter(None, map(unreferenced, wanted.changes)):
+            seen.reasons.append(f"{kernel} has no reference (idbg.reference): it is held against itself, run by Triton")
         for each in buffers:
             for name in (each.node, *each.changes):
                 cast("References", self.references).done(name)
@@ -229,6 +232,8 @@ class Watch:
         value, whole = at[each.name], at.get(each.whole)
         try:
             from_start, from_given = (one and fitted(one, value, whole) for one in references)
+            if is_uninitialized(wanted.node):
+                from_start, from_given = (one and written_part(one, value) for one in (from_start, from_given))
         except Unknown as unknown:
             seen.reasons.append(str(unknown))
             return Output(each, None)

@@ -84,7 +84,8 @@ def planned(watch: Watch, number: int) -> Plan:
     )
     cut = _Cut(watch, wrapper, number)
     roots = dict.fromkeys(cut.by_name[name] for held in writes for name in (held.node, *held.changes))
-    sources, inside = cut.between(roots)
+    before = {cut.by_name[held.node] for held in writes if held.changes and held.node not in held.changes}
+    sources, inside = cut.between(roots, before)
     ordered = [node for node in cut.order if node in sources]
     return Plan(
         watch,
@@ -130,12 +131,14 @@ class _Cut:
             for node in (held.node, *held.changes):
                 yield self.by_name[node], written
 
-    def between(self, roots: Iterable[Node]) -> tuple[dict[Node, Source], set[Node]]:
-        """What the nodes of these roots begin with, and they themselves."""
+    def between(self, roots: Iterable[Node], before: set[Node]) -> tuple[dict[Node, Source], set[Node]]:
+        """What the nodes of these roots begin with, and they themselves. `before`: those that an op of the launch
+        changes in place, of which the value that it was given counts.
+        """
         sources: dict[Node, Source] = {}
         inside: set[Node] = set()
         waiting = list(roots)
-        first = set(waiting)
+        first = set(waiting) - (before & self.taken.keys())
         while waiting:
             node = waiting.pop()
             if node in inside or node in sources:

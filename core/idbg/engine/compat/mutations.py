@@ -1,0 +1,111 @@
+"""Find the nodes whose memory an op of Inductor writes to: custom ops that mutate arguments, Triton kernels of users."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+import torch
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from idbg.engine.compat.fx import is_computed, op_name
+
+TRITON = "triton_kernel_wrapper_mutation"
+"""The op of a graph that launches a Triton kernel of the user's own."""
+
+
+class InductorOperation(Protocol):
+    """What computes buffers of Inductor's, or changes others."""
+
+    def get_origins(self) -> Iterable[Node]: ...
+
+
+class _Mutation(Protocol):
+    def get_mutation_names(self) -> Sequence[str]: ...
+
+
+def changed_by(operation: InductorOperation) -> Iterator[tuple[str, Node]]:
+    """Each buffer that an extern op writes to, and the node whose value it holds before.
+
+    Inductor may lay the argument out anew for the op; it notes no node of such a buffer.
+    """
+    node: Node | None = getattr(operation, "fx_node", None)
+    mutations = cast("list[_Mutation]", getattr(operation, "mutation_outputs", []))
+    if node is None or not mutations:
+        return
+    names = [name for mutation in mutations for name in mutation.get_mutation_names()]
+    kwargs = node.kwargs.get("kwargs")
+    if isinstance(kwargs, Mapping):  # a Triton kernel's arguments, by the kernel's own names
+        own = cast("Mapping[str, Any]", getattr(operation, "kwargs", {}))
+        places = {_name_of(own.get(key)): value for key, value in kwargs.items() if isinstance(value, Node)}
+        yield from ((name, _base(places[name])) for name in names if name in places)
+        return
+    written = list(written_nodes(node))
+    if len(written) == len(names):
+        yield from ((name, _base(argument)) for name, argument in zip(names, written, strict=True))
+
+
+def written_nodes(node: Node) -> Iterator[Node]:
+    """The arguments that an op or a Triton kernel writes to, in the order of its schema; those of a list one by one."""
+    if op_name(node.target) == TRITON:
+        yield from _written_by_triton(node)
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return
+    for at, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        found: list[Node] = []
+        map_arg(node.args[at] if at < len(node.args) else node.kwargs.get(argument.name), found.append)
+        yield from found
+
+
+def triton_kernel(node: Node) -> object | None:
+    """The user's kernel that a node launches, without its autotuner and heuristics; None of any other node."""
+    if op_name(node.target) != TRITON:
+        return None
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    return jit_function(kernel_side_table.get_kernel(cast("int", node.kwargs["kernel_idx"])))
+
+
+def jit_function(kernel: object) -> object | None:
+    """The Triton function inside of what decorates it (autotune, heuristics); None of what is no Triton kernel."""
+    while kernel is not None and type(kernel).__name__ != "JITFunction":
+        kernel = getattr(kernel, "fn", None)
+    return kernel
+
+
+def triton_arguments(node: Node, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """All arguments of a Triton kernel by its own names: these tensors and numbers, and its constants."""
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    constants = kernel_side_table.get_constant_args(cast("int", node.kwargs["constant_args_idx"]))
+    return {**constants, **kwargs}
+
+
+def op_of(custom: object) -> object:
+    """The op that `torch.library.custom_op` or `triton_op` made; anything else as it is."""
+    return custom._opoverload if isinstance(custom, torch.library.CustomOpDef) else custom
+
+
+def _written_by_triton(node: Node) -> Iterator[Node]:
+    from torch._higher_order_ops.triton_kernel_wrap import get_mutated_tensors
+
+    kwargs = cast("Mapping[str, Any]", node.kwargs["kwargs"])
+    fakes = {key: value.meta.get("val") if isinstance(value, Node) else value for key, value in kwargs.items()}
+    index, constants = (cast("int", node.kwargs[key]) for key in ("kernel_idx", "constant_args_idx"))
+    metadata = cast("Any", node.kwargs.get("tma_descriptor_metadata") or {})
+    for name in get_mutated_tensors(index, constants, fakes, metadata):
+        yield kwargs[name]
+
+
+def _base(node: Node) -> Node:
+    """The node that a view is of."""
+    while node.op == "call_function" and node.all_input_nodes and not is_computed(node.target):
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _name_of(value: Any) -> str:
+    """The name of a buffer, also of one in boxes; "" of what is none."""
+    name = getattr(value, "get_name", None)
+    return str(name()) if name is not None else ""

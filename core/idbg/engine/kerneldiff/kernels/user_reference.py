@@ -1,0 +1,75 @@
+"""Keep the plain PyTorch functions that users hold their own ops and Triton kernels against."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import torch
+from torch.fx import Node
+
+from idbg.engine.compat import fx, mutations
+from idbg.schema.errors import BadInput
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+_FUNCTIONS: dict[object, Function] = {}  # op name or Triton function -> the user's function
+
+
+@overload
+def reference(kernel_or_op: object) -> Callable[[F], F]: ...
+@overload
+def reference(kernel_or_op: object, function: F) -> F: ...
+def reference(kernel_or_op: object, function: F | None = None) -> F | Callable[[F], F]:
+    """Hold an op or a Triton kernel of your own against a function of plain PyTorch ops; also as a decorator.
+
+    `kernel_or_op` is a `@triton.jit` function (autotuned or not), what `torch.library.custom_op` made, or an op or its
+    name ("my::op"). The function is called as the op is, a kernel's with all its arguments by name; it returns what the
+    op returns, and writes in place to what the op or the kernel writes to. It is called in float64 too, so it must take
+    any dtype. Of a `triton_op`, whose kernels the compiler sees one by one, give the references of the kernels. Gives
+    the function. Raises BadInput for what is neither an op nor a Triton kernel.
+    """
+    key = _key(kernel_or_op)
+
+    def keep(given: F) -> F:
+        _FUNCTIONS[key] = given
+        return given
+
+    return keep if function is None else keep(function)
+
+
+def reference_of(node: Node) -> Function | None:
+    """What the user holds this node of a graph against, to be called as the node's own op is; None where nothing."""
+    kernel = mutations.triton_kernel(node)
+    if kernel is None:
+        return _FUNCTIONS.get(fx.op_name(node.target)) if _FUNCTIONS else None
+    function = _FUNCTIONS.get(kernel)
+    if function is None:
+        return None
+
+    def call(*, kwargs: dict[str, Any], **_: object) -> None:
+        function(**mutations.triton_arguments(node, kwargs))
+
+    return call
+
+
+def unreferenced(node: Node) -> str:
+    """The name of the user's Triton kernel that this node launches with nothing to hold it against; "" of others."""
+    kernel = mutations.triton_kernel(node)
+    return str(getattr(kernel, "__name__", kernel)) if kernel is not None and kernel not in _FUNCTIONS else ""
+
+
+def _key(kernel_or_op: object) -> object:
+    if isinstance(kernel_or_op, str) and "::" in kernel_or_op:
+        return kernel_or_op.removeprefix("aten::")
+    op = mutations.op_of(kernel_or_op)
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        op = getattr(op, op.overloads()[0])
+    if isinstance(op, torch._ops.OpOverload):
+        return fx.op_name(op)
+    kernel = mutations.jit_function(kernel_or_op)
+    if kernel is None:
+        raise BadInput(
+            f"idbg.reference takes a Triton kernel or a custom op, not {str(kernel_or_op)[:80]!r}",
+            hint='give the @triton.jit function, what torch.library.custom_op made, or its name "my::op"',
+        )
+    return kernel
