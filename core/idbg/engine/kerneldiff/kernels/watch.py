@@ -21,6 +21,7 @@ from idbg.engine.instrument.wrapper_code import Instrumented, output_code
 from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch, Wrapper, read_wrapper
 from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
+from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
 from idbg.engine.kerneldiff.kernels.given import Given, Wanted
 from idbg.engine.kerneldiff.kernels.inputs import Untouched, held, root, written_inputs
 from idbg.engine.kerneldiff.kernels.left import Left, Lost
@@ -268,14 +269,23 @@ class Watch:
     def errors(self) -> Iterator[KernelError]:
         """Every launch of the wrapper, in the order of its lines; then those in branches and loops, unobserved."""
         lines = {launch.line for launch in self.wrapper.launches}
-        for number, (launch, seen) in enumerate(zip(self.wrapper.launches, self.seen, strict=True)):
-            nodes = launch.nodes or tuple(each.node for each in self._held_by(number))
-            yield self._error(launch, seen, nodes)
+        errors = [self._launch_error(number) for number in range(len(self.wrapper.launches))]
+        chains = completed_by(self.wrapper, self.seen)
+        for number, error in enumerate(errors):
+            if number not in chains:
+                yield error
+                continue
+            last, output = chains[number]
+            yield with_chain(error, errors[last], output)
         for kernel in self.code.kernels:
             for call in kernel.calls:
                 if call.line not in lines:
                     launch = Launch(kernel.name, call.handle, call.line, call.nodes, ())
                     yield self._error(launch, Seen(reasons=["it runs inside of a branch or a loop"]), call.nodes)
+
+    def _launch_error(self, number: int) -> KernelError:
+        launch = self.wrapper.launches[number]
+        return self._error(launch, self.seen[number], launch.nodes or tuple(each.node for each in self._held_by(number)))
 
     def births(self) -> Iterator[NanBirth]:
         """NaN and infinities that launches wrote where eager has none, in the order of the wrapper's lines."""

@@ -1,0 +1,83 @@
+"""Find the launch that completes a node of which another launch computes a step.
+
+Inductor computes some nodes in more than one launch: it lays an argument of a convolution out anew, splits a large
+reduction, adds a bias. A step's buffer holds no node's value. The last launch of such a chain is held against its node,
+computed from what the first one was given, so its verdict is that of the chain.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from idbg.engine.instrument.wrapper_lines import Launch, Wrapper
+from idbg.engine.kerneldiff.kernels.seen import Output, Seen
+from idbg.schema.diff import KernelError
+
+
+def completed_by(wrapper: Wrapper, seen: Sequence[Seen]) -> dict[int, tuple[int, Output]]:
+    """For each launch of which nothing was judged, and which ran: the judged launch that completes a node that it
+    computes a step of, and the output there by which the chain is judged.
+    """
+    found: dict[int, tuple[int, Output]] = {}
+    for number in reversed(range(len(wrapper.launches))):
+        if seen[number].ran and not _judged(seen[number]):
+            completing = _completing(wrapper, seen, number, found)
+            if completing is not None:
+                found[number] = completing
+    return found
+
+
+def with_chain(step: KernelError, last: KernelError, output: Output) -> KernelError:
+    """The record of a launch that computes a step, with the figures of the chain; its last launch has the verdict."""
+    figures = output.told()
+    together = f"it computes a step of {figures.node}, judged together with {last.handle or last.name}"
+    doubt = ", which is bad: either may be wrong" if last.bad else ""
+    return replace(
+        step,
+        observed=True,
+        reason=f"{together} (line {last.wrapper_line}){doubt}",
+        error=figures.error,
+        input_error=last.input_error,
+        eager_error=figures.eager_error,
+        isolated=figures.isolated,
+        isolated_eager=figures.isolated_eager,
+        node=figures.node,
+        buffer=figures.buffer,
+    )
+
+
+def _completing(
+    wrapper: Wrapper, seen: Sequence[Seen], number: int, known: dict[int, tuple[int, Output]]
+) -> tuple[int, Output] | None:
+    nodes = {*wrapper.launches[number].nodes}
+    for reader in _readers(wrapper, number):
+        if (output := _own_output(wrapper.launches[reader], seen[reader], nodes)) is not None:
+            return reader, output
+        if reader in known and known[reader][1].held.node in nodes:
+            return known[reader]
+    return None
+
+
+def _own_output(launch: Launch, seen: Seen, nodes: set[str]) -> Output | None:
+    """The worst judged output of a launch that computes one of these nodes too."""
+    judged = [output for output in seen.outputs if output.judged is not None]
+    whole = [output for output in judged if output.held.node in nodes]
+    if not whole and nodes.isdisjoint(launch.nodes):
+        return None
+    return max(whole or judged, key=lambda output: output.excess, default=None)
+
+
+def _judged(seen: Seen) -> bool:
+    return any(output.judged is not None or output.error is not None for output in seen.outputs)
+
+
+def _readers(wrapper: Wrapper, number: int) -> Iterator[int]:
+    """The later launches that read what this one writes, until another writes over it."""
+    written = {name for point in wrapper.points if point.launch == number for name in point.names}
+    for later in range(number + 1, len(wrapper.launches)):
+        if not written:
+            return
+        launch = wrapper.launches[later]
+        if not written.isdisjoint(launch.takes):
+            yield later
+        written -= {name for point in wrapper.points if point.launch == later for name in point.names}
