@@ -1,6 +1,6 @@
 """Run the compiled program once more with its launches observed and the graphs of every stage kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from torch.fx import Node
 from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import comparing, stages
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
+from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
@@ -88,19 +89,29 @@ class Observed:
         if bad is None:
             return row
         row = replace(row, bad=True, graph=bad.graph)
-        if (lowered := self._lowering(bad)) is not None:
+        reused = self._wrapper(bad)
+        if reused is None and (lowered := self._lowering(bad)) is not None:
             node, made_by = lowered
             file, line, _ = user_line(node.meta.get("stack_trace") or "")
             return replace(row, node=node.name, file=file or bad.file, line=line or bad.line, made_by=made_by)
         node_name = bad.node or next(iter(bad.nodes), "")
-        made_by = Maker(kind="kernel", name=bad.name)
+        made_by = reused or Maker(kind="kernel", name=bad.name)
         return replace(row, node=node_name, file=bad.file, line=bad.line, made_by=made_by)
+
+    def _watches(self, kernel: KernelError) -> Iterator[Watch]:
+        """The wrapper that launches this kernel."""
+        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
+            if (watch.frame, watch.graph.part) == (kernel.frame, kernel.part):
+                yield watch
+
+    def _wrapper(self, kernel: KernelError) -> Maker | None:
+        """The wrapper, where it let the kernel write over what is still needed."""
+        how = next((how for watch in self._watches(kernel) if (how := watch.wrong_reuse(kernel))), "")
+        return Maker(kind="wrapper", name="call", proven=how) if how else None
 
     def _lowering(self, kernel: KernelError) -> tuple[Node, Maker] | None:
         """A lowering of somebody else's than torch's that made a part of the kernel, and the node that it lowers."""
-        for watch in (watch for frame in self.frames for watch in frame.watches.values()):
-            if (watch.frame, watch.graph.part) != (kernel.frame, kernel.part):
-                continue
+        for watch in self._watches(kernel):
             for name in (kernel.node, *kernel.nodes):
                 if name in watch.nodes and (found := _foreign_lowering(watch.nodes[name].target)):
                     return watch.nodes[name], found

@@ -70,6 +70,11 @@ class Given:
             self.left.add(node)
             self.applied[node] = self._state(node, wanted)
 
+    def overwrite(self, node: Node, value: object) -> None:
+        """An input has come to hold this, which launches to come are given."""
+        if node in self.held and isinstance(value, Tensor):
+            self.held[node] = value.clone()
+
     def value(self, wanted: Wanted) -> Both:
         """What the launch should have computed. Raises Unknown."""
         return self._computed(wanted, exact=True)

@@ -5,6 +5,7 @@ them is never made; a sum of their bits tells of a kernel that writes to them al
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,14 +18,49 @@ from idbg.engine.kerneldiff.kernels.values import changed_by
 
 def written_inputs(graph: comparing.InductorGraph, wrapper: Wrapper) -> frozenset[str]:
     """The names of the inputs that the wrapper, its kernels or an op of the graph writes to, also by another name."""
-    names = {root(name, wrapper) for name in wrapper.writes}
-    names |= {root(name, wrapper) for buffer in graph.buffers for name in buffer.writes}
+    names = {root(name, wrapper) for name in (*wrapper.writes, *graph_writes(graph))}
+    return frozenset(names.intersection(graph.inputs))
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """A `buffer` that the wrapper gives the memory of an `input` of the graph, which is needed as it was. `reader`: the
+    first later launch that reads the input; None where only the program's own tensor is changed.
+    """
+
+    buffer: str
+    input: str
+    reader: int | None
+
+
+def wrong_reuses(graph: comparing.InductorGraph, wrapper: Wrapper) -> dict[int, Reuse]:
+    """For each launch that writes over an input which the graph itself never writes to, what was reused there.
+
+    A backward may reuse what only it holds (saved values, gradients), once nothing reads it any more.
+    """
+    own = graph_writes(graph)
+    found: dict[int, Reuse] = {}
+    for buffer, points in wrapper.writes.items():
+        name = root(buffer, wrapper)
+        if buffer == name or name not in graph.inputs or name in own:
+            continue
+        writer = wrapper.points[points[0]].launch
+        later = range(writer + 1, len(wrapper.launches))
+        reader = next((at for at in later if name in wrapper.launches[at].takes), None)
+        if reader is not None or graph.part != "backward":
+            found.setdefault(writer, Reuse(buffer, name, reader))
+    return found
+
+
+def graph_writes(graph: comparing.InductorGraph) -> frozenset[str]:
+    """The names of the inputs that the graph itself writes to."""
+    names = {name for buffer in graph.buffers for name in buffer.writes}
     nodes = graph.gm.graph.nodes
     named = dict(zip((node for node in nodes if node.op == "placeholder"), graph.inputs, strict=False))
     for node in nodes:
         if node.op == "call_function" and comparing.changes_arguments(node.target):
             names |= {named[changed] for changed in changed_by(node) if changed in named}
-    return frozenset(names.intersection(graph.inputs))
+    return frozenset(names)
 
 
 def root(name: str, wrapper: Wrapper) -> str:

@@ -47,7 +47,9 @@ class Output:
 
 @dataclass
 class Seen:
-    """What was seen of one launch. `overwritten`: inputs of the graph that came to it as nobody may have left them."""
+    """What was seen of one launch. `overwritten`: inputs of the graph that came to it as nobody may have left them;
+    `reused`: what the wrapper let it write over, as a sentence.
+    """
 
     outputs: list[Output] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -55,6 +57,7 @@ class Seen:
     input_error: Size = field(default_factory=Size)
     unobserved: list[str] = field(default_factory=list)  # inputs of which nothing is known
     overwritten: list[str] = field(default_factory=list)
+    reused: str = ""
     ran: bool = False
 
     @property
@@ -65,10 +68,12 @@ class Seen:
     @property
     def bad(self) -> bool:
         """Whether it left, or was given, what it should not."""
-        return bool(self.overwritten) or any(each.excess > 1 for each in self.outputs)
+        return bool(self.overwritten or self.reused) or any(each.excess > 1 for each in self.outputs)
 
     def reason(self, otherwise: str) -> str:
         """What is to be known of it; `otherwise`, or why there is nothing, where nothing was seen."""
+        if self.reused:
+            return self.reused
         if self.overwritten:
             return f"its input {self.overwritten[0]} was overwritten before, and the graph writes to it nowhere"
         if self.outputs:

@@ -23,7 +23,7 @@ from idbg.engine.kerneldiff.float64.roundings import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import Held, changes_of, fitted, held_at, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
 from idbg.engine.kerneldiff.kernels.given import Given, Wanted
-from idbg.engine.kerneldiff.kernels.inputs import Untouched, held, root, written_inputs
+from idbg.engine.kerneldiff.kernels.inputs import Reuse, Untouched, held, root, written_inputs, wrong_reuses
 from idbg.engine.kerneldiff.kernels.left import Left, Lost
 from idbg.engine.kerneldiff.kernels.nonfinite import appeared
 from idbg.engine.kerneldiff.kernels.references import References
@@ -58,6 +58,8 @@ class Watch:
         changes = changes_of(graph)
         self.wrapper: Wrapper = read_wrapper(self.code, {*graph.inputs, *buffers}, changes)
         self.written = written_inputs(graph, self.wrapper)
+        self.reuses = wrong_reuses(graph, self.wrapper)
+        self.reused: dict[str, object] = {}  # the inputs whose memory is reused, as the run has them
         self.instrumented = Instrumented(graph.module, self.wrapper.instrumented(), ENTER, AFTER, RETURNED)
         self.held = held_at(graph, self.wrapper, changes)
         self.last = {point.launch: number for number, point in enumerate(self.wrapper.points)}
@@ -102,6 +104,8 @@ class Watch:
                 inputs = held(args, [name in self.written for name in self.graph.inputs])
                 self.references = References(self.graph.gm, inputs, wanted)
                 self.given = tuple(inputs)
+                wrong = {reuse.input for reuse in self.reuses.values()}
+                self.reused = {name: value for name, value in zip(self.graph.inputs, args, strict=True) if name in wrong}
                 steps = [list(dict.fromkeys(map(self._wanted, launch))) for launch in launches]
                 self.isolated = Given(self.graph.gm, inputs, steps)
                 own = zip(self.inputs, inputs, args, strict=True)
@@ -124,12 +128,35 @@ class Watch:
                 seen.overwritten = [self.inputs[node] for node in changed]
             self._outputs(number, at, launch, seen)
             if number == self.last[point.launch]:
+                self._reuse(point.launch, seen)
                 self.isolated.done(point.launch)
         self._pass_on(point.names, seen)
+
+    def _reuse(self, number: int, seen: Seen) -> None:
+        """Where the wrapper gave the launch memory that is still needed: it is to blame, and not what reads it."""
+        reuse = self.reuses.get(number)
+        if reuse is None or self.isolated is None:
+            return
+        seen.reused = self._said_of(reuse)
+        node = next(node for node, name in self.inputs.items() if name == reuse.input)
+        self.isolated.overwrite(node, self.reused.get(reuse.input))
+
+    def _said_of(self, reuse: Reuse) -> str:
+        said = f"the wrapper gives {reuse.buffer} the memory of the graph's input {reuse.input}"
+        if reuse.reader is None:
+            return f"{said}, and the program's own tensor is overwritten"
+        reader = self.wrapper.launches[reuse.reader]
+        return f"{said}, which {reader.handle or reader.name} (line {reader.line}) reads after it was overwritten"
+
+    def wrong_reuse(self, error: KernelError) -> str:
+        """Why the wrapper, and not this launch of it, is to blame; "" where it is not."""
+        pairs = zip(self.wrapper.launches, self.seen, strict=True)
+        return next((seen.reused for launch, seen in pairs if launch.line == error.wrapper_line), "")
 
     def returned(self, values: object) -> None:
         """Called with what the wrapper is about to return."""
         if self.references is not None:
+            self.reused = {}
             with torch.no_grad():
                 self.left.returned(values)
 
