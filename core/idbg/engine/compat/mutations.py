@@ -1,9 +1,10 @@
-"""Find the nodes whose memory an op of Inductor writes to: custom ops that mutate arguments, Triton kernels of users."""
+"""Find the nodes whose memory an op writes to: custom ops that mutate arguments, Triton kernels of users."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import torch
+from torch._library.custom_ops import CustomOpDef
 from torch.fx import Node
 from torch.fx.node import map_arg
 
@@ -82,9 +83,11 @@ def triton_arguments(node: Node, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {**constants, **kwargs}
 
 
-def op_of(custom: object) -> object:
-    """The op that `torch.library.custom_op` or `triton_op` made; anything else as it is."""
-    return custom._opoverload if isinstance(custom, torch.library.CustomOpDef) else custom
+def name_of_op(op: object) -> str:
+    """The name of an op, of its packet, or of what `torch.library.custom_op` made ("my::op"); "" of anything else."""
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        return str(op._qualified_op_name).removeprefix("aten::")
+    return op_name(op._opoverload if isinstance(op, CustomOpDef) else op)
 
 
 def _written_by_triton(node: Node) -> Iterator[Node]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-import torch
 from torch.fx import Node
 
 from idbg.engine.compat import fx, mutations
@@ -61,11 +60,8 @@ def unreferenced(node: Node) -> str:
 def _key(kernel_or_op: object) -> object:
     if isinstance(kernel_or_op, str) and "::" in kernel_or_op:
         return kernel_or_op.removeprefix("aten::")
-    op = mutations.op_of(kernel_or_op)
-    if isinstance(op, torch._ops.OpOverloadPacket):
-        op = getattr(op, op.overloads()[0])
-    if isinstance(op, torch._ops.OpOverload):
-        return fx.op_name(op)
+    if name := mutations.name_of_op(kernel_or_op):
+        return name
     kernel = mutations.jit_function(kernel_or_op)
     if kernel is None:
         raise BadInput(

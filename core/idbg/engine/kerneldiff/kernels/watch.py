@@ -105,7 +105,9 @@ class Watch:
                 self.references = References(self.graph.gm, inputs, wanted)
                 self.given = tuple(inputs)
                 wrong = {reuse.input for reuse in self.reuses.values()}
-                self.reused = {name: value for name, value in zip(self.graph.inputs, args, strict=True) if name in wrong}
+                self.reused = {
+                    name: value for name, value in zip(self.graph.inputs, args, strict=True) if name in wrong
+                }
                 steps = [list(dict.fromkeys(map(self._wanted, launch))) for launch in launches]
                 self.isolated = Given(self.graph.gm, inputs, steps)
                 own = zip(self.inputs, inputs, args, strict=True)
@@ -312,7 +314,9 @@ class Watch:
 
     def _launch_error(self, number: int) -> KernelError:
         launch = self.wrapper.launches[number]
-        return self._error(launch, self.seen[number], launch.nodes or tuple(each.node for each in self._held_by(number)))
+        return self._error(
+            launch, self.seen[number], launch.nodes or tuple(each.node for each in self._held_by(number))
+        )
 
     def births(self) -> Iterator[NanBirth]:
         """NaN and infinities that launches wrote where eager has none, in the order of the wrapper's lines."""

@@ -1,0 +1,101 @@
+"""Nodes that are computed in more than one launch, and wrappers that reuse memory which is still needed."""
+
+import re
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._inductor.codecache import PyCodeCache
+
+from idbg.engine.instrument.wrapper_lines import Launch, Point, Wrapper
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.kernels.buffers import Held
+from idbg.engine.kerneldiff.kernels.chains import completed_by
+from idbg.engine.kerneldiff.kernels.observe import observe_model
+from idbg.engine.kerneldiff.kernels.seen import Output, Seen
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
+from idbg.engine.kerneldiff.tensors.allowance import Size
+
+
+def wrapper(*launches: tuple[str, str, str]) -> Wrapper:
+    """Launches as (what it writes, what it reads, the node that it computes)."""
+    made = Wrapper(cast("object", None))  # type: ignore[arg-type]
+    for number, (writes, takes, node) in enumerate(launches):
+        made.launches.append(Launch(f"k{number}", "", number, (node,), tuple(takes.split())))
+        made.points.append(Point(number, (writes,)))
+    return made
+
+
+def judged(node: str) -> Seen:
+    return Seen(outputs=[Output(Held("buf", node), BufferVerdict(Size(), Size(), 0.5))], ran=True)
+
+
+def test_steps_are_judged_with_the_launch_that_completes_their_node():
+    chain = wrapper(("a", "x", "conv"), ("b", "a", "conv"), ("c", "b", "conv"))
+    found = completed_by(chain, [Seen(ran=True), Seen(ran=True), judged("conv")])
+    assert {number: last for number, (last, _) in found.items()} == {0: 2, 1: 2}
+
+
+def test_a_launch_is_not_judged_with_one_that_computes_another_node_or_reads_something_else():
+    other_node = wrapper(("a", "x", "conv"), ("b", "a", "relu"))
+    assert completed_by(other_node, [Seen(ran=True), judged("relu")]) == {}
+    not_read = wrapper(("a", "x", "conv"), ("b", "x", "conv"))
+    assert completed_by(not_read, [Seen(ran=True), judged("conv")]) == {}
+    written_over = wrapper(("a", "x", "conv"), ("a", "x", "relu"), ("b", "a", "conv"))
+    assert 0 not in completed_by(written_over, [Seen(ran=True), judged("relu"), judged("conv")])
+    did_not_run = wrapper(("a", "x", "conv"), ("b", "a", "conv"))
+    assert completed_by(did_not_run, [Seen(), judged("conv")]) == {}
+
+
+def test_the_layout_copies_of_a_convolution_are_judged_with_it():
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.SiLU(), nn.Conv2d(8, 3, 1)).eval()
+    kernels = observe_model(layers, (torch.randn(1, 3, 8, 8),))
+    assert kernels and all(kernel.isolated is not None and not kernel.bad for kernel in kernels), kernels
+    steps = [kernel for kernel in kernels if kernel.reason]
+    assert steps and all("it computes a step of convolution" in kernel.reason for kernel in steps)
+
+
+@pytest.fixture
+def reusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrapper gives its first buffer the memory of the graph's input."""
+    original = PyCodeCache.write.__func__  # type: ignore[attr-defined]
+
+    def write(cls: type[PyCodeCache], /, source_code: str, *args: object, **kwargs: object) -> object:
+        planted = re.sub(r"buf0 = empty_strided_cpu\(.*\)", "buf0 = arg0_1", source_code)
+        return original(cls, planted, *args, **kwargs)
+
+    PyCodeCache.cache_clear()
+    monkeypatch.setattr(PyCodeCache, "write", classmethod(write))
+
+
+@pytest.mark.usefixtures("reusing")
+def test_where_memory_that_is_still_needed_is_reused_the_wrapper_is_to_blame():
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = (x * 1.5).sin()
+        return (y @ y).cos() + x, y.mT @ y
+
+    torch.manual_seed(0)
+    with torch._inductor.config.patch(fx_graph_cache=False):
+        report = KernelDiff(model=program, inputs=(torch.randn(16, 16),), per_kernel=True).compare()
+    assert report.verdict == "failed"
+    bad = [kernel for kernel in report.kernels if kernel.bad]
+    assert [kernel.buffer for kernel in bad] == ["buf0"]  # and not the kernel that reads what was overwritten
+    assert "gives buf0 the memory of the graph's input arg0_1" in bad[0].reason
+    maker = report.stages[-1].made_by
+    assert maker is not None and maker.kind == "wrapper" and "reads after it was overwritten" in maker.proven
+
+
+def test_a_backward_may_reuse_what_nothing_reads_any_more():
+    from idbg.engine.kerneldiff.kernels.inputs import wrong_reuses
+
+    made = wrapper(("buf0", "tangents_1", "mul"), ("buf1", "buf0", "sin"))
+    made.bases["buf0"] = "tangents_1"
+    made.writes = {"buf0": [0], "buf1": [1]}
+    gm = torch.fx.symbolic_trace(lambda tangents: tangents + 1)
+    graph = SimpleNamespace(gm=gm, inputs=("tangents_1",), buffers=(), part="backward")
+    assert wrong_reuses(graph, made) == {}  # type: ignore[arg-type]
+    graph.part = "inference"
+    assert wrong_reuses(graph, made)[0].reader is None  # type: ignore[arg-type]
