@@ -3,13 +3,17 @@
 What was compiled to observe the kernels is run as it is: nothing is compiled again, unless torch has forgotten it.
 """
 
+import dataclasses
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from idbg.engine.capture.run import uncaptured
 from idbg.engine.compat import comparing
 from idbg.engine.kerneldiff.asked import Asked
+from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.owner.alone import Alone, judged, replayed
@@ -54,7 +58,7 @@ class OwnerSearch:
             return self._unjudged(report, launch, "it runs inside of a branch or a loop, which is not taken apart")
         plan = planned(watch, number)
         if not plan.writes:
-            return self._unjudged(report, launch, "its buffers hold steps inside of a node, not a node's value")
+            return self._of_a_step(report, launch, watch, number)
         plan, taken = self._taken(plan)
         if taken.problem or not taken.ran:
             return self._unjudged(report, launch, taken.problem or "it did not run, as the program ran again")
@@ -71,6 +75,18 @@ class OwnerSearch:
         evidence = Evidence(report, launch, plan, finding, reasons, changed, at)
         verdict = judge_owner(evidence, time.perf_counter() - began)
         return OwnerFinding(verdict, report.kernels[launch], plan, taken, tuple(finding))
+
+    def _of_a_step(self, report: DiffReport, launch: int, watch: Watch, number: int) -> OwnerFinding:
+        """A launch that completes no node: what holds of the one that completes the node of its step."""
+        chain = completed_by(watch.wrapper, watch.seen).get(number)
+        if chain is None:
+            return self._unjudged(report, launch, "its buffers hold steps inside of a node, not a node's value")
+        last, output = chain
+        finding = self.find(report, self.observed.observation.launches.index((watch, last)))
+        error = report.kernels[launch]
+        sentence = f"it computes a step of {output.held.node}, judged with {finding.error.name}: "
+        verdict = replace(finding.verdict, launch=launch, name=error.name, handle=error.handle)
+        return dataclasses.replace(finding, verdict=replace(verdict, sentence=sentence + verdict.sentence))
 
     def _unjudged(self, report: DiffReport, launch: int, why: str) -> OwnerFinding:
         return OwnerFinding(unjudged(report, launch, why), report.kernels[launch])
