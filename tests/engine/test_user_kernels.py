@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 import idbg
-from idbg.engine.kerneldiff.blame import run_observed
 from idbg.engine.kerneldiff.kernels import user_reference
 from idbg.engine.kerneldiff.kernels.observe import observe_model
+from idbg.engine.kerneldiff.observed import run_observed
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.program.load import Workload
 from idbg.schema.errors import BadInput

@@ -92,6 +92,8 @@ class Search:
             self.keep(observed.again)
         if (failure := observed.side.result.failure) is not None:
             self.notes.append(f"the kernels could not be observed: {_first_line(failure.message)}")
+        elif observed.again is not None and (problem := observed.again.observation.problem):
+            self.notes.append(f"some kernels could not be observed: {problem}")
         return observed
 
     def _bisected(self) -> tuple[KernelError, ...]:
