@@ -32,6 +32,7 @@ from idbg.engine.program.load import Programs, registers
 from idbg.engine.program.script import process_end_told
 from idbg.engine.program.target import check_device, conditions_of, options_of
 from idbg.engine.repro import violation_of, violation_repro
+from idbg.engine.repro.failing import NoGraph
 from idbg.schema import events
 from idbg.schema.code import OutputCode
 from idbg.schema.errors import BadInput, IdbgError, OutputError, said
@@ -42,7 +43,7 @@ from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.worker.comparing import RunComparison
 from idbg.worker.last_words import LAUNCHES
-from idbg.worker.minifying import minify
+from idbg.worker.minifying import minify, whole_program
 from idbg.worker.protocol import Compile, FindOwner, LowerKernel, MapErrors, Minify, Request, WriteRepro
 
 REPRO_SECONDS = 300
@@ -252,7 +253,10 @@ class Jobs:
                 hint="run it without torch._dynamo.config.suppress_errors, and without the except that hides it",
             )
         seen = Seen(self.last, self.error, self.run)
-        return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
+        try:
+            return whole_script(of_a_compile(seen, replace(target, rules=rules)), folder)
+        except NoGraph:
+            return whole_program(seen, self.request, folder)
 
 
 def _launches_noted() -> AbstractContextManager[None]:

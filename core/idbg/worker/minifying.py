@@ -20,17 +20,18 @@ from idbg.engine.failures.describe import is_refusal
 from idbg.engine.minify.forks.client import Forks
 from idbg.engine.minify.handing_over import Result
 from idbg.engine.minify.oracle import Oracle
-from idbg.engine.minify.problem import NoGraph, Problem, Seen, ends_process, of_a_violation, problem_of, undisclosed
+from idbg.engine.minify.problem import Problem, Seen, ends_process, of_a_violation, problem_of, undisclosed
 from idbg.engine.minify.running import Running
 from idbg.engine.minify.search import Search
-from idbg.engine.minify.user_level.search import reduced_program
+from idbg.engine.minify.user_level import search as user_level
 from idbg.engine.minify.user_level.trying import Place
 from idbg.engine.minify.user_level.wanted import wanted_of
 from idbg.engine.repro import violation_of
+from idbg.engine.repro.failing import NoGraph
 from idbg.schema import events
 from idbg.schema.errors import BadInput, IdbgError, said
-from idbg.schema.programs import Failure
-from idbg.schema.repros import Minified, MinifyProgress, Signature
+from idbg.schema.programs import Failure, Program
+from idbg.schema.repros import Minified, MinifyProgress, Signature, Sought
 from idbg.worker.protocol import Compile, Minify
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def minify(request: Minify, jobs: "Jobs") -> events.MinifyEnded:
 
 def _minified(request: Minify, jobs: "Jobs", scratch: Path) -> Minified:
     seen = _seen(request, jobs)
-    with forks_of(request, scratch) as forks:
+    with forks_of(request.program, scratch) as forks:
         try:
             problem = _problem(request, seen, jobs)
             problem = problem if request.keep_data else undisclosed(problem)
@@ -77,7 +78,21 @@ def _of_program(
     def tell(progress: MinifyProgress) -> None:
         emit(events.MinifyProgressed(run=request.run, progress=progress))
 
-    return reduced_program(request.program, request.target, wanted, place, request.budget, tell)
+    return user_level.reduced_program(request.program, request.target, wanted, place, request.budget, tell)
+
+
+def whole_program(seen: Seen, compiled: Compile, folder: Path) -> Path:
+    """Write the program itself as a script that tells whether it fails as the run did, and return its path.
+
+    Raises ValueError, ProgramError, OutputError.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="repro-", dir=private.folder))
+    try:
+        with forks_of(compiled.program, scratch) as forks:
+            wanted = wanted_of(Sought("failure"), seen.error, seen.run)
+            return user_level.whole_program(compiled.program, compiled.target, wanted, Place(forks, folder, scratch))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _problem(request: Minify, seen: Seen, jobs: "Jobs") -> Problem:
@@ -106,9 +121,8 @@ def search(
     return Search(problem, oracle, result, known(request, problem.signature), request.budget, tell)
 
 
-def forks_of(request: Minify, scratch: Path) -> Forks:
+def forks_of(program: Program, scratch: Path) -> Forks:
     """Processes that find what the program finds: its folder, and the modules beside it."""
-    program = request.program
     folder = str(Path(program.cwd, program.path).parent) if not program.module else program.cwd
     return Forks(Path(program.cwd or "."), [folder], scratch / "tries")
 

@@ -54,18 +54,21 @@ class HeldGraph:
 class Compiling:
     """One frame as its backend is asked to compile it, and what a script must set so that it fails there again.
 
-    `objects` are the settings that hold functions or objects, as passes are. `error` is what the backend raised.
+    `objects` are the settings that hold functions or objects, as passes are; `patches`, known once it failed, torch's
+    functions that are others. `error` is what the backend raised.
     """
 
     options: dict[str, object] = field(default_factory=dict)
     settings: tuple[str, ...] = field(default_factory=repros.changed_settings)
     modes: tuple[str, ...] = field(default_factory=repros.modes)
     objects: tuple[tuple[str, object], ...] = field(default_factory=registrations.set_to_objects)
+    patches: tuple[tuple[str, object], ...] | None = None
     error: BaseException | None = None
 
     def fail(self, error: BaseException) -> None:
         """The compile ended by this; the first such error counts."""
-        self.error = self.error or error
+        if self.error is None:
+            self.error, self.patches = error, registrations.patched()
 
 
 class RunCapture(TraceListener):

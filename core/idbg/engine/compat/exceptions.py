@@ -139,6 +139,12 @@ def is_unhandled(error: BaseException) -> bool:
     return isinstance(error, torch._dynamo.exc.Unsupported) and str(error).startswith(_UNHANDLED)
 
 
+def is_of_several_compiles(links: Sequence[BaseException]) -> bool:
+    """Whether it is the recompile limit that was hit (`fail_on_recompile_limit_hit`): no compile by itself fails so."""
+    kind = getattr(torch._dynamo.exc, "FailOnRecompileLimitHit", ())
+    return any(isinstance(link, kind) or "fail_on_recompile_limit_hit" in str(link) for link in links)
+
+
 def module_of_backend(name: str) -> str:
     """The module of the function that torch calls for this backend, or of the compilers that this calls."""
     for entry in entry_points(group="torch_dynamo_backends", name=name):

@@ -6,7 +6,8 @@ Run on torch 2.14. Where a name is not there in another version, less is known, 
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from pathlib import Path
+from types import FunctionType, ModuleType
 
 import torch
 import torch._dynamo.config
@@ -32,6 +33,8 @@ _OF_TORCH = {
 }
 
 Function = Callable[..., object]
+_TORCH = str(Path(torch.__file__).parent)
+_PATCHABLE = ("torch._inductor", "torch._dynamo", "torch._functorch", "torch._decomp", "torch.fx", "torch._subclasses")
 _CONFIGS = (torch._inductor.config, torch._functorch.config, torch._dynamo.config)
 
 
@@ -94,6 +97,33 @@ def set_to_objects() -> tuple[tuple[str, object], ...]:
             if callable(value) and not isinstance(value, type):
                 found.append((f"{config.__name__}.{name}", value))
     return tuple(found)
+
+
+def patched() -> tuple[tuple[str, object], ...]:
+    """Attributes of torch's compiler, of modules and of classes, in whose place are functions from outside of torch:
+    "torch._inductor.codegen.cpp.CppOverrides.tanh", and what it holds.
+    """
+    found: list[tuple[str, object]] = []
+    for module in [held for name, held in sys.modules.items() if name.startswith(_PATCHABLE)]:
+        for name, value in list(vars(module).items()):
+            if _is_foreign(value):
+                found.append((f"{module.__name__}.{name}", value))
+            elif isinstance(value, type) and value.__module__ == module.__name__ and "<" not in value.__qualname__:
+                path = f"{module.__name__}.{value.__qualname__}"
+                found += [(f"{path}.{each}", held) for each, held in list(vars(value).items()) if _is_foreign(held)]
+    return tuple(found)
+
+
+def function_of(value: object) -> object:
+    """The function that an attribute of a class holds, below `staticmethod` and the like; else the value itself."""
+    if isinstance(value, staticmethod | classmethod):
+        return value.__func__
+    return value.fget if isinstance(value, property) else value
+
+
+def _is_foreign(value: object) -> bool:
+    function = function_of(value)
+    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith((_TORCH, "<"))
 
 
 def called_by(module: GraphModule) -> Iterator[tuple[Node, object]]:

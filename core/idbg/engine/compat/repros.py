@@ -72,6 +72,11 @@ def symbol_of(node: Node) -> str:
     return str(value.node.expr) if isinstance(value, torch.SymInt) else ""
 
 
+def marked_dynamic(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The dimensions that a program marked with `torch._dynamo.mark_dynamic`."""
+    return tuple(sorted(getattr(tensor, "_dynamo_dynamic_indices", ())))
+
+
 def settings() -> list[str]:
     """Torch's settings that are not at their defaults, each as a line of Python."""
     return [line for config in _CONFIGS for line in _lines(config) if not any(name in line for name in _WATCHING)]

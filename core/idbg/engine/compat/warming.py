@@ -101,9 +101,11 @@ def _patterns() -> None:
     alone: they take 0.4 s, and may be registered twice, as other passes' may not.
     """
     import torch
+    from torch._inductor import decomposition
     from torch._inductor.fx_passes import joint_graph
 
     joint_graph.lazy_init(torch.device("cpu"))
+    decomposition.fast_random_decomps.cache_clear()  # a table without the decompositions that a program registers
 
 
 def _instructions() -> None:

@@ -125,6 +125,8 @@ def _hint(owner: Owner, message: str, backend: str) -> str:
         return f"{whose}, raised this: a repro shows it alone, if Dynamo had a graph"
     if any(text in message for text in _NO_CUDA):
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
+    if owner.called_back:
+        return "code of yours that the compiler calls raised this: a repro shows it with the graph that it was given"
     return "the program itself raised this: mend it, then run it again"
 
 

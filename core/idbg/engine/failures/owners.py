@@ -42,7 +42,8 @@ Whose = Literal["user", "torch", "backend"]
 class Owner:
     """Whose it is; `error` is what to tell of it, and `place` where the program was, as Dynamo had it.
 
-    `package` and `folders` are the backend's; `compiling`: it was raised while something was compiled.
+    `package` and `folders` are the backend's; `compiling`: it was raised while something was compiled. `called_back`:
+    by code of the user's own that the compiler calls (a lowering, a pass, a fake kernel), and not by the program's.
     """
 
     whose: Whose
@@ -51,6 +52,7 @@ class Owner:
     package: str = ""
     folders: tuple[str, ...] = ()
     compiling: bool = False
+    called_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _owner(
             return Owner("user" if _INDEX in said(links[-1]) else "torch", error)
         if kind in ("user", "library"):
             if below:
-                return Owner("user", links[-1])
+                return Owner("user", links[-1], called_back=kind == "user")
             return Owner("torch" if compiling or is_torch else "user", error)
     return Owner("torch" if compiling or is_torch else "user", error)
 
@@ -155,6 +157,8 @@ def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
     place = next(filter(None, map(exceptions.traced_stack, links)), ())
     for link in links:
         if (call := exceptions.traced_call(link)) is not None:
+            if _has_users_frame(links[-1]):  # the fake of an op of the program's own
+                return Owner("user", links[-1], place, called_back=True)
             users = _fails_eagerly(call, links[-1])
             return Owner("user", links[-1], place) if users else Owner("torch", links[0], place)
     if exceptions.is_unhandled(links[0]):
@@ -163,13 +167,15 @@ def _of_traced_code(links: Sequence[BaseException]) -> Owner | None:
     return None
 
 
+def _has_users_frame(error: BaseException) -> bool:
+    raised_by = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return any(_room(file, BackendHome())[0] == "user" for file in raised_by)
+
+
 def _fails_eagerly(call: exceptions.TracedCall, error: BaseException) -> bool:
     """Whether the op that failed on fake tensors fails on real ones. Where that cannot be tried: whether what it
     raised is what a wrong argument gives.
     """
-    raised_by = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    if any(_room(file, BackendHome())[0] == "user" for file in raised_by):
-        return True  # the fake of an op of the program's own
     try:
         real = exceptions.made_real(call)
     except (RuntimeError, ValueError, TypeError, NotImplementedError):

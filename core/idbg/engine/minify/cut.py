@@ -9,8 +9,9 @@ import torch
 from torch.fx import Node as FxNode
 
 from idbg.engine.capture.run import HeldGraph, RunCapture
+from idbg.engine.compat import repros
 from idbg.engine.minify.candidate import Candidate
-from idbg.engine.repro.draft import Draft, Heading
+from idbg.engine.repro.draft import Draft, Heading, Raises
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.recorded import Recorder
 from idbg.engine.repro.source import Source, commented, name_of
@@ -68,6 +69,7 @@ class Cutting:
         homes = {name_of(node.name): node.tensor.device for node in inputs if node.tensor is not None}
         given = [replace(each, device=homes.get(each.name, "") or each.device) for each in given]
         given = [replace(each, is_array=each.name in source.arrays and not each.literal) for each in given]
+        given = [replace(each, marked=self._marked.get(each.name, ())) for each in given]
         draft = replace(
             self.template,
             arguments=tuple(given),
@@ -122,6 +124,15 @@ class Cutting:
     def _arrays(self) -> set[str]:
         given = self._recorder.given if self._recorder is not None else {}
         return {name for name, value in given.items() if isinstance(value, np.ndarray)}
+
+    @cached_property
+    def _marked(self) -> dict[str, tuple[int, ...]]:
+        """The dimensions that the program marked as dynamic, where that is what fails."""
+        check = self.template.check
+        if self._recorder is None or not isinstance(check, Raises) or check.error != "ConstraintViolationError":
+            return {}
+        tensors = {name: value for name, value in self._recorder.given.items() if isinstance(value, torch.Tensor)}
+        return {name_of(name): repros.marked_dynamic(tensor) for name, tensor in tensors.items()}
 
     @cached_property
     def _trained(self) -> set[str]:

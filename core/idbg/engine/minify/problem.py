@@ -14,7 +14,16 @@ from idbg.engine.minify.candidate import Candidate
 from idbg.engine.minify.cut import Cutting
 from idbg.engine.repro.definitions import definitions_of
 from idbg.engine.repro.draft import Breaks, Check, Dies, Differs, Draft, FailsCommand, Hangs, Heading, Raises, Runs
-from idbg.engine.repro.failing import failed_compile, fragment, function_of, how_compiled, inline, shortened, telling
+from idbg.engine.repro.failing import (
+    NoGraph,
+    failed_compile,
+    fragment,
+    function_of,
+    how_compiled,
+    inline,
+    shortened,
+    telling,
+)
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.values import sizes_of
 from idbg.engine.repro.violation import written_violation
@@ -29,10 +38,6 @@ from idbg.schema.violations import Violation
 _SIGNAL = re.compile(r"\bSIG[A-Z]+\b")
 LEAST = 1e-3
 """Of an output's RMS: an error that is smaller is not taken for one that was a tenth of this or more."""
-
-
-class NoGraph(ValueError):
-    """No graph is known in which the failure could be: what is left is the program itself."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,8 @@ def ends_process(failure: Failure) -> bool:
 def of_a_compile(seen: Seen, target: Target) -> Problem:
     """The problem of a compile that failed, with the one graph that did.
 
-    Raises ValueError where the failure is the program's own, or it is not known which graph failed.
+    Raises NoGraph where the program itself shows it and no graph does; ValueError where the failure is the program's
+    own, or it is not known which graph failed.
     """
     failed = failed_compile(seen.capture, seen.error, target)
     return _of_an_error(seen, target, failed.error, [failed.graph])

@@ -37,6 +37,11 @@ def toml_of(draft: Draft) -> list[str]:
     return ['RULES = """', *text.splitlines(), '"""']
 
 
+def message_of(error: str) -> str:
+    """The message of a `link` as Python; a C++ compiler's with plain quotes, as some locales have them."""
+    return "str(link).translate({0x2018: 39, 0x2019: 39})" if error == "CppCompileError" else "str(link)"
+
+
 def under(modes: Sequence[str], lines: Sequence[str]) -> list[str]:
     """The lines within the modes that the program compiles under."""
     if not modes:

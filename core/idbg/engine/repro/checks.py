@@ -2,7 +2,7 @@
 
 from idbg.engine.repro.check_of_processes import of_a_command, of_a_process
 from idbg.engine.repro.check_of_values import of_values, of_what_runs
-from idbg.engine.repro.check_pieces import Checked, called, indented, toml_of, under
+from idbg.engine.repro.check_pieces import Checked, called, indented, message_of, toml_of, under
 from idbg.engine.repro.draft import MARK, Breaks, Dies, Differs, Draft, FailsCommand, Hangs, Raises
 from idbg.engine.repro.layout import quoted
 
@@ -25,7 +25,7 @@ def lines_of(draft: Draft) -> Checked:
 
 def _raises(draft: Draft, check: Raises) -> Checked:
     names, values = ["ERROR", "MESSAGE"], [check.error, check.fragment]
-    same = ["    if any(MESSAGE in str(link) for link in links if type(link).__name__ == ERROR):"]
+    same = [f"    if any(MESSAGE in {message_of(check.error)} for link in links if type(link).__name__ == ERROR):"]
     if not check.fragment and check.function:
         names, values = ["ERROR", "FUNCTION"], [check.error, check.function]
         same = [
@@ -61,7 +61,7 @@ def _breaks(draft: Draft, check: Breaks) -> Checked:
     where = {
         "node": [
             "    arguments = [each for each in found if backend.is_argument(each)]",
-            "    found = [each for each in found if each.line in marked() and each not in arguments]",
+            "    found = [each for each in found if each.line in lines_of_node() and each not in arguments]",
         ],
         "input": ["    found = [each for each in found if backend.is_argument(each)]"],
         "graph": [],
@@ -81,7 +81,7 @@ def _breaks(draft: Draft, check: Breaks) -> Checked:
         "    return 1 if found else 0",
     ]
     marked = [
-        "def marked():",
+        "def lines_of_node():",
         '    """The lines of the node: another, or an argument, may break the rule as well."""',
         '    lines = Path(__file__).read_text(encoding="utf-8").splitlines()',
         f'    return [number for number, line in enumerate(lines, 1) if line.endswith("{MARK}")]',

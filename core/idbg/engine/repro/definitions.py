@@ -5,6 +5,7 @@ kernels. Each is cut out of the file that defines it, with all that it needs of 
 imported by its name, and a note says so.
 """
 
+import ast
 import inspect
 import sys
 import textwrap
@@ -21,6 +22,11 @@ from idbg.engine.repro.layout import quoted
 from idbg.engine.repro.slices import Slice
 from idbg.schema.graphs import Graph
 
+_WITH_VALUES = """\
+def with_values(kind, values):
+    made = object.__new__(kind)
+    vars(made).update(values)
+    return made"""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -37,12 +43,15 @@ class Definitions:
 @dataclass(frozen=True)
 class Needed:
     """What a script needs: custom ops that it calls ("my::op"), functions and objects that it names, torch's settings
-    that hold objects (name and value), and, with `lowerings`, whatever the program lowers or decomposes ops by.
+    that hold objects, attributes of torch that the program changed (name and value), the backend by its name, and, with
+    `lowerings`, whatever the program lowers or decomposes ops by.
     """
 
     ops: frozenset[str] = frozenset()
     objects: tuple[object, ...] = ()
     settings: tuple[tuple[str, object], ...] = ()
+    patches: tuple[tuple[str, object], ...] = ()
+    backend: str = ""
     lowerings: bool = False
 
 
@@ -70,7 +79,9 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
     objects: list[object] = [value for value in compiling.options.values() if callable(value)]
     if backend in dynamo.backend_names():
         objects.append(dynamo.lookup_backend(backend))
-    needed = Needed(calls.ops, (*calls.objects, *filter(_is_users, objects)), compiling.objects, lowerings=True)
+    patches = registrations.patched() if compiling.patches is None else compiling.patches
+    objects = [*calls.objects, *filter(_is_users, objects)]
+    needed = Needed(calls.ops, tuple(objects), compiling.objects, patches, backend, lowerings=True)
     return definitions_for(needed, files_of(capture))
 
 
@@ -105,18 +116,16 @@ def named(value: object) -> str:
     Raises ValueError where there is no such expression.
     """
     if inspect.isfunction(value):
-        if value.__name__ == "<lambda>":
-            name = _global_name(value, value.__globals__)
-            if name is None:
-                raise ValueError(f"a lambda of {value.__module__}, line {value.__code__.co_firstlineno}, has no name")
-            return name
-        return str(value.__name__)
+        name = _global_name(value, value.__globals__)
+        if name is None and value.__code__.co_name == "<lambda>":
+            raise ValueError(f"a lambda of {value.__module__}, line {value.__code__.co_firstlineno}, has no name")
+        return name or value.__code__.co_name
     kind = type(value)
     if (held := _global_name(value, _globals_of(kind))) is not None:
         return held
-    if vars(value) if hasattr(value, "__dict__") else True:
+    if not hasattr(value, "__dict__") or not all(map(_is_literal, vars(value).values())):
         raise ValueError(f"an object of the class {kind.__name__} has values of its own, and no name in its module")
-    return f"{kind.__name__}()"
+    return f"with_values({kind.__name__}, {vars(value)!r})" if vars(value) else f"{kind.__name__}()"
 
 
 class _Carrier:
@@ -129,9 +138,12 @@ class _Carrier:
         self._libraries: list[str] = []
 
     def carried(self) -> Definitions:
-        settings = [self._setting(name, value) for name, value in self._needed.settings if _is_users(value)]
+        settings = [line for name, value in self._needed.settings for line in self._setting(name, value)]
+        settings += [line for name, value in self._needed.patches for line in self._patch(name, value)]
         for value in self._needed.objects:
             self._named(value)
+        for file in self._files if self._needed.backend else ():
+            self._slice.named(file, self._needed.backend)
         if self._needed.lowerings:
             for function in filter(_is_users, registrations.lowered_by()):
                 self._lowering(function)
@@ -196,18 +208,34 @@ class _Carrier:
             return value.__name__
         expression = named(value)
         root = expression.removesuffix("()")
+        if expression.startswith("with_values("):
+            root = type(value).__name__
+            self._nested["with_values"] = _WITH_VALUES
         file = _file(value if inspect.isfunction(value) else type(value))
         if not self._slice.name(file, root):
             raise ValueError(f"{root} cannot be carried: {file} does not define it at its top")
         self._slice.registering(file, root)
         return expression
 
-    def _setting(self, name: str, value: object) -> str:
-        """A setting of torch's that holds the program's own function or object, as a line."""
+    def _setting(self, name: str, value: object) -> list[str]:
+        """A setting of torch's that holds the program's own function or object, as a line; none where the program's own
+        statement of it comes along.
+        """
+        if any(self._slice.setting(file, name.rpartition(".")[2]) for file in self._files) or not _is_users(value):
+            return []
         try:
-            return f"{name} = {self._named(value)}"
+            return [f"{name} = {self._named(value)}"]
         except ValueError as error:
             raise ValueError(f"{name} cannot be carried: {error}") from None
+
+    def _patch(self, name: str, value: object) -> list[str]:
+        """A function of torch's in whose place is one of the program's, as a setting is."""
+        function = registrations.function_of(value)
+        lines = self._setting(name, function) if _is_users(function) else []
+        kind = f"{type(value).__name__}({{}})" if function is not value else "{}"
+        parts = [line.partition(" = ") for line in lines]
+        self._slice.imports |= {f"import {_module_above(name)}" for _ in lines}
+        return [f"{path} = {kind.format(expression)}" for path, _, expression in parts]
 
     def _inner(self, function: Callable[..., object], key: str = "") -> None:
         """A function inside of a function: its text, and what it has of the one around it."""
@@ -239,11 +267,25 @@ class _Carrier:
             raise ValueError(f"{function.__qualname__} cannot be carried: its {name} is {what}")
 
 
+def _module_above(path: str) -> str:
+    """The module that holds an attribute, or the class of an attribute."""
+    while path not in sys.modules:
+        path = path.rpartition(".")[0]
+    return path
+
+
 def _names_of_decorators(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if not line.startswith("@"):
             return
         yield line[1:].partition("(")[0].partition(".")[0]
+
+
+def _is_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
 
 
 def _global_name(value: object, held: dict[str, object]) -> str | None:

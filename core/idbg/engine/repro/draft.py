@@ -17,7 +17,8 @@ class Input:
     `recipe`, Python that makes the tensor ("torch.ones(4, 4)"), which is run with torch's seed at 0.
 
     What is stored is the memory that it lies in, flat (`values.stored` makes both). `dtype` is given where it is stored
-    as another one; `dynamic` are the dimensions whose size is symbolic. With `is_weight` it is passed as a Parameter,
+    as another one; `dynamic` are the dimensions whose size is symbolic, `marked` those that the program marked so that
+    torch refuses to make them constants. With `is_weight` it is passed as a Parameter,
     so that rules about weights know it for one; with `is_array` as NumPy's.
     """
 
@@ -28,6 +29,7 @@ class Input:
     literal: str = ""
     dtype: str = ""
     dynamic: tuple[int, ...] = ()
+    marked: tuple[int, ...] = ()
     requires_grad: bool = False
     is_weight: bool = False
     is_array: bool = False
@@ -46,8 +48,10 @@ class Input:
         text = self.recipe or self._stored
         text += ".requires_grad_()" if self.requires_grad else ""
         text = f"weight({text})" if self.is_weight else text
-        text = f"{text}.numpy()" if self.is_array else text
-        return f"dynamic({text}, {', '.join(map(str, self.dynamic))})" if self.dynamic and not self.is_array else text
+        if self.is_array:
+            return f"{text}.numpy()"
+        text = f"dynamic({text}, {', '.join(map(str, self.dynamic))})" if self.dynamic else text
+        return f"marked({text}, {', '.join(map(str, self.marked))})" if self.marked else text
 
     @property
     def _stored(self) -> str:

@@ -20,19 +20,28 @@ from idbg.schema.programs import Target
 
 _PLAIN = {"aot": "inductor", "inductor": "inductor"}  # what idbg's backends are without idbg
 _LINES, _WIDTH = 12, 160  # of a message, in a script
-# what differs from one run to the next: paths, quoted names, what has a digit in it
-_VARIES = re.compile(r"\S*[/\\]\S+|'[^']*'|\"[^\"]*\"|‘[^’]*’|\S*\d\S*")
+# what differs from one run to the next, and from the program to a script: paths, what has a digit in it, quoted names,
+# but for those of C++, which are the compiler's
+_PATH, _QUOTED, _NUMBERED = r"\S*[/\\]\S+", r"'[^']*'|\"[^\"]*\"|‘[^’]*’", r"\S*\d\S*"
+_VARIES = re.compile(f"{_PATH}|{_QUOTED}|{_NUMBERED}")
+_VARIES_IN_CPP = re.compile(f"{_PATH}|{_NUMBERED}")
+_CPP = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: ")
 _COMPILERS_ERROR = re.compile(r"^.*?\berror: .*$", re.MULTILINE)
 # what torch says beside every error of its kind, and tells none from another by
 _ADVICE = re.compile(
     r"CUDA kernel errors might be async|For debugging consider passing|Compile with `TORCH_USE_|Search for `cuda"
 )
+PLAIN_QUOTES = {ord("‘"): "'", ord("’"): "'"}
 _TELLING = 8  # characters that a piece of a message must have to tell one failure from another
 
 
 def inline(rules: str) -> str:
     """The accelerator's rules without its comments, as they stand in a script."""
     return unparse(parse(rules))
+
+
+class NoGraph(ValueError):
+    """No graph is known in which the failure could be: what is left is the program itself."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,11 @@ class _FailedCompile:
 
 
 def failed_compile(capture: RunCapture, error: BaseException | None, target: Target) -> _FailedCompile:
-    """The graph that failed. Raises ValueError where none did, or it is not known which."""
+    """The graph that failed. Raises NoGraph where it failed before there was one, or one graph alone does not show it;
+    ValueError where none failed, or it is not known which.
+    """
+    if error is not None and exceptions.is_of_several_compiles(chain(error)):
+        raise NoGraph("it takes several compiles to fail so: the program itself shows it")
     for frame, compiling in reversed(capture.compiles.items()):
         if compiling.error is not None and (error is None or _is_of(compiling.error, error)):
             _refuse_users_own(compiling.error, target)
@@ -63,7 +76,7 @@ def failed_compile(capture: RunCapture, error: BaseException | None, target: Tar
 
 def _refuse_users_own(error: BaseException, target: Target) -> Owner:
     owner = owner_of(error, home_of(target.backend))
-    if owner.whose == "user":
+    if owner.whose == "user" and not owner.called_back:
         words = ": ".join(told(owner, chain(error)))
         raise ValueError(f"the program itself raised it ({words}): nothing smaller than the program shows it")
     return owner
@@ -79,7 +92,7 @@ def _dynamo(capture: RunCapture, frame: str) -> Graph:
     captured = capture.frames.get(frame)
     graph = captured.graphs.get(GraphId(frame, "dynamo")) if captured else None
     if graph is None or graph.id not in capture.held:
-        raise ValueError("the compile failed before Dynamo had a graph: the program itself is the smallest repro")
+        raise NoGraph("the compile failed before Dynamo had a graph: the program itself shows it")
     return graph
 
 
@@ -99,8 +112,12 @@ def how_compiled(target: Target, options: Mapping[str, object], *, has_sizes: bo
 
 
 def telling(error: BaseException) -> BaseException:
-    """The exception that says most: the last that torch made for it, else the one that all were raised from."""
+    """The exception that says most: the last that torch made for it, else the one that all were raised from; so also
+    of what an op raised on fake tensors, whose words torch only repeats.
+    """
     links = chain(error)
+    if any(exceptions.traced_call(link) is not None for link in links) and not exceptions.is_torch_error(links[-1]):
+        return links[-1]
     own = [link for link in links if exceptions.is_torch_error(link) and not exceptions.is_wrapper(link)]
     return own[-1] if own else links[-1]
 
@@ -120,7 +137,19 @@ def shortened(message: str) -> list[str]:
 
 
 def fragment(message: list[str]) -> str:
-    """The longest piece of a message that is the same wherever it fails; "" if there is none to speak of."""
-    pieces = [piece.strip(" \t:;,.()[]{}<>") for line in message[:3] for piece in _VARIES.split(line)]
-    longest = max(pieces, key=len, default="")
-    return longest if len(longest) >= _TELLING else ""
+    """The longest piece of a message that is the same wherever it fails, of its first line where that has one; "" if
+    there is none to speak of. A C++ compiler's quotes are plain ones in it, as some locales have them.
+    """
+    for lines in (message[:1], message[1:3]):
+        pieces = [piece.strip(" \t:;,.()[]{}<>") for line in lines for piece in _constant_pieces(line)]
+        longest = max(pieces, key=len, default="")
+        if len(longest) >= _TELLING:
+            return longest
+    return ""
+
+
+def _constant_pieces(line: str) -> list[str]:
+    of_cpp = _CPP.sub("", line)
+    if of_cpp == line:
+        return _VARIES.split(line)
+    return _VARIES_IN_CPP.split(of_cpp.translate(PLAIN_QUOTES).partition("; did you mean")[0])

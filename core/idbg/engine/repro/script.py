@@ -1,12 +1,17 @@
 """What does a repro's script say? Plain Python that a stranger can read, run and cut down further."""
 
 import ast
+import re
 import sys
 import textwrap
+from collections.abc import Set
+from dataclasses import replace
 
 from idbg.engine.repro import checks
+from idbg.engine.repro.check_pieces import Checked
 from idbg.engine.repro.draft import MARK, Breaks, Draft, FailsCommand, Heading, Input, Runs
 from idbg.engine.repro.layout import element, laid_out, names_in, spaced
+from idbg.engine.repro.own_names import bound_at_top, bound_in, held_apart, renamed
 
 _PRINTED = {"device", "inf", "nan", "operator"}  # names that graphs are printed with, which they may also have
 _MODULES = {"idbg", "numpy", "operator", "os", "signal", "subprocess", "sys", "torch", "traceback"}
@@ -26,6 +31,12 @@ _DYNAMIC = (
     "    torch._dynamo.maybe_mark_dynamic(tensor, dims)",
     "    return tensor",
 )
+_MARKED = (
+    "def marked(tensor, *dims):",
+    '    """These sizes must change: torch refuses to make them constants."""',
+    "    torch._dynamo.mark_dynamic(tensor, dims)",
+    "    return tensor",
+)
 
 
 def render(draft: Draft, heading: Heading) -> str:
@@ -35,21 +46,28 @@ def render(draft: Draft, heading: Heading) -> str:
     and 2 with a line `OTHER <type>: <first line of its message>` where it fails in another way. It reads stored
     arguments from `tensors.safetensors` beside it.
     """
+    taken = bound_at_top(draft.definitions)
     checked = checks.lines_of(draft)
-    definitions = [definition.strip("\n").splitlines() for definition in draft.definitions]
-    head = [line for setting in (*draft.settings, *checked.constants) for line in setting.splitlines()]
-    blocks = [_program(draft), *_helpers(draft), _inputs(draft), *checked.blocks]
-    code = [
-        *_joined([*definitions, *([head] if head else []), *blocks]),
-        "",
-        "",
-        'if __name__ == "__main__":',
-        *checked.ending,
-    ]
+    clashing = taken & bound_in(_own(draft, checked))
+    if clashing:
+        checked = checks.lines_of(replace(draft, how=held_apart(draft.how, clashing)))
+    code = _code(draft, checked, clashing)
     imports = _imports(draft, code)
-    begins = "" if head and not definitions else "\n"
+    begins = "" if (draft.settings or checked.constants) and not draft.definitions else "\n"
     parts = [_docstring(draft, heading), "", *imports, begins, *code]
     return "\n".join(parts) + "\n"
+
+
+def _code(draft: Draft, checked: Checked, clashing: Set[str]) -> list[str]:
+    """All below the imports; what is the script's own has other names than `clashing`."""
+    constants = [
+        re.sub(r"^[A-Z, ]+(?= = )", lambda names: renamed([names[0]], clashing)[0], line) for line in checked.constants
+    ]
+    head = [line for setting in (*draft.settings, *constants) for line in setting.splitlines()]
+    own = [renamed(each, clashing) for each in (*_helpers(draft), _inputs(draft), *checked.blocks)]
+    definitions = [definition.strip("\n").splitlines() for definition in draft.definitions]
+    blocks = [*definitions, *([head] if head else []), _program(draft, clashing), *own]
+    return [*_joined(blocks), "", "", 'if __name__ == "__main__":', *renamed(checked.ending, clashing)]
 
 
 def _joined(blocks: list[list[str]]) -> list[str]:
@@ -85,12 +103,20 @@ def _exits(draft: Draft) -> str:
     return "It exits 1 and prints REPRODUCED if it still fails so, 0 if it does not fail, 2 if it fails in another way."
 
 
-def _program(draft: Draft) -> list[str]:
+def _own(draft: Draft, checked: Checked) -> list[str]:
+    """What the script has beside the user's code and the program."""
+    blocks = [["def program():", "    pass"], *_helpers(draft), _inputs(draft), *checked.blocks]
+    ending = ["def ended():", *checked.ending]
+    return [line for each in (*blocks, checked.constants, ending) for line in each]
+
+
+def _program(draft: Draft, clashing: Set[str] = frozenset()) -> list[str]:
     lines: list[str] = []
     for line in draft.statements:
         text, marked = line.removesuffix(MARK), line.endswith(MARK)
         lines += laid_out(text, 1, MARK if marked else "")
-    head = laid_out(f"def program({', '.join(argument.name for argument in draft.arguments)}):")
+    name = renamed(["program"], clashing)[0]
+    head = laid_out(f"def {name}({', '.join(argument.name for argument in draft.arguments)}):")
     return [*head, *spaced(lines), *laid_out(f"return {draft.result}", 1)]
 
 
@@ -101,6 +127,8 @@ def _helpers(draft: Draft) -> list[list[str]]:
         needed.append([*_WEIGHT])
     if any(argument.dynamic for argument in draft.arguments):
         needed.append([*_DYNAMIC])
+    if any(argument.marked for argument in draft.arguments):
+        needed.append([*_MARKED])
     return needed
 
 

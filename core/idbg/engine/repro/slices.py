@@ -17,7 +17,7 @@ from types import CodeType
 from idbg.engine.failures.owners import is_own
 
 _REGISTERS = re.compile(r"(^|_)(register\w*|impl\w*|define|fallback|fallthrough|custom_op|triton_op)$")
-_MAKES_OPS = ("custom_op", "triton_op", "Library")
+_MAKES_OPS = ("custom_op", "triton_op", "Library", "PatternMatcherPass")
 _OPS = re.compile(r"\bops\.(\w+)\.(\w+)")
 
 
@@ -45,6 +45,12 @@ class Statement:
     def reads(self) -> frozenset[str]:
         """Names of the module that it needs as it runs, or once it is called."""
         return frozenset(_globals_of(compile(ast.Module([self.node], []), "<statement>", "exec", dont_inherit=True)))
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """Names of the attributes that it sets."""
+        targets = self.node.targets if isinstance(self.node, ast.Assign) else ()
+        return frozenset(each.attr for each in targets if isinstance(each, ast.Attribute))
 
     @cached_property
     def registers(self) -> str:
@@ -97,6 +103,21 @@ class Slice:
         for at, each in enumerate(statements(file)):
             if each.registers and isinstance(each.node, ast.Expr) and name in each.reads:
                 self._take(file, at)
+
+    def named(self, file: str, name: str) -> None:
+        """Take the statements that register something under this name, which stands in them as text."""
+        for at, each in enumerate(statements(file)):
+            if repr(name) in each.registers:
+                self._take(file, at)
+
+    def setting(self, file: str, name: str) -> bool:
+        """Take the statements that set an attribute of this name of something ("config.NAME = ..."); False where there
+        is none.
+        """
+        found = [at for at, each in enumerate(statements(file)) if name in each.sets]
+        for at in found:
+            self._take(file, at)
+        return bool(found)
 
     def sources(self) -> list[str]:
         """The statements as text, those of a file before those of the files that need them."""

@@ -22,9 +22,10 @@ def drop_extras(hunt: Hunt) -> None:
         *(_without_option(name) for name in _options(draft.how)),
         *(_without_definition(source) for source in reversed(draft.definitions)),
     ]
+    inputs = [(each.input.name, each.input) for each in hunt.parts.arguments]
     inside: list[Step] = [
         _without_gradients,
-        *(_changed(each.input.name, _static) for each in hunt.parts.arguments if each.input.dynamic),
+        *(_changed(name, _static) for name, given in inputs if given.dynamic or given.marked),
         _plain_tensors,
         *(_without_import(name) for name in sorted(draft.imports)),
         used_alone,
@@ -122,7 +123,7 @@ def _plain_tensors(parts: Parts) -> Parts | None:
 
 
 def _static(given: Input) -> Input:
-    return replace(given, dynamic=())
+    return replace(given, dynamic=(), marked=())
 
 
 def _changed(name: str, change: Callable[[Input], Input]) -> Step:

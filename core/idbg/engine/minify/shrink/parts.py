@@ -90,7 +90,8 @@ class Parts:
         draft, arguments = self.draft, self.arguments
         kept = [each for each in arguments if each.is_stored]
         forms = [each.form for each in arguments if each.form is not None]
-        flags = sum(each.input.requires_grad + each.input.is_weight + len(each.input.dynamic) for each in arguments)
+        marks = sum(len(each.input.dynamic) + len(each.input.marked) for each in arguments)
+        flags = sum(each.input.requires_grad + each.input.is_weight for each in arguments) + marks
         lines = [line for line in draft.statements if not line.lstrip().startswith("#")]
         texts = [each.as_input.text for each in arguments if not each.is_stored]
         return Size(

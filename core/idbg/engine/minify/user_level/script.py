@@ -15,6 +15,7 @@ import torch
 
 from idbg import __version__
 from idbg.engine.minify.user_level.wanted import Wanted
+from idbg.engine.repro.check_pieces import message_of
 from idbg.engine.repro.layout import laid_out
 from idbg.reduce.sources import Edit, Source
 from idbg.schema.programs import Program, Target
@@ -143,7 +144,7 @@ def _judge(wanted: Wanted) -> list[str]:
         '    print("".join(told), file=sys.stderr)',
         "    while link := links[-1].__cause__ or links[-1].__context__:",
         "        links.append(link)",
-        f"    same = any({named}all(piece in str(link) for piece in MESSAGE) for link in links)",
+        f"    same = any({named}all(piece in {message_of(wanted.error)} for piece in MESSAGE) for link in links)",
         '    if same and LINE in "".join(told):',
         *laid_out(f'print("REPRODUCED", {_told_by(wanted)})', 2),
         "        sys.exit(1)",

@@ -46,6 +46,21 @@ def reduced_program(
     With the kind "none", the program does not fail so when it is run by itself. Stopping (KeyboardInterrupt, or the
     budget) keeps the smallest so far. Raises ProgramError where there is no source to make smaller, OutputError.
     """
+    return _search(program, target, wanted, place, budget, tell).run()
+
+
+def whole_program(program: Program, target: Target, wanted: Wanted, place: Place) -> Path:
+    """Write the program as it is, with what tells that it fails so, and return the script's path.
+
+    Raises ProgramError where there is no source, OutputError.
+    """
+    return _search(program, target, wanted, place, Budget()).written_whole()
+
+
+def _search(
+    program: Program, target: Target, wanted: Wanted, place: Place, budget: Budget, tell: Tell = lambda progress: None
+) -> "_Search":
+    """The search in the program's file. Raises ProgramError."""
     file = file_of(program)
     if file is None or not file.is_file():
         raise ProgramError(f"{program.label} has no Python source to make smaller", hint="give its .py file")
@@ -56,9 +71,9 @@ def reduced_program(
             f"{file.name} is no Python, so nothing of it can be left out: {said(error)}", hint="mend that first"
         ) from error
     if wanted.command:
-        return _OfACommand(program, target, wanted, place, budget, tell, file).run()
+        return _OfACommand(program, target, wanted, place, budget, tell, file)
     kind = _OfAModel if defines_function(program) else _Search
-    return kind(program, target, wanted, place, budget, tell, file).run()
+    return kind(program, target, wanted, place, budget, tell, file)
 
 
 @dataclass
@@ -95,6 +110,14 @@ class _Search:
         except KeyboardInterrupt:
             stopped = "you stopped it"
         return self._ended(minimal, stopped)
+
+    def written_whole(self) -> Path:
+        """The script with all of the program's text, compiled as the target says."""
+        beginnings = [*self.beginnings()]
+        asked = [one for one in beginnings if self.is_asked(one.how)] or beginnings
+        self.trying.better(asked[-1])
+        assert self.trying.folder is not None
+        return self.trying.folder / SCRIPT
 
     def _search(self) -> bool:
         """Whether no single statement can be left out of what is left."""
@@ -148,9 +171,18 @@ class _Search:
         for how in self.hows():
             yield self.with_body(Candidate(self.text, how), as_compiled(self.text, how))
 
+    def is_asked(self, how: How) -> bool:
+        """Whether that is how the program, or the target, has it compiled."""
+        return not how.given
+
+    @property
+    def plain_backend(self) -> str:
+        """The target's, as torch names it."""
+        return _PLAIN.get(self.target.backend) or self.target.backend
+
     def hows(self) -> list[How]:
         """How it may be compiled."""
-        plain = _PLAIN.get(self.target.backend) or self.target.backend
+        plain = self.plain_backend
         known = [plain] if plain in dynamo.backend_names() and plain != "eager" else []
         return ways(self.wanted, self.target, ["eager", *known])
 
@@ -246,6 +278,9 @@ class _OfAModel(_Search):
     """A search in a file whose function gives a model."""
 
     recorded = recording.Recorded((), "")
+
+    def is_asked(self, how: How) -> bool:
+        return ("backend", f'"{self.plain_backend}"') in how.given
 
     def beginnings(self) -> Iterable[Candidate]:
         self._record()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idbg.engine.compat import exceptions
-from idbg.engine.failures.owners import is_own, own_frames
+from idbg.engine.failures.owners import chain, is_own, own_frames
 from idbg.engine.repro.failing import fragment, shortened, telling
 from idbg.schema.decisions.dynamo import GraphBreak
 from idbg.schema.errors import said
@@ -71,7 +71,8 @@ def of_error(error: BaseException) -> Wanted:
     link = telling(error)
     message = shortened(said(link))
     name = type(link).__name__
-    frames = [frame for frame in exceptions.traced_stack(link) if is_own(frame.filename)] or list(own_frames(error))
+    traced = next(filter(None, map(exceptions.traced_stack, (link, *chain(error)))), ())
+    frames = [frame for frame in traced if is_own(frame.filename)] or list(own_frames(error))
     last = frames[-1] if frames else None
     piece = fragment(message)
     line = _line(last.filename, last.lineno or 0) if last else ""
