@@ -21,6 +21,7 @@ from textual.filter import LineFilter
 
 from idbg.config import places
 from idbg.format import glyphs
+from idbg.format.glyphs import MARKS
 from idbg.schema.errors import BadInput, SettingsError
 from idbg_tui import keymap, theming
 from idbg_tui.controllers.asked import Asked
@@ -119,7 +120,8 @@ class IdbgApp(Asked, App[None]):
         self._harmless = Harmless()
         self._inbox: Inbox | None = None
         self.header, self.footer = Bar(id="header"), Bar(id="footer")
-        self.header.show([("idbg", "bold $primary"), (f"  {label}", "bold")], [])
+        self._title = [("idbg", "bold $primary"), (f"  {label}", "bold")]
+        self.header.show(self._title, [])
         self.body = Body(later.frames())
         self.set_class(plain, "-ascii")
         self.body.set_class(plain, "-ascii")
@@ -148,6 +150,7 @@ class IdbgApp(Asked, App[None]):
 
     async def _begin(self) -> None:
         """Open the session and make the panes, now that the first frame is painted."""
+        self.header.show(self._title, [(f"opening{MARKS['ellipsis']}", "$foreground 75%")])
         try:
             self.session = self._opened = await in_thread(self._opener)
         except BadInput as error:
@@ -158,6 +161,10 @@ class IdbgApp(Asked, App[None]):
             self.session.start()
         await self.body.fill(later.seen())
         self.show()
+        self.call_after_refresh(self._make_hidden)
+
+    async def _make_hidden(self) -> None:
+        """Make the panes that are not seen at first, and let the keys go to all of them."""
         await self.body.fill(later.hidden())
         self.ready = True
         self.show()
