@@ -85,3 +85,11 @@ def test_a_scalar_that_cancels_to_nothing_may_be_as_far_off_as_eager_by_bad_luck
     exact = torch.tensor(1e-18, dtype=torch.float64)
     assert compare_sides(torch.tensor(2e-10), torch.tensor(2.3e-9), exact).passed
     assert not compare_sides(torch.tensor(2e-10), torch.tensor(2.3e-6), exact).passed
+
+
+@pytest.mark.parametrize("size", [3e307, 1e308, 1.7e308])
+def test_means_of_the_largest_numbers_of_float64_are_numbers(size: float):
+    reference = torch.full((1000,), size, dtype=torch.float64)
+    diff = compare_tensors(reference, reference * 0.5)
+    assert diff.mean_abs == pytest.approx(size / 2) and diff.rmse == pytest.approx(size / 2)
+    assert diff.max_abs == pytest.approx(size / 2) and diff.mean_rel == pytest.approx(0.5)

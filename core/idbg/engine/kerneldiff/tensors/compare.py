@@ -335,7 +335,7 @@ def _described(
         return diff
     return replace(
         diff,
-        mean_abs=header[at.SUM_ABS] / count if odd.finite else None,
+        mean_abs=header[at.SUM_ABS] / count / figures.scales.error if odd.finite else None,
         max_rel=_unless(odd, header[at.MAX_REL]),
         mean_rel=header[at.SUM_REL] / count if odd.finite else None,
         max_scaled=_unless(odd, header[at.MAX_SCALED]),

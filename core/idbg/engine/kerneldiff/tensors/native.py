@@ -5,29 +5,20 @@ where there is no C++ compiler, torch does the work (sums.py): nothing ever wait
 """
 
 import ctypes
-import hashlib
 import os
-import platform
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import cache, lru_cache
-from pathlib import Path
 from threading import Thread
 from typing import cast
 
 import torch
 
-from idbg.config import places
-from idbg.engine.compat.builds.scratch import move, private
-from idbg.engine.kerneldiff.tensors.figures import HEADER, Figures, Grid, Rule
+from idbg.engine.kerneldiff.tensors import native_build
+from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Rule
 from idbg.engine.kerneldiff.tensors.pieces import Matrix, Piece, pieces
 from idbg.schema.diff import DECADES
 
-SOURCE = Path(__file__).with_name("native.cpp")
-# No -ffast-math: it would take NaN for impossible
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-Wno-psabi", "-fPIC", "-shared", "-pthread")
 KINDS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
 THREADS = 8  # each has sums of its own, of 1.2 MB at most
 SHARE = 1 << 18  # elements that are worth a thread
@@ -48,16 +39,7 @@ class Build:
 
     def _run(self) -> None:
         try:
-            compiler = _compiler()
-            path = _place(compiler)
-            library = _load(path)
-            if library is None:
-                _compile(compiler, path)
-                library = _load(path)
-            if library is None:
-                self.problem = f"{path} cannot be loaded"
-            else:
-                self.kernel = _kernel(library)
+            self.kernel = _kernel(native_build.built())
         except (OSError, subprocess.SubprocessError) as error:
             self.problem = str(error)
 
@@ -81,57 +63,6 @@ def wait(seconds: float | None = None) -> bool:
 def problem() -> str:
     """Why there is no kernel; "" while nothing went wrong."""
     return _build().problem
-
-
-def _compiler() -> str:
-    """The one that Inductor takes as well."""
-    names = (os.environ.get("CXX"), "g++", "clang++", "c++")
-    compiler = next((path for name in names if name and (path := shutil.which(name))), None)
-    if compiler is None:
-        raise OSError("there is no C++ compiler: set CXX, or install g++")
-    return compiler
-
-
-def _place(compiler: str) -> Path:
-    """The file of this source, compiler and processor."""
-    status = Path(compiler).resolve().stat()
-    key = hashlib.sha256(SOURCE.read_bytes())
-    key.update(repr((compiler, status.st_size, status.st_mtime_ns, FLAGS, platform.machine(), _processor())).encode())
-    return places.cache() / "native" / f"{key.hexdigest()[:24]}.so"
-
-
-def _processor() -> str:
-    """What -march=native depends on: a home folder may be shared by machines that differ."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return " ".join(sorted({line for line in lines if line.startswith(("flags", "model name", "Features"))}))
-
-
-def _compile(compiler: str, path: Path) -> None:
-    """Written under another name first, with its digest at the end: a file that is there is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nice = [program, "-n", "10"] if (program := shutil.which("nice")) else []
-    with tempfile.TemporaryDirectory(dir=private.folder or path.parent) as folder:
-        made = Path(folder, "native.so")
-        command = [*nice, compiler, *FLAGS, str(SOURCE), "-o", str(made)]
-        environ = {**os.environ, "TMPDIR": folder}
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=300, env=environ)
-        code = made.read_bytes()
-        made.write_bytes(code + hashlib.sha256(code).digest())
-        move(made, path)
-
-
-def _load(path: Path) -> ctypes.CDLL | None:
-    """None where there is no such file, or it is not what was written: loading a broken one can kill the process."""
-    if not path.exists():
-        return None
-    content = path.read_bytes()
-    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
-        return None
-    library = ctypes.CDLL(str(path))
-    return library if library.idbg_header() == HEADER else None
 
 
 def _kernel(library: ctypes.CDLL) -> MeasureFunction:

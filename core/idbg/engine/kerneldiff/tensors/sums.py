@@ -144,7 +144,7 @@ class Sums:
         flat = scaled.view(-1)
         values[at.SUM_SQUARES] += torch.dot(flat, flat).item()
         if self.full:
-            values[at.SUM_ABS] += difference.sum().item()
+            values[at.SUM_ABS] += scaled.sum().item()  # of the largest numbers of float64 a sum leaves its range too
             self._add_relative(chunk)
             self._add_histogram(chunk, largest)
         if self.full and not self.three:
