@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from idbg.bisect.job import bisected
+from idbg.reports.guilty import part_sentence
 from idbg.schema.errors import BadInput
 from idbg.schema.guilty import (
     GRAPHS,
@@ -14,12 +15,13 @@ from idbg.schema.guilty import (
     Application,
     BackendParts,
     Bisected,
+    GuiltyPart,
     Level,
     Question,
     Subsystem,
     Try,
 )
-from idbg.schema.programs import Program, Target
+from idbg.schema.programs import LoweredNode, Program, Target
 from idbg.schema.repros import Signature
 
 WRONG = Signature("runtime", type="RuntimeError", message="this is wrong")
@@ -83,6 +85,26 @@ def test_the_application_of_a_part_is_found_by_halves() -> None:
     assert found.sentence == "the lowerings of inductor are guilty: application 23 of 40, pass 23"
     assert {22, 23} <= {level.applied for level in compiler.levels}  # both sides of it were tried
     assert found.signature == WRONG
+
+
+def test_a_lowering_of_the_users_own_that_raises_is_the_answer_after_one_try() -> None:
+    raised = LoweredNode("scale", "held.scale.default", "model.py", 14)
+
+    def ask(asked: Try, *_: object) -> Answer:
+        return Answer(WRONG, words="RuntimeError", parts=PARTS, lowering=raised)
+
+    found = bisected(Question("compiler", Program("p.py"), Target(backend="inductor")), ask=ask)
+    assert len(found.tried) == 1 and found.part is not None and found.part.lowering == raised
+    where = "the lowering of held.scale.default, for node scale (model.py:14)"
+    assert found.sentence == f"{where}, is guilty: it raises the failure itself"
+
+
+def test_a_decomposition_is_named_as_the_op_is_called() -> None:
+    what = "<OpOverload(op='held.scale', overload='default')>"
+    part = GuiltyPart("aot_eager_decomp_partition", "decomposition", application=Application(21, what), of=32, first=21)
+    assert part_sentence(part) == (
+        "the decompositions of aot_eager_decomp_partition are guilty: application 21 of 32, held.scale.default"
+    )
 
 
 def test_of_several_graphs_the_guilty_one_comes_first_and_parts_are_asked_of_it() -> None:

@@ -29,6 +29,9 @@ class CompilerSearch:
         self._asked = replace(compared(self._asked, self._tries), parts=False)
         if self._tries.sought is None:
             return
+        if (lowering := self._tries.answer.lowering) is not None:  # the exception itself tells the part
+            self.guilty = GuiltyPart(INDUCTOR, lowering=lowering)
+            return
         self.guilty = self._backend()
         if self.guilty.backend == INDUCTOR:
             self._graph(self._tries.answer.counts.get(GRAPHS, 0))

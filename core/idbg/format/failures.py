@@ -2,10 +2,11 @@
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from idbg.format import file_names
-from idbg.schema.programs import Failure
+from idbg.schema.programs import Failure, LoweredNode
 
 _WHAT = {
     "user": "the program raised {type}",
@@ -51,6 +52,12 @@ def headline(failure: Failure) -> Headline:
     if failure.kind == "input":
         what = _INPUT.get(failure.type, "this cannot be used")
     return Headline(what, "" if failure.kind == "cancelled" else _cause(failure), _place(failure))
+
+
+def lowering_said(lowering: LoweredNode, place: Callable[[str, int], str] = file_names.place) -> str:
+    """What Inductor lowered as it failed: "the lowering of held.scale.default, for node scale (model.py:14)"."""
+    at = f" ({place(lowering.file, lowering.line)})" if lowering.file else ""
+    return f"the lowering of {lowering.op}, for node {lowering.node}{at}"
 
 
 def place_of(failure: Failure) -> tuple[str, int]:

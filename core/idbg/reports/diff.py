@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from idbg.format.amounts import NOT_MEASURED, counted, figure
+from idbg.format.failures import lowering_said
 from idbg.format.file_names import near_place
 from idbg.reports import elsewhere, notebook, stage_table, steps
 from idbg.reports.because import because
@@ -190,6 +191,8 @@ def _failure(what: str, failure: Failure) -> Iterator[str]:
     where = near_place(failure.file, failure.line)
     yield from _paragraph(f"  {what}: ", failure.message, f" ({where})" if where else "")
     yield from (f"    {line}" for line in (crash_lines(failure.crash) if failure.crash else ()))
+    if failure.lowering:
+        yield f"    it was raised in {lowering_said(failure.lowering, near_place)}"
     if failure.hint:
         yield from _paragraph("    ", failure.hint)
 

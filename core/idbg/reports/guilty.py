@@ -1,11 +1,14 @@
 """Who is guilty, said to somebody who did not watch the search? CLI, JSON and screen say it by these sentences."""
 
 import difflib
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from idbg.format.amounts import counted
+from idbg.format.failures import lowering_said
+from idbg.format.file_names import near_place
 from idbg.schema import strict_json
 from idbg.schema.guilty import (
     PYTHON,
@@ -28,12 +31,16 @@ _BACKENDS = {
     "Inductor",
     "aot_eager_decomp_partition_crossref": "an op's fake is guilty: it fails where each is held against the op itself",
 }
+_PLURALS = {"decomposition": "decompositions"}  # torch's own name of the part is in the singular
+_OP = re.compile(r"<OpOverload\(op='([\w.:]+)', overload='(\w+)'\)>")
 _REST = "its scheduler, its code or its compiler"
 
 
 def part_sentence(part: GuiltyPart) -> str:
     """Which part of the compiler is guilty."""
     where = f" on the graph of frame {part.frame} (of {counted(part.graphs, 'graph')})" if part.frame else ""
+    if part.lowering is not None:
+        return f"{lowering_said(part.lowering, near_place)}, is guilty: it raises the failure itself"
     if not part.subsystem:
         if part.backend == "inductor":
             return f"inductor is guilty{where}, and no part of it that torch can switch off: {_REST}"
@@ -43,19 +50,24 @@ def part_sentence(part: GuiltyPart) -> str:
         return (
             f"{part.backend} is guilty{where}, where {part.setting} is not {part.value!r}: with that it does not fail"
         )
-    whole = f"the {part.subsystem} of {part.backend} are guilty"
+    whole = f"the {_PLURALS.get(part.subsystem, part.subsystem)} of {part.backend} are guilty"
     one = part.application
     if one is None:
         return f"{whole}{where}: without them it does not fail"
     which = f"{one.number:,}" if part.first >= one.number else f"one of {part.first:,} to {one.number:,}"
-    what = f", {one.what}" if one.what else ""
+    what = f", {_named(one.what)}" if one.what else ""
     on = f", on the {one.graph} graph of frame {one.frame}" if one.frame else ""
     return f"{whole}: application {which} of {part.of:,}{what}{on}"
 
 
+def _named(what: str) -> str:
+    """What torch says of an application: an op by its name, and not as Python prints the object."""
+    return _OP.sub(lambda match: f"{match[1]}.{match[2]}", what)
+
+
 def _so_far(part: GuiltyPart) -> str:
     """What is known of a search that was stopped: a backend may be guilty by a part that was not asked yet."""
-    if part.subsystem:
+    if part.subsystem or part.lowering is not None:
         return part_sentence(part)
     if part.backend in (PYTHON, "eager", "aot_eager"):
         return _BACKENDS[part.backend]

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from idbg.schema.diff import Comparison
-from idbg.schema.programs import OptionValue, Program, Target
+from idbg.schema.programs import LoweredNode, OptionValue, Program, Target
 from idbg.schema.repros import Signature
 
 Kind = Literal["compiler", "options", "fuzz", "commits"]
@@ -107,12 +107,14 @@ class Try(msgspec.Struct, frozen=True, omit_defaults=True):
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one try came to. `signature` is None where it does not fail; `words`: the failure in a line.
 
-    `counts`: how often each part was applied. `last`: the last application that the level allowed, with the graph
-    before and after it as text ("" where there is none). `drawn`: the options that were drawn.
+    `lowering`: the node whose lowering, code of the user's own, raised it. `counts`: how often each part was applied.
+    `last`: the last application that the level allowed, with the graph before and after it as text ("" where there is
+    none). `drawn`: the options that were drawn.
     """
 
     signature: Signature | None = None
     words: str = ""
+    lowering: LoweredNode | None = None
     cannot: str = ""  # why nothing could be tried; "" where it was
     compiled: bool = False
     counts: dict[str, int] = {}
@@ -147,7 +149,8 @@ class GuiltyPart(msgspec.Struct, frozen=True, omit_defaults=True):
     of its parts mends it when switched off. `application` is the guilty one of `of`: with those up to it the program
     fails, and with those before it alone it does not; where some between could not be told, `first` is the first that
     may be it. `before` and `after` are the graph around it. Of several `graphs` that Inductor compiles, that of `frame`
-    is the first without which it does not fail.
+    is the first without which it does not fail. With `lowering` that of the user's own raised it: nothing was switched
+    off.
     """
 
     backend: str
@@ -162,6 +165,7 @@ class GuiltyPart(msgspec.Struct, frozen=True, omit_defaults=True):
     first: int = 0
     before: str = ""
     after: str = ""
+    lowering: LoweredNode | None = None
 
 
 class OptionDifference(msgspec.Struct, frozen=True):

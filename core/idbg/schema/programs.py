@@ -78,10 +78,19 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.accelerator != NO_ACCELERATOR or _RULES.search(self.rules) is not None
 
 
+class LoweredNode(msgspec.Struct, frozen=True):
+    """The node of a post-grad graph that Inductor lowered as it failed: its name, its op, and the user's line."""
+
+    node: str
+    op: str
+    file: str = ""
+    line: int = 0
+
+
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why something did not work. `kind` says whose it is; `traceback` is kept only where it is the user's own code or
     torch's; `repro` is the path of a script that was written to show it again; `crash` says where it was, if a
-    process or a kernel crashed.
+    process or a kernel crashed; `lowering` is the node that was being lowered, if one was.
     """
 
     kind: Literal["user", "torch", "backend", "constraints", "worker", "cancelled", "input", "idbg"]
@@ -93,3 +102,4 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
     repro: str = ""
     crash: CrashSite | None = None
+    lowering: LoweredNode | None = None

@@ -63,6 +63,15 @@ def traced_call(error: BaseException) -> TracedCall | None:
     return None
 
 
+def lowered_node(error: BaseException) -> torch.fx.Node | None:
+    """The node of the post-grad graph that Inductor was lowering as this was raised; None if it is not from there."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        is_lowering = frame.f_code.co_name == "run_node" and frame.f_globals.get("__name__") == "torch._inductor.graph"
+        if is_lowering and isinstance(node := frame.f_locals.get("n"), torch.fx.Node):
+            return node
+    return None
+
+
 def made_real(call: TracedCall) -> Callable[[], object] | None:
     """The same call on real tensors of zeros; None where it cannot be had, or takes too much memory."""
     tensors = [leaf for leaf in tree_leaves((call.args, call.kwargs)) if isinstance(leaf, torch.Tensor)]

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from idbg.analysis.crashes import with_site
 from idbg.config import places
+from idbg.engine.capture.fx import user_line
 from idbg.engine.capture.outcomes import EAGER_HINT
-from idbg.engine.compat import exceptions, gpu
+from idbg.engine.compat import exceptions, fx, gpu
 from idbg.engine.failures.crashed import crash_of
 from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
 from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
-from idbg.schema.programs import Failure, Program
+from idbg.schema.programs import Failure, LoweredNode, Program
 
 _NO_CUDA = (
     "Torch not compiled with CUDA enabled",
@@ -65,7 +66,17 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
         traceback=_traceback(error),
         file=file,
         line=line,
+        lowering=_lowering(links),
     )
+
+
+def _lowering(links: list[BaseException]) -> LoweredNode | None:
+    """The node of the lowering that raised one of these."""
+    node = next((node for link in links if (node := exceptions.lowered_node(link)) is not None), None)
+    if node is None or node.op != "call_function":
+        return None
+    file, line, _ = user_line(node.meta.get("stack_trace") or "")
+    return LoweredNode(node.name, fx.qualified_target(node), file, line)
 
 
 def _refused_by_cache(error: BaseException) -> Failure | None:

@@ -20,7 +20,8 @@ def answer_of(run: Run, *, uncompiled: bool) -> Answer:
     if run.diff is not None and run.diff.verdict == "failed":
         return Answer(Signature("wrong"), words=_wrong(run.diff), compiled=True)
     if failure is not None:
-        return Answer(_signature(failure), words=_words(failure), compiled=bool(run.frames))
+        own = failure.lowering if failure.kind == "user" else None
+        return Answer(_signature(failure), words=_words(failure), lowering=own, compiled=bool(run.frames))
     if run.exit_status:
         words = f"the script ends with exit status {run.exit_status}"
         return Answer(Signature("check", type=f"exit status {run.exit_status}"), words=words, compiled=bool(run.frames))
