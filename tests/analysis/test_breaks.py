@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from idbg.analysis.decisions.break_words import suggestions, words
 from idbg.analysis.decisions.breaks import places
-from idbg.analysis.decisions.stacks import Folded, folded, whose
+from idbg.analysis.decisions.stacks import Folded, folded, of_program, whose
 from idbg.schema import events
-from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.decisions.dynamo import GraphBreak, StackLine
 from idbg.schema.programs import Target
 from tests.harness.framed import BROKEN, FILE, PRINT, again, done, run_of, started
 
@@ -88,3 +88,11 @@ def test_lines_that_are_not_the_users_are_folded():
     ]
     assert whose("/a/site-packages/torchvision/x.py") == "library"
     assert whose("/home/me/idbg_like/m.py") == "user"
+
+
+def test_a_stack_begins_with_the_program() -> None:
+    ours = StackLine("/x/idbg/worker/main.py", 1, "main", "")
+    runpy = StackLine("/usr/lib/python3.11/runpy.py", 1, "run", "")
+    theirs, torchs = StackLine("/home/me/model.py", 3, "f", ""), StackLine("/e/site-packages/torch/nn.py", 4, "g", "")
+    assert of_program((ours, runpy, theirs, torchs)) == (theirs, torchs)
+    assert of_program((ours, torchs)) == (ours, torchs) and of_program(()) == ()

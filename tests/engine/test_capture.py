@@ -268,6 +268,7 @@ def test_a_loaded_program_is_held_until_its_file_changes(compiled: Runner):
     ("text", "kind", "says"),
     [
         ("def program(:", "user", "invalid syntax"),
+        ("import torch\n\0", "user", "null bytes (subject.py, line 2)"),
         ("raise ValueError('mine')", "user", "mine"),
         ("def program():\n    raise KeyError('inside')", "user", "inside"),
         ("def program():\n    return None", "input", "returned None"),

@@ -80,6 +80,7 @@ async def test_every_reading_tool_tells_of_a_recorded_session(folder: Path, caps
         found = facts(await session.call_tool("sessions", {}))["sessions"]
         assert {each["name"] for each in found} == {"resnet-1", "attention-1"}
         broken = facts(await session.call_tool("violations", {"session": "resnet-1", "limit": 3}))["violations"]
+        assert all(len(each["nodes"]) == len(set(each["nodes"])) <= each["count"] for each in broken)
         assert len(broken) == 3 and broken[0]["rule"] == "unsupported_ops" and broken[0]["nodes"]
         around = facts(await session.call_tool("graph", {"session": "resnet-1", "node": "relu_1", "depth": 1}))["nodes"]
         assert {each["distance"] for each in around} == {0, 1}
@@ -87,6 +88,7 @@ async def test_every_reading_tool_tells_of_a_recorded_session(folder: Path, caps
         name = next(each["name"] for each in kernels if each["language"] != "extern")
         result = await session.call_tool("kernel", {"session": "resnet-1", "name": name})
         assert "#pragma" in facts(result)["source"] and "#pragma" in result.content[0].text
+        assert facts(result)["wrapper_lines"] and "launches" not in facts(result)
         told = facts(await session.call_tool("decisions", {"session": "resnet-1", "kinds": ["breaks", "fusion"]}))
         assert told.keys() == {"breaks", "fusion"}
         result = await session.call_tool("compare", {"session": "resnet-1", "other": "attention-1"})

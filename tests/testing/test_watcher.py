@@ -278,3 +278,18 @@ def test_a_run_whose_sessions_or_baseline_cannot_be_written_is_judged_and_not_gr
     run.pytest_sessionfinish(cast("pytest.Session", session))
     assert session.exitstatus == pytest.ExitCode.TESTS_FAILED
     assert any(said in line for line in run._lines())
+
+
+def test_a_test_that_compiles_nothing_is_no_session_also_where_it_fails(watcher: Watcher) -> None:
+    def fails(*compiled: Callable[..., object]) -> None:
+        with watcher.captured():
+            for function in compiled:
+                function(torch.ones(3, 3))
+            raise ValueError("its own")
+
+    with pytest.raises(ValueError, match="its own"):
+        fails()
+    assert watcher.recording.history.runs == {}
+    with pytest.raises(ValueError, match="its own"):
+        fails(torch.compile(square, backend="eager"))
+    assert watcher.recording.history.runs[2].verdict == "failed"

@@ -50,12 +50,19 @@ def _devices(run: Run) -> str:
     return ", ".join(sorted(devices - {""})) or "no device yet"
 
 
+def _frames(run: Run) -> str:
+    """ "3 frames", "4 of 5 frames" where some have no graph."""
+    with_graphs = len({graph.frame for graph in run.graphs})
+    rest = len(run.frames) > with_graphs
+    return f"{with_graphs:,} of {counted(len(run.frames), 'frame')}" if rest else counted(with_graphs, "frame")
+
+
 def contents(run: Run) -> Iterator[str]:
     """How much of what was compiled, and where graphs broke."""
     if run.graphs:
         nodes = sum(len(graph.nodes) for graph in run.graphs.values())
         counts = [
-            f"{counted(len(run.graphs), 'graph')} of {counted(len({graph.frame for graph in run.graphs}), 'frame')}",
+            f"{counted(len(run.graphs), 'graph')} of {_frames(run)}",
             counted(nodes, "node"),
             counted(len(run.kernels), "kernel"),
             counted(run.times_broken, "graph break"),

@@ -218,7 +218,8 @@ class Watcher:
                 failure = Failure(
                     kind="cancelled", message=f"the test ended before it was over: {type(error).__name__}"
                 )
-            events_of_run.end(failure, time.monotonic() - began, checked=bool(accelerator))
+            if notes or not events_of_run.is_empty:  # a test that compiles nothing may fail: that is no session
+                events_of_run.end(failure, time.monotonic() - began, checked=bool(accelerator))
             if is_failure and error is not None and notes:
                 error.add_note(self.kept())
 
@@ -262,6 +263,11 @@ class _Run:
         """Whether something was compiled."""
         return self._waiting is None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened: nothing was compiled, and Dynamo was not asked to."""
+        return self._waiting is not None and not self._waiting
+
     def emit(self, event: SessionEvent) -> None:
         """Note it."""
         with self.recording.lock:
@@ -288,7 +294,7 @@ class _Run:
 
     def end(self, failure: Any, seconds: float, *, checked: bool) -> None:
         """The run is over; of one in which nothing happened at all nothing is told."""
-        if self._waiting is not None and not self._waiting and failure is None and self.comparison is None:
+        if self.is_empty and failure is None and self.comparison is None:
             return
         if self._waiting is not None:
             self.begin(self.target.backend or "none")

@@ -300,6 +300,9 @@ class Worker:
 
         A job that it was not sent yet is kept for the next one.
         """
+        from idbg.format.limits import memory_limit  # no screen needs it before
+
+        hint = "; ".join(filter(None, (hint, memory_limit())))
         self._listener(events.WorkerDied(cause=cause, last_output=self._output.last()))
         message = f"the worker {'was ' if cause.startswith('killed') else ''}{cause}"
         if self._job is None or keeps_job:

@@ -46,6 +46,14 @@ def folded(stack: Stack) -> Iterator[StackLine | Folded]:
             yield Folded(owner, len(listed))
 
 
+def of_program(stack: Stack) -> Stack:
+    """The stack from the first of the user's lines on: what started the program stands above it. All of one that has
+    none of theirs.
+    """
+    first = next((place for place, line in enumerate(stack) if whose(line.file) == "user"), 0)
+    return stack[first:]
+
+
 def own(stack: Stack) -> StackLine | None:
     """The innermost line of the user's."""
     return next((line for line in reversed(stack) if whose(line.file) == "user"), None)

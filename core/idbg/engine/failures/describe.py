@@ -16,6 +16,7 @@ from idbg.engine.capture.outcomes import EAGER_HINT
 from idbg.engine.compat import exceptions, fx, gpu
 from idbg.engine.failures.crashed import crash_of
 from idbg.engine.failures.owners import OURS, Owner, chain, home_of, is_own, own_frames, owner_of, told
+from idbg.format.limits import memory_limit
 from idbg.schema.errors import ConstraintViolation, IdbgError, said, spelled
 from idbg.schema.programs import Failure, LoweredNode, Program
 
@@ -45,7 +46,7 @@ def _failure_of(error: BaseException, program: Program, backend: str) -> Failure
     if isinstance(error, KeyboardInterrupt):
         return Failure(kind="cancelled", message="cancelled", hint="run it again when you like")
     if isinstance(error, SyntaxError):
-        return _syntax_error(error)
+        return _syntax_error(error, program)
     if isinstance(error, FileNotFoundError) and error.filename == program.path:
         return Failure(
             kind="input", type="FileNotFoundError", message=f"there is no file {program.path}", hint="check the path"
@@ -138,21 +139,34 @@ def _hint(owner: Owner, message: str, backend: str) -> str:
         return "this machine has no usable CUDA GPU: run it where there is one, or with --device cpu"
     if owner.called_back:
         return "code of yours that the compiler calls raised this: a repro shows it with the graph that it was given"
-    return "the program itself raised this: mend it, then run it again"
+    mend = "the program itself raised this: mend it, then run it again"
+    is_of_memory = isinstance(owner.error, MemoryError) or "allocate memory" in message
+    return "; ".join(filter(None, (mend, memory_limit() if is_of_memory else "")))
 
 
-def _syntax_error(error: SyntaxError) -> Failure:
-    text = "".join(traceback.format_exception_only(error))
-    place = f"{Path(error.filename or '').name}, line {error.lineno}"
+def _syntax_error(error: SyntaxError, program: Program) -> Failure:
+    file, line = (error.filename, error.lineno or 0) if error.filename else _line_of_null(Path(program.path))
+    place = f"{Path(file).name}, line {line}" if line else Path(file).name
+    shown = error if error.filename or not file else SyntaxError(error.msg, (file, line, None, None))
     return Failure(
         kind="user",
         type="SyntaxError",
-        message=f"{error.msg} ({place})",
-        hint="mend the line, then run it again",
-        traceback=text,
-        file=error.filename or "",
-        line=error.lineno or 0,
+        message=f"{error.msg} ({place})" if place else str(error.msg),
+        hint="mend the line, then run it again" if line else "mend the file, then run it again",
+        traceback="".join(traceback.format_exception_only(shown)),
+        file=file,
+        line=line,
     )
+
+
+def _line_of_null(file: Path) -> tuple[str, int]:
+    """The line of the first NUL byte in the file, of which Python tells no place; ("", 0) where it has none."""
+    try:
+        data = file.read_bytes()
+    except (OSError, ValueError):
+        return "", 0
+    before, null, _ = data.partition(b"\0")
+    return (str(file), before.count(b"\n") + 1) if null else ("", 0)
 
 
 def _traceback(error: BaseException) -> str:

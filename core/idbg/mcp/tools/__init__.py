@@ -89,12 +89,14 @@ def page(items: list[Any], start: int, count: int) -> tuple[list[Any], str]:
 
 
 def grouped(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One for each rule, line and finding, with its nodes, most first."""
+    """One for each rule, line and finding, most first: how many nodes, and the names that they have."""
     alike: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in violations:
         shown = {name: each.get(name) for name in ("rule", "severity", "file", "line", "found", "wanted", "fix")}
         group = alike.setdefault(tuple(shown.values()), {**shown, "count": 0, "nodes": []})
         node = each.get("node", "")
         group["count"] += 1
-        group["nodes"].append(node.get("name", "") if isinstance(node, dict) else node)
+        name = node.get("name", "") if isinstance(node, dict) else node
+        if name not in group["nodes"]:  # it has the same name in the graphs of several stages
+            group["nodes"].append(name)
     return sorted(alike.values(), key=lambda group: -int(group["count"]))

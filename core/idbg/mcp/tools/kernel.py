@@ -38,6 +38,7 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
         kernels = done.told.get("kernels") or []
         rows = [{key: each.get(key) for key in ("name", "language", "frame", "part", "nodes")} for each in kernels]
         return tools.Told(counted(len(rows), "kernel"), {"kernels": rows})
+    kernel = {("wrapper_lines" if key == "launches" else key): value for key, value in kernel.items()}
     lines = str(done.told.get("source", "")).splitlines()
     if lines and asked.first_line > len(lines):
         raise BadInput(

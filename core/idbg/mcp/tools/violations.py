@@ -35,7 +35,8 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
     found = done.told.get("constraints") or {}
     known = found.get("violations")
     if known is None:
-        return tools.Told("no rule was asked: nothing was compiled", {"violations": None})
+        why = found.get("not_asked") or "nothing was compiled"
+        return tools.Told(f"no rule was asked: {why}", {"violations": None})
     violations = [each for each in known if asked.rule in ("", each.get("rule"))]
     some, more = tools.page(tools.grouped(violations), asked.skip, asked.limit)
     rules = list(dict.fromkeys(str(each.get("rule")) for each in violations))

@@ -7,6 +7,7 @@ from msgspec import to_builtins
 
 from idbg.analysis.decisions.break_words import WAYS, suggestions
 from idbg.analysis.decisions.breaks import BreakPlace, Sides, places
+from idbg.analysis.decisions.stacks import of_program
 from idbg.format.amounts import and_unsized, counted, duration
 from idbg.format.file_names import near_place
 from idbg.reports.decisions.recompiles import of_suggestion
@@ -106,7 +107,7 @@ def as_json(run: Run) -> object:
             "suggestions": [
                 {"words": each.words, "code": each.code, "settings": each.settings} for each in suggestions(place.first)
             ],
-            "stack": to_builtins(place.first.stack),
+            "stack": to_builtins(of_program(place.first.stack)),
         }
         for place in places(run)
     ]

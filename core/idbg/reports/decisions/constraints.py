@@ -32,8 +32,9 @@ def text(run: Run) -> Iterable[str]:
 
 def as_json(run: Run) -> object:
     """The violations as records; null where no rule was asked."""
-    why = "" if run.checked else unreadable(run)
-    asked = run.graphs and run.target.has_rules and not why
+    why = "" if run.target.has_rules else "no accelerator is chosen"
+    why = why or ("" if run.checked else unreadable(run))
+    asked = run.graphs and not why
     violations = (run.violations if run.checked else asked_since(run)) if asked else None
     told = {"accelerator": run.target.accelerator, "asked_while_compiling": run.asked_rules, "violations": violations}
     return told | ({"not_asked": why} if why else {})

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import to_builtins
 
 from idbg.analysis.decisions.frames import FrameRow, rows, spoken_name
-from idbg.analysis.decisions.stacks import whose
+from idbg.analysis.decisions.stacks import of_program, whose
 from idbg.format.amounts import NOT_MEASURED, counted, duration
 from idbg.format.file_names import near_place
 from idbg.reports.decisions.stacks import stack_lines
@@ -126,7 +126,7 @@ def as_json(run: Run) -> object:
                 "line": row.line,
                 "end": row.end or None,
                 "why": row.why,
-                "stack": to_builtins(run.decided.results[row.ids[0]].stack) if row.end else [],
+                "stack": to_builtins(of_program(run.decided.results[row.ids[0]].stack)) if row.end else [],
                 "seconds": row.seconds,
                 "attempts": row.attempts,
                 "restarts": row.restarts,

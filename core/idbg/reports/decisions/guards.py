@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures, by_source, share
+from idbg.analysis.decisions.stacks import of_program
 from idbg.format import amounts
 from idbg.format.amounts import counted, evaluation
 from idbg.format.file_names import near_place
@@ -178,7 +179,7 @@ def _frame_json(run: Run, guards: FrameGuards, failures: Failures) -> dict[str, 
                 "code": guard.code,
                 "file": guard.file,
                 "line": guard.line,
-                "stack": guard.stack,
+                "stack": of_program(guard.stack),
                 "seconds": guard.seconds,
                 "caused": failures.of(guards.frame, guard),
             }

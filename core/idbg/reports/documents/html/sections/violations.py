@@ -104,7 +104,9 @@ def _cost(checked: AcceleratorResult | None, rule: BrokenRule) -> str:
 def unbroken(run: Run) -> str:
     """What is known of the rules in a run that broke none."""
     if not run.asked_rules:
-        return f"no rules were asked: {ask('check', run)} asks all accelerators"
+        own = f"; idbg analyze SESSION --type constraints asks {run.target.accelerator}"
+        known = own if run.target.has_rules and run.graphs else ""
+        return f"no rules were asked: {ask('check', run)} asks all accelerators{known}"
     if not run.graphs:
         return "no graph was captured, so no rule was asked"
     known = "so far no rule" if run.verdict == "waiting" else "no rule"
