@@ -29,6 +29,11 @@ class Part:
     comma: bool = False
     """Whether it is a tuple's, of which one item needs a comma."""
 
+    @property
+    def start(self) -> int:
+        """Its first byte."""
+        return self.edit.start if self.edit is not None else self.listed[self.place][0]
+
     def edits(self, gone: Collection["Part"]) -> Iterator[Edit]:
         """What leaves it out together with the others in `gone`."""
         if self.edit is not None:

@@ -36,14 +36,16 @@ def reduce_source(
     better: Callable[[str], None] = lambda text: None,
     protected: Collection[str] = (),
     used: Collection[str] = (),
+    whole: Collection[str] = (),
 ) -> ReducedSource:
     """The smallest text found that fails. `text` itself is known to; it is not asked, and no candidate is asked twice.
 
     Each candidate can be compiled, and has the pieces `protected` in it. `used` are names that are needed from outside.
+    Statements that are in `whole` (as `ast.dump` has them) are left out as they are, or not at all.
     `better` is told each smaller text that fails. A Stopped that `fails` raises ends the search, with what it has.
     Raises SyntaxError where the text itself cannot be parsed.
     """
-    search = _Search(text.replace("\r\n", "\n"), fails, better, protected)
+    search = _Search(text.replace("\r\n", "\n"), fails, better, protected, whole)
     try:
         search.whole(used)
     except Stopped as stop:
@@ -53,9 +55,14 @@ def reduce_source(
 
 class _Search:
     def __init__(
-        self, text: str, fails: Callable[[str], bool], better: Callable[[str], None], protected: Collection[str]
+        self,
+        text: str,
+        fails: Callable[[str], bool],
+        better: Callable[[str], None],
+        protected: Collection[str],
+        whole: Collection[str],
     ) -> None:
-        self.text = text
+        self.text, self._whole = text, whole
         self._size = Source(text).size
         self._fails, self._better, self._protected = fails, better, protected
         self._asked: dict[str, bool] = {text: True}
@@ -96,18 +103,22 @@ class _Search:
     def _level(self, depth: int) -> None:
         """The statements of all blocks of one depth."""
         source = Source(self.text)
+        inside = _Inside(source, self._whole)
         items = [node for block in source.blocks if block.depth == depth for node in block.statements]
+        items = [node for node in items if not inside(source.start(node) - 1)]
         self._enough(items, source.without, lambda kept: ddmin(items, kept))
 
     def _sweep(self) -> None:
         """Single statements, from the last, until none can be left out."""
         source = Source(self.text)
-        items = _in_order(source)
+        inside = _Inside(source, self._whole)
+        items = [node for node in _in_order(source) if not inside(source.start(node) - 1)]
         self._enough(items, source.without, lambda kept: swept(items, kept))
 
     def _parts(self, kind: str) -> None:
         source = Source(self.text)
-        items = list(KINDS[kind](source))
+        inside = _Inside(source, self._whole)
+        items = [part for part in KINDS[kind](source) if not inside(part.start)]
 
         def without(gone: Collection[Part]) -> str:
             return source.edited([edit for part in gone for edit in part.edits(gone)])
@@ -128,6 +139,17 @@ class _Search:
 
         if items and not fails([]):
             search(fails)
+
+
+class _Inside:
+    """Whether a byte is inside of a statement that is whole."""
+
+    def __init__(self, source: Source, whole: Collection[str]) -> None:
+        kept = [node for node in source.statements if ast.dump(node) in whole] if whole else []
+        self._spans = [(source.start(node), source.end(node)) for node in kept]
+
+    def __call__(self, place: int) -> bool:
+        return any(start <= place < end for start, end in self._spans)
 
 
 def _in_order(source: Source) -> list[ast.stmt]:

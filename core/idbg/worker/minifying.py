@@ -54,18 +54,29 @@ def minify(request: Minify, jobs: "Jobs") -> events.MinifyEnded:
 
 def _minified(request: Minify, jobs: "Jobs", scratch: Path) -> Minified:
     seen = _seen(request, jobs)
+    asked, failed = request.sought.kind, seen.error is not None
     with forks_of(request.program, scratch) as forks:
         try:
             problem = _problem(request, seen, jobs)
             problem = problem if request.keep_data else undisclosed(problem)
         except NoGraph:
-            return _of_program(request, seen, forks, scratch, jobs.emit)
+            whole = _of_program(request, seen, forks, scratch, jobs.emit)
+            return _unshown(whole, wanted_of(request.sought, seen.error, seen.run).signature, asked)
         found = search(request, problem, forks, scratch, jobs.emit).run()
-        asked, failed = request.sought.kind, seen.error is not None
-        if found.signature.kind != "none" or not (asked == "check" or (asked == "failure" and failed)):
+        if found.signature.kind != "none" or problem.signature.kind == "none":
             return found
-        whole = _of_program(request, seen, forks, scratch, jobs.emit)  # no graph alone fails so
-        return whole if whole.path else found
+        if asked == "check" or (asked == "failure" and failed):
+            whole = _of_program(request, seen, forks, scratch, jobs.emit)  # no graph alone fails so
+            return _unshown(whole, problem.signature, asked)
+        return _unshown(found, problem.signature, asked)
+
+
+def _unshown(found: Minified, signature: Signature, asked: str) -> Minified:
+    """What the run itself showed fails, though no script shows it; of a user's command that passes, what was found."""
+    if found.signature.kind != "none" or asked == "check":
+        return found
+    note = found.note or "the run failed so, and no graph of it does by itself"
+    return replace(found, signature=signature, failed=0, note=note)
 
 
 def _of_program(

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from idbg.engine.compat import dynamo
+from idbg.engine.compat import dynamo, registrations
 from idbg.engine.minify.forks.rate import rate, tries_needed
 from idbg.engine.minify.handing_over import kept_others
 from idbg.engine.minify.running import RATE_TRIES, Running
 from idbg.engine.minify.user_level import modules, recording
+from idbg.engine.minify.user_level.callbacks import called_back
 from idbg.engine.minify.user_level.script import Candidate, How, around, as_compiled, ways, without_main
 from idbg.engine.minify.user_level.trying import SCRIPT, Place, Trying
 from idbg.engine.minify.user_level.wanted import Wanted
@@ -139,6 +140,7 @@ class _Search:
             lambda body: self.fails(self.with_body(begun, body)),
             lambda body: self.trying.better(self.with_body(begun, body)),
             self._kept(begun),
+            whole=called_back(begun.body, {name.rpartition(".")[2] for name, _ in registrations.patched()}),
         )
         if not reduced.minimal:
             raise Stopped(reduced.why)
