@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from idbg.analysis.decisions.guard_text import read_failed
-from idbg.analysis.decisions.recompile_advice import suggestions
-from idbg.analysis.decisions.recompiles import limits, nearest_first, place_of, shown, timelines
+from idbg.analysis.decisions.recompile_advice import advice_on
+from idbg.analysis.decisions.recompiles import CompileRow, Timeline, limits, nearest_first, place_of, shown, timelines
+from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, Guard
 from idbg.schema.programs import Target
@@ -15,6 +16,13 @@ from tests.harness.framed import FILE, done, recompiled, run_of, started
 def failed(text: str, actual: str = "") -> FailedGuard:
     read = read_failed(text).failed
     return replace(read, actual=actual) if actual else read
+
+
+def suggestions(guard: FailedGuard, *, dynamic: bool | None = None, inside: bool = False) -> list[Suggestion]:
+    run = run_of()
+    run.target = Target(dynamic=dynamic)
+    timeline = Timeline("0", "f", FILE, 1, (CompileRow("0/0", 0), CompileRow("0/1", 1, failed=(guard,))), None, inside)
+    return advice_on(guard, timeline, run)
 
 
 SIZE = failed("0/0: tensor 'L['x']' size mismatch at index 1. expected 3, actual 4")
@@ -86,24 +94,24 @@ def test_the_line_of_a_tensors_guard_is_that_of_the_guard_which_torch_does_not_n
 
 CASES: dict[str, tuple[FailedGuard, str, dict[str, object]]] = {
     "size": (SIZE, "mark_dynamic(x, 1)", {"dynamic_sources": ("L['x']",)}),
-    "one": (failed("0/0: tensor 'L['x']' size mismatch at index 0. expected 1, actual 4"), "mark_unbacked(x, 0)", {}),
-    "rank": (failed("0/0: tensor 'x' rank mismatch. expected 1, actual 2"), "reshape", {}),
+    "one": (failed("0/0: tensor 'L['x']' size mismatch at index 0. expected 1, actual 4"), "", {}),
+    "rank": (failed("0/0: tensor 'x' rank mismatch. expected 1, actual 2"), "", {}),
     "int": (failed("0/0: L['n'] == 3", "4"), "dynamic_sources", {"dynamic_sources": ("L['n']",)}),
     "module": (
         failed("0/0: L['self'].n == 3  # (HINT: use torch._dynamo.config.allow_unspec_int_on_nn_module = True)", "4"),
         "allow_unspec_int_on_nn_module = True",
         {"settings": {"dynamo.allow_unspec_int_on_nn_module": True}},
     ),
-    "float": (failed("0/0: L['f'] == 1.5", "2.5"), "", {}),
+    "float": (failed("0/0: L['f'] == 1.5", "2.5"), "dynamic=True", {"dynamic": True}),
     "text": (failed("0/0: L['s'] == 'a'", "'b'"), "", {}),
     "dtype": (failed("0/0: tensor 'x' dtype mismatch. expected Float, actual Double"), "x.to(torch.float32)", {}),
     "gradient": (failed("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0"), "detach", {}),
     "length": (failed("0/0: len(L['l']) == 1", "2"), "", {}),
     "identity": (failed("0/0: ___check_obj_id(L['f'].__code__, 14), type=<class 'code'>"), "", {}),
-    "state": (failed("0/0: GLOBAL_STATE changed: grad_mode "), "no_grad", {}),
-    "alias": (failed("0/0: Duplicate tensors found: [\"L['a']\"]"), "clone", {}),
+    "state": (failed("0/0: GLOBAL_STATE changed: grad_mode "), "", {}),
+    "alias": (failed("0/0: Duplicate tensors found: [\"L['a']\"]"), "", {}),
     "key": (failed("0/0: ___dict_contains('a', L['d'])"), "", {}),
-    "type": (failed("0/0: ___check_type_id(L['l'], 140), type=<class 'list'>"), "", {}),
+    "type": (failed("0/0: ___check_type_id(L['l'], 140), type=<class 'list'>"), "l = list(l)", {}),
 }
 
 

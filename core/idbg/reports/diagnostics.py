@@ -14,7 +14,7 @@ import msgspec
 
 from idbg.analysis.decisions import breaks
 from idbg.analysis.decisions.break_words import suggestions
-from idbg.analysis.decisions.recompile_advice import suggestions as of_guard
+from idbg.analysis.decisions.recompile_advice import advice_on
 from idbg.analysis.decisions.recompiles import place_of as guard_place
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.checking.check import Check
@@ -245,8 +245,7 @@ def _recompiles(run: Run) -> Iterator[Diagnostic]:
             row = rows[guards.index(guard)]
             failed = row.failed[0] if row.failed else None
             file, line = guard_place(run, failed) if failed else ("", 0)
-            dynamic = run.target.dynamic
-            advice = of_guard(failed, dynamic=dynamic, inside=timeline.resumed) if failed else []
+            advice = advice_on(failed, timeline, run) if failed else []
             found = Diagnostic(
                 kind="recompile",
                 level="warning",

@@ -78,11 +78,7 @@ def _compile(
     cells = [(NOTHING if seconds is None else elapsed(seconds), ""), (_place(run, row, look), "accent")]
     file, line = place_of(run, row.failed[0]) if row.failed else ("", 0)
     own = fold if row.number else None
-    helps = (
-        recompile_advice.suggestions(row.failed[0], dynamic=run.target.dynamic, inside=timeline.resumed)
-        if row.failed
-        else []
-    )
+    helps = recompile_advice.advice_on(row.failed[0], timeline, run) if row.failed else []
     yield Row(
         fold,
         table.row(words, cells),

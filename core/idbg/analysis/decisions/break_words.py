@@ -66,9 +66,17 @@ _FIXES: dict[str, tuple[str, str]] = {
     ),
     "Attempt to trace generator": ("compile the function that calls the generator", ""),
     "Unsupported Tensor.backward() call": ("call .backward() outside of what is compiled", ""),
-    "graph break in loop": ("move the loop's body to a function of its own, or out of what is compiled", ""),
 }
-_PRINTS = Suggestion("have it done after the graph", f"{_SET}reorderable_logging_functions.add(print)")
+_REORDER = f"{_SET}reorderable_logging_functions.add(print)"
+_PRINTS = Suggestion("have it done after the graph", _REORDER)
+_PRINTS_TEXT = Suggestion(
+    "print one f-string, and have it done after the graph: what waits is called with tensors, constants and f-strings, "
+    "and without keywords",
+    _REORDER,
+)
+_NO_REORDER = "attempted to reorder a debugging function that can't actually be reordered"
+_ARGUMENT = re.compile(r"\.(\w+)'>")
+_CAN_WAIT = frozenset({"TensorVariable", "ConstantVariable", "StringFormatVariable"})
 
 
 def words(graph_break: GraphBreak) -> str:
@@ -89,7 +97,10 @@ def words(graph_break: GraphBreak) -> str:
 def suggestions(graph_break: GraphBreak) -> Iterator[Suggestion]:
     """What can be done about it; none where torch's hints say all that is known."""
     if graph_break.kind == "Failed to trace builtin operator" and "`print`" in graph_break.explanation:
-        yield _PRINTS
+        plain = _CAN_WAIT.issuperset(_ARGUMENT.findall(graph_break.context)) and graph_break.context.endswith("False")
+        yield _PRINTS if plain else _PRINTS_TEXT
+    if graph_break.kind == _NO_REORDER or "can only reorder functions" in graph_break.reason:
+        yield _PRINTS_TEXT
     if (tried := _TRIES.get(graph_break.kind)) is not None:
         yield Suggestion(tried[0], f"{_SET}{tried[1]} = True", settings={f"dynamo.{tried[1]}": True})
     if (fix := _FIXES.get(graph_break.kind)) is not None:

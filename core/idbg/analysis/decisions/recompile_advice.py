@@ -2,107 +2,196 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from idbg.analysis.decisions.recompiles import shown
+from idbg.analysis.decisions.recompiles import Timeline, shown
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.schema.decisions.dynamo import FailedGuard
+from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards
+from idbg.schema.runs import Run
 
 _STACKED = re.compile(r"___stack\d+")
 _NUMBER = re.compile(r"^-?\d+$")
 _REAL = re.compile(r"^-?(\d+\.\d*|\d*\.\d+|\d+)(e[+-]?\d+)?$")
+_SIZES = re.compile(r"\bsize=\[([^\]]*)\]")
+_AS_NUMBER = re.compile(r"\b(range|int)\(")
+_SMALL = frozenset({"0", "1"})
 _SET = "torch._dynamo.config."
+_MODULES_INT = "allow_unspec_int_on_nn_module"
+_BUILT = frozenset({"list", "tuple", "dict", "set", "frozenset", "int", "float", "bool", "str"})
 _DTYPES = {
     "Float": "torch.float32",
     "Double": "torch.float64",
     "Half": "torch.float16",
     "BFloat16": "torch.bfloat16",
+    "Byte": "torch.uint8",
+    "Char": "torch.int8",
+    "Short": "torch.int16",
     "Int": "torch.int32",
     "Long": "torch.int64",
     "Bool": "torch.bool",
+    "ComplexFloat": "torch.complex64",
+    "ComplexDouble": "torch.complex128",
 }
 
 
-def suggestions(failed: FailedGuard, *, dynamic: bool | None = None, inside: bool = False) -> list[Suggestion]:
-    """What would keep this guard from failing, the best first; `dynamic` is what the program was compiled with.
-    `inside`: it is of what goes on after a break, whose values are none that the program hands over.
+@dataclass(frozen=True)
+class _Seen:
+    """What a timeline has of one guard's source: the values that versions were compiled for, and that calls had.
+
+    `fixed`: the code needs it as a Python number: it was compiled for one value again where torch makes dynamic what
+    changes. `tested`: the code compares it with something, and each outcome is a version.
     """
+
+    name: str
+    expected: frozenset[str]
+    actual: frozenset[str]
+    fixed: bool
+    dynamic: bool | None
+    inside: bool
+
+    @property
+    def values(self) -> frozenset[str]:
+        return self.expected | self.actual
+
+    @property
+    def tested(self) -> bool:
+        return any("<" in each or ">" in each or "Mod" in each or "%" in each or "!=" in each for each in self.expected)
+
+
+def advice_on(failed: FailedGuard, timeline: Timeline, run: Run) -> list[Suggestion]:
+    """What would keep this guard from failing in the calls that were made, the best first; none where nothing is known
+    to.
+    """
+    seen = _seen(failed, timeline, run)
     match failed.kind:
         case "size":
-            return list(_of_size(failed, dynamic, inside))
+            return list(_of_size(failed, seen))
         case "value":
-            return list(_of_value(failed, dynamic))
+            return list(_of_value(failed, seen))
         case "tensor":
-            return list(_of_tensor(failed))
+            return list(_of_tensor(failed, seen.name))
         case _:
-            return list(_of_others(failed))
+            return list(_of_others(failed, seen.name))
 
 
-def _of_size(failed: FailedGuard, dynamic: bool | None, inside: bool) -> Iterator[Suggestion]:
-    name, (what, _, dim) = _user_name(failed.source), failed.what.partition(" ")
+def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
+    rows = timeline.compiles
+    alike = [failed, *(each for row in rows for each in row.failed if _key(each) == _key(failed))]
+    expected, actual = frozenset(each.expected for each in alike), frozenset(each.actual for each in alike)
+    numbers = {each for each in expected if _NUMBER.match(each)}
+    again = [row.frame for row in rows if row.failed and _key(row.failed[0]) == _key(failed)]
+    fixed = len(numbers - _SMALL if failed.kind == "size" else numbers) > 1
+    if failed.kind == "value" or not (actual | expected) & _SMALL:
+        fixed = fixed or any(_is_for_one(run.decided.guards.get(frame), failed) for frame in again)
+    if failed.source.startswith("G["):  # torch makes no global dynamic by itself: then the user's line has to tell
+        fixed = _AS_NUMBER.search(failed.text) is not None
+    automatic = all(row.result is None or row.result.automatic is not False for row in rows)
+    name = _user_name(failed.source)
+    return _Seen(name, expected, actual, fixed and automatic, run.target.dynamic, timeline.resumed)
+
+
+def _key(failed: FailedGuard) -> tuple[str, str, str]:
+    return failed.source, failed.kind, failed.what
+
+
+def _is_for_one(guards: FrameGuards | None, failed: FailedGuard) -> bool:
+    """Whether a version that was compiled as this varied is for one number all the same."""
+    codes = [code for guard in guards.guards for code in guard.code] if guards is not None else []
+    if failed.kind == "value":
+        one = re.compile(rf"{re.escape(failed.source)} == -?\d+")
+        return any(one.fullmatch(code) is not None for code in codes)
+    dim = failed.what.partition(" ")[2]
+    for code in codes:
+        if dim and code.startswith(f"check_tensor({failed.source},") and (sizes := _SIZES.search(code)) is not None:
+            return dict(enumerate(sizes[1].split(", "))).get(int(dim), "None") != "None"
+    return False
+
+
+def _of_size(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
+    name, (what, _, dim) = seen.name, failed.what.partition(" ")
+    where = f" at line {failed.line}" if failed.line else ""
     if what == "rank":
-        yield Suggestion(f"give {name} the same number of dimensions in each call", f"{name} = {name}.reshape(...)")
+        yield Suggestion(f"give {name} the same number of dimensions in each call")
         return
     if what == "stride":
         yield Suggestion(f"lay {name} out alike in each call", f"{name} = {name}.contiguous()")
-    elif "0" in (failed.expected, failed.actual) or "1" in (failed.expected, failed.actual):
-        yield Suggestion(
-            f"sizes 0 and 1 are always compiled on their own: pad {name}, or allow all sizes",
-            f"torch._dynamo.decorators.mark_unbacked({name}, {dim})",
-        )
-    elif "<" in failed.expected or "Mod" in failed.expected or "%" in failed.expected:
-        where = f" at line {failed.line}" if failed.line else ""
-        yield Suggestion(f"code{where} does otherwise for such sizes: pad {name} to one side, or take the test out")
-    if dynamic is not True and _is_users(failed.source):
-        yield Suggestion(
-            f"say that size {dim or 0} of {name} varies: one version fits all, from the first call on",
-            _dynamic(failed.source) if inside else f"torch._dynamo.mark_dynamic({name}, {dim or 0})",
-            dynamic=None if dynamic is None else True,
-            dynamic_sources=(failed.source,),
-        )
-    if dynamic is not True:
-        yield Suggestion("let all sizes vary", "torch.compile(f, dynamic=True)", dynamic=True)
-    if what == "size" and not inside:
-        yield Suggestion(
-            "if there are few sizes, and speed counts more: keep a version for each",
-            f"torch._dynamo.mark_static({name}, {dim or 0})",
-        )
-
-
-def _of_value(failed: FailedGuard, dynamic: bool | None) -> Iterator[Suggestion]:
-    name = _user_name(failed.source)
-    numbers = _REAL.match(failed.expected) and _REAL.match(failed.actual or failed.expected)
-    if not numbers:
-        yield Suggestion(f"each value of {name} is compiled on its own: choose outside of what is compiled")
         return
-    if "allow_unspec_int_on_nn_module" in failed.text:
+    if seen.fixed:
         yield Suggestion(
-            "let integers of modules vary",
-            f"{_SET}allow_unspec_int_on_nn_module = True",
-            settings={"dynamo.allow_unspec_int_on_nn_module": True},
+            f"the code needs size {dim} of {name} as a number (a loop, int()), and is compiled for each: "
+            "let an op do that, or pad to one size"
         )
-    elif not _NUMBER.match(failed.expected):
+        return
+    small = sorted(seen.values & _SMALL)
+    if small:
+        yield Suggestion(f"size {' and '.join(small)} is compiled on its own: pad size {dim} of {name} to 2 or more")
+    if seen.tested:
+        yield Suggestion(f"the code{where} does otherwise for such sizes: pad {name} to one side, or take the test out")
+    if seen.dynamic is True or (small and len({each for each in seen.values if _NUMBER.match(each)} - _SMALL) < 2):
+        return
+    keeps = " and ".join([*small, *(["each side of the test"] if seen.tested else [])])
+    fits = f"; {keeps} keeps a version of its own" if keeps else ": one version fits all, from the first call on"
+    if _is_users(failed.source) and not keeps:
         yield Suggestion(
-            f"nothing, if it was once: of floats torch compiles in the first, and lets {name} vary after it"
-        )
-    elif _is_users(failed.source) and dynamic is not True:
-        yield Suggestion(
-            f"say that {name} varies: one version fits all, from the first call on",
-            _dynamic(failed.source),
-            dynamic=None if dynamic is None else True,
+            f"say that size {dim or 0} of {name} varies{fits}",
+            _dynamic(failed.source) if seen.inside else f"torch._dynamo.mark_dynamic({name}, {dim or 0})",
+            dynamic=None if seen.dynamic is None else True,
             dynamic_sources=(failed.source,),
         )
+    yield Suggestion(f"let all sizes vary{fits if keeps else ''}", "torch.compile(f, dynamic=True)", dynamic=True)
+
+
+def _of_value(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
+    name = seen.name
+    if seen.tested:
+        where = f" at line {failed.line}" if failed.line else ""
+        yield Suggestion(
+            f"the code{where} does otherwise for such values of {name}: choose outside of what is compiled"
+        )
+    elif not all(_REAL.match(each) for each in seen.values):
+        yield Suggestion(f"each value of {name} is compiled on its own: choose outside of what is compiled")
+    elif _MODULES_INT in failed.text:
+        yield Suggestion(
+            "let integers of modules vary: the second version fits all",
+            f"{_SET}{_MODULES_INT} = True",
+            settings={f"dynamo.{_MODULES_INT}": True},
+        )
+    elif not _is_users(failed.source):
+        yield Suggestion(f"let {name} vary", _dynamic(failed.source), dynamic_sources=(failed.source,))
+    elif len({_NUMBER.match(each) is None for each in seen.values}) > 1:
+        yield Suggestion(
+            f"pass {name} always as one type, and as a tensor: its value is then no part of what is compiled",
+            f"{name} = torch.tensor(float({name}))",
+        )
+    elif seen.fixed:
+        yield Suggestion(
+            f"the code needs {name} as a number (a loop, an index), and is compiled for each: "
+            "choose outside of what is compiled"
+        )
+    else:
+        yield from _of_number(failed, seen)
+
+
+def _of_number(failed: FailedGuard, seen: _Seen) -> Iterator[Suggestion]:
+    name = seen.name
+    varies = f"say that {name} varies: one version fits all, from the first call on"
+    if seen.dynamic is not True and _NUMBER.match(failed.expected):
+        sources = {"dynamic": None if seen.dynamic is None else True, "dynamic_sources": (failed.source,)}
+        yield Suggestion(varies, _dynamic(failed.source), **sources)  # type: ignore[arg-type]
+    elif seen.dynamic is not True:
+        yield Suggestion(varies, "torch.compile(f, dynamic=True)", dynamic=True)
     yield Suggestion(
         f"make {name} a tensor: its value is then no part of what is compiled", f"{name} = torch.tensor({name})"
     )
-    yield Suggestion(f"hoist it: compute what needs {name} outside, and pass the result")
 
 
-def _of_tensor(failed: FailedGuard) -> Iterator[Suggestion]:
-    name = _user_name(failed.source)
+def _of_tensor(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
+    if not _is_users(failed.source):
+        return
     what = failed.what.partition(" ")[0]
     if what == "dtype":
-        dtype = _DTYPES.get(failed.expected, "dtype")
-        yield Suggestion(f"cast {name} once, before the call", f"{name} = {name}.to({dtype})")
+        dtype = _DTYPES.get(failed.expected)
+        yield Suggestion(f"cast {name} once, before the call", f"{name} = {name}.to({dtype})" if dtype else "")
     elif what == "requires_grad":
         yield Suggestion(
             f"call it always with {name} that needs gradients, or never",
@@ -111,39 +200,40 @@ def _of_tensor(failed: FailedGuard) -> Iterator[Suggestion]:
     elif what == "stride":
         yield Suggestion(f"lay {name} out alike in each call", f"{name} = {name}.contiguous()")
     elif what == "device":
-        yield Suggestion(f"have {name} on the same device in each call", f"{name} = {name}.to(device)")
+        yield Suggestion(f"have {name} on the same device in each call")
     else:
         yield Suggestion(
             f"call it always in the same mode (inference_mode, autocast, vmap), and with the same kind of {name}"
         )
 
 
-def _of_others(failed: FailedGuard) -> Iterator[Suggestion]:
-    name = _user_name(failed.source)
+def _of_others(failed: FailedGuard, name: str) -> Iterator[Suggestion]:
     match failed.kind:
         case "length":
             yield Suggestion(
                 f"keep {name} as long as it is: change it outside of what is compiled, or make it a tensor"
             )
         case "type":
-            yield Suggestion(f"pass {name} always as a {failed.expected}")
-        case "identity":
+            kind = failed.expected
+            yield Suggestion(f"pass {name} always as a {kind}", f"{name} = {kind}({name})" if kind in _BUILT else "")
+        case "identity" if name.endswith(".__code__") or "method" in failed.expected or "function" in failed.expected:
+            name = name.removesuffix(".__code__")
             yield Suggestion(
-                f"make {name.removesuffix('.__code__')} once, not anew for each call: each is compiled on its own"
+                f"each function that is passed as {name} is compiled on its own: call it outside of what is "
+                "compiled, or compile one function for each"
             )
+        case "identity":
+            yield Suggestion(f"make {name} once, not anew for each call: each is compiled on its own")
         case "key":
             yield Suggestion(f"give {name} the same keys in each call, or choose outside of what is compiled")
         case "state" if "grad_mode" in failed.source:
-            yield Suggestion(
-                "call it always with gradients or always without: each is a version of its own",
-                "with torch.no_grad(): ...",
-            )
+            yield Suggestion("call it always with gradients or always without: each is a version of its own")
         case "state":
             yield Suggestion(
                 f"leave torch's {failed.source} as it is between calls: each state is a version of its own"
             )
         case "alias":
-            yield Suggestion("pass tensors that share no memory, or always the same", "x.clone()")
+            yield Suggestion("pass tensors that share no memory, or always the same")
         case _:
             return
 

@@ -78,12 +78,13 @@ def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
         by_code.setdefault((_code(frame.id), frame.function, frame.file, frame.line), []).append(frame)
     found: list[Timeline] = []
     for (code, _, file, line), frames in by_code.items():
+        holds = _Holds(run)
         compiles = [
             CompileRow(
                 frame.id,
                 number,
                 reasons[frame.id].reason if frame.id in reasons else "",
-                nearest_first(reasons[frame.id].failed) if frame.id in reasons else (),
+                nearest_first(reasons[frame.id].failed, holds) if frame.id in reasons else (),
                 run.decided.results.get(frame.id),
             )
             for number, frame in enumerate(frames)
@@ -92,7 +93,9 @@ def timelines(run: Run, *, all_functions: bool = False) -> list[Timeline]:
             if _code(name) == code:
                 result = run.decided.results[name]
                 compiles.append(
-                    CompileRow(name, len(compiles), result.why, nearest_first(result.failed), result, refused=True)
+                    CompileRow(
+                        name, len(compiles), result.why, nearest_first(result.failed, holds), result, refused=True
+                    )
                 )
         if len(compiles) > 1 or all_functions:
             rest = resumed(frames[0].function) is not None
@@ -106,11 +109,40 @@ def limits(run: Run) -> list[Timeline]:
     return sorted(near, key=lambda timeline: timeline.limit is None or not timeline.limit.hit)
 
 
-def nearest_first(failed: Iterable[FailedGuard]) -> tuple[FailedGuard, ...]:
-    """The version that differs least from the call tells most: another size is less than another dtype. Of those that
-    differ alike the newest, as torch lists them.
+class _Holds:
+    """Which guards of a version a call is known to have passed: torch names only the first that failed of each."""
+
+    def __init__(self, run: Run) -> None:
+        self._guards = run.decided.guards
+        self._expected: set[tuple[str, str, str, str]] = set()
+
+    def take(self, failed: Iterable[FailedGuard]) -> None:
+        """These versions have guards that expect this."""
+        self._expected |= {(each.against, each.source, each.what, each.expected) for each in failed}
+
+    def __call__(self, version: str, guard: FailedGuard) -> bool:
+        """Whether this version expects what another's guard found."""
+        if (version, guard.source, guard.what, guard.actual) in self._expected:
+            return True
+        guards = self._guards.get(version)
+        code = f"{guard.source} == {guard.actual}"
+        return not guard.what and guards is not None and any(code in each.code for each in guards.guards)
+
+
+def nearest_first(failed: Iterable[FailedGuard], holds: _Holds | None = None) -> tuple[FailedGuard, ...]:
+    """The version that differs least from the call tells most: one that passes the guards by which others failed, then
+    one that failed by less: another size is less than another dtype. Of those that differ alike the newest, as torch
+    lists them.
     """
-    return tuple(sorted(failed, key=lambda guard: (_FAR.get(guard.kind, 1), guard.what == "rank")))
+    guards = tuple(failed)
+    if holds is not None:
+        holds.take(guards)
+
+    def distance(guard: FailedGuard) -> tuple[int, int, bool]:
+        passed = sum(holds(guard.against, each) for each in guards if each is not guard) if holds is not None else 0
+        return -passed, _FAR.get(guard.kind, 1), guard.what == "rank"
+
+    return tuple(sorted(guards, key=distance))
 
 
 def shown(source: str) -> str:

@@ -199,6 +199,11 @@ class RunCapture(TraceListener):
         self.outcomes.broke(graph_break.frame)
         self._tell_break(graph_break)
 
+    @property
+    def has_broken(self) -> bool:
+        """Whether a graph broke in this run."""
+        return bool(self._breaks)
+
     def _tell_break(self, told: GraphBreak) -> None:
         """The whole of it once; of each further frame that breaks so only which it is."""
         key = (told.file, told.line, told.reason)

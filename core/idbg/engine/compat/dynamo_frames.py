@@ -123,6 +123,11 @@ def limits() -> tuple[int, int]:
     return config.recompile_limit, config.accumulated_recompile_limit
 
 
+def makes_dynamic() -> bool:
+    """Whether what changed between calls is compiled as dynamic now: not with `dynamic=False`."""
+    return bool(torch._dynamo.config.automatic_dynamic_shapes)
+
+
 def suppresses_errors() -> bool:
     """Whether torch runs a frame in eager that does not compile."""
     return bool(torch._dynamo.config.suppress_errors)

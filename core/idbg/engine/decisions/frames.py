@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType
 
@@ -19,6 +20,8 @@ from idbg.schema.errors import said
 
 _OURS = str(Path(idbg.__file__).parent)
 MOST_SKIPS = 1000  # functions left alone that are told; of more only how many
+# only Python calls it, where a graph broke: with that break it goes too
+_GENERATOR = "a generator, called in eager after a graph break"
 _IN_TRACING = "Dynamo decided to skip the frame while tracing: "
 
 
@@ -69,6 +72,7 @@ class _Frames:
             alike=None if measured.alike is None else measured.alike + more,
             limit=limit,
             limit_all=limit_all,
+            automatic=dynamo_frames.makes_dynamic(),
             failed=tuple(self.capture.failed_guards.pop(compile_id, ())),
             stack=stack_of_error(self.capture.errors.pop(compile_id, "")),
         )
@@ -94,6 +98,9 @@ class _Frames:
             why = reason.removeprefix(_IN_TRACING).partition("\n")[0]
             self.capture.emit(events.FrameDone(run=self.capture.run, result=replace(left, why=why)))
             return
+        self._tell_skip(code, reason)
+
+    def _tell_skip(self, code: CodeType, reason: str) -> None:
         key = (code.co_filename, code.co_firstlineno, code.co_qualname, reason)
         if key in self._skips or code.co_filename.startswith(_OURS):
             return
@@ -108,6 +115,9 @@ class _Frames:
         """Torch runs a code in eager for this error. If it never began to trace it, nobody has told of it yet."""
         words, self._told_of = said(error), code
         if self._given_up and words.startswith(self._given_up[:200]):
+            return
+        if code.co_flags & CO_GENERATOR and self.capture.has_broken:
+            self._tell_skip(code, _GENERATOR)
             return
         told = read_explained(words)
         reason = told.reason or _first_words(words)

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from msgspec import to_builtins
 
-from idbg.analysis.decisions.recompile_advice import suggestions
+from idbg.analysis.decisions.recompile_advice import advice_on
 from idbg.analysis.decisions.recompiles import CompileRow, Timeline, limits, place_of, shown, timelines
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.amounts import counted, duration
@@ -109,9 +109,7 @@ def advice(run: Run, timeline: Timeline) -> list[Suggestion]:
     guards = [row.failed[0] for row in timeline.compiles if row.failed]
     times = Counter((guard.source, guard.kind, guard.what) for guard in guards)
     first = {(guard.source, guard.kind, guard.what): guard for guard in reversed(guards)}
-    lists = [
-        suggestions(first[key], dynamic=run.target.dynamic, inside=timeline.resumed) for key, _ in times.most_common()
-    ]
+    lists = [advice_on(first[key], timeline, run) for key, _ in times.most_common()]
     found: dict[str, Suggestion] = {}
     for rank in zip_longest(*lists):
         for suggestion in rank:

@@ -94,6 +94,7 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     in its graph. `lost`: the seconds of `seconds` that went into attempts that were given up. `entries`: how many
     compiled versions of this code there were then, with this one; `alike`: those of them that torch counts against
     `limit` (its recompile_limit); `limit_all` is the most entries that one code may have.
+    `automatic`: whether torch then compiled as dynamic what changed between calls (not with dynamic=False).
     `failed`: the guards for which it would have been compiled again, where the limit forbade it. `stack` is the user's,
     where it was given up for an error.
     """
@@ -111,6 +112,7 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     alike: int | None = None
     limit: int | None = None
     limit_all: int | None = None
+    automatic: bool | None = None
     failed: tuple[FailedGuard, ...] = ()
     stack: Stack = ()
 

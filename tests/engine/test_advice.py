@@ -1,0 +1,329 @@
+"""Each kind of advice is applied to the program that provoked it: the recompile or break is gone.
+
+A line of code is put where its user would: settings at the top, `torch.compile(...)` in place of the program's,
+anything else before the call. Advice without code says what to change: `by_hand` has the program changed so.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+
+from idbg.analysis.decisions.break_words import suggestions
+from idbg.analysis.decisions.recompiles import timelines
+from idbg.analysis.decisions.suggestions import Suggestion
+from idbg.reports.decisions.recompiles import advice
+from idbg.schema.runs import Run
+
+Runner = Callable[..., Run]
+HEAD = "import torch\nones = torch.ones\n"
+CHANGED = ("dynamic", "dynamic_sources", "settings")
+LEFT = ("a version of its own", "the second version fits all")
+"""What advice says that leaves a recompile."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function's text; the lines in a loop over `v` before its call, with these arguments."""
+
+    function: str
+    values: str
+    before: str
+    call: str
+    by_hand: dict[str, "Case"] = field(default_factory=dict)
+    top: str = ""
+    compiled: str = "torch.compile(f)"
+
+    def text(self, code: str = "") -> str:
+        compiled = code if code.startswith("torch.compile(") else self.compiled
+        top = f"{code}\n" if ".config." in code else ""
+        here = code if code and not top and compiled != code else "pass"
+        lines = [f"{HEAD}{top}{self.top}", self.function, f"c = {compiled}", f"for v in {self.values}:"]
+        return "\n".join([*lines, f"    {self.before}", f"    {here}", f"    c({self.call})", ""])
+
+
+PLUS = "def f(x):\n    return x + 1"
+ADDED = "def f(x, y):\n    return x + y"
+TIMES = "def f(x, n):\n    return x * n"
+SUMMED = "def f(x):\n    return x.sum() + 1"
+MODULE = """class M(torch.nn.Module):
+    def forward(self, x):
+        self.n += 1
+        return x * self.n
+f = M()
+f.n = 5"""
+TWO = "def a(x): return x + 1\ndef b(x): return x + 2\n"
+CALLED = "def f(x, g):\n    return g(x)"
+
+RECOMPILES: dict[str, Case] = {
+    "size": Case(PLUS, "(2, 3, 4)", "x = ones(v)", "x"),
+    "size, automatic dynamic off": Case(
+        PLUS, "(2, 3, 4)", "x = ones(v)", "x", compiled="torch.compile(f, dynamic=False)"
+    ),
+    "size 1 of a broadcast": Case(
+        ADDED,
+        "(1, 4)",
+        "y = ones(3, v)",
+        "ones(3, 4), y",
+        {"pad size": Case(ADDED, "(1, 4)", "y = ones(3, v).expand(3, 4).contiguous()", "ones(3, 4), y")},
+    ),
+    "size 0": Case(
+        SUMMED, "(3, 0, 4)", "x = ones(v)", "x", {"pad size": Case(SUMMED, "(3, 3, 3)", "x = ones(v)", "x")}
+    ),
+    "size as a number": Case(
+        "def f(x):\n    for i in range(x.shape[0]):\n        x = x + i\n    return x",
+        "(2, 3)",
+        "x = ones(v)",
+        "x",
+        {
+            "as a number": Case(
+                "def f(x):\n    return x + x.shape[0]", "(3, 4)", "torch._dynamo.mark_dynamic(x := ones(v), 0)", "x"
+            )
+        },
+    ),
+    "size that is tested": Case(
+        "def f(x):\n    return x + 1 if x.shape[0] > 5 else x - 1",
+        "(2, 3, 8)",
+        "x = ones(v)",
+        "x",
+        {"pad x to one side": Case(PLUS, "(8, 8, 8)", "x = ones(v)", "x")},
+    ),
+    "rank": Case(
+        PLUS,
+        "((2,), (2, 2))",
+        "x = ones(v)",
+        "x",
+        {"same number of dimensions": Case(PLUS, "((1, 2), (1, 2))", "x = ones(v)", "x")},
+    ),
+    "strides": Case(PLUS, "(ones(2, 3), ones(3, 2).t())", "x = v", "x"),
+    "integer": Case(TIMES, "(3, 4, 5)", "n = v", "ones(2), n"),
+    "integers 0 and 1": Case(TIMES, "(3, 1, 0, 5)", "n = v", "ones(2), n"),
+    "integer as a number": Case(
+        "def f(x, n):\n    for i in range(n):\n        x = x * 2\n    return x",
+        "(2, 3)",
+        "n = v",
+        "ones(2), n",
+        {"choose outside": Case(PLUS, "(2, 3)", "n = v", "ones(2)")},
+    ),
+    "integer that is tested": Case(
+        "def f(x, n):\n    return x * 2 if n > 5 else x * n",
+        "(2, 3, 8)",
+        "n = v",
+        "ones(2), n",
+        {"choose outside": Case(PLUS, "(2, 3, 8)", "n = v", "ones(2)")},
+    ),
+    "global integer": Case("k = 0\ndef f(x):\n    return x * k", "(3, 4)", "k = v", "ones(2)"),
+    "float": Case(TIMES, "(0.5, 0.25, 0.1)", "n = v", "ones(2), n"),
+    "integer, then float": Case(TIMES, "(3, 0.5)", "n = v", "ones(2), n"),
+    "integer of a module": Case(MODULE, "(1, 2, 3)", "x = ones(2)", "x"),
+    "text": Case(
+        "def f(x, m):\n    return x + 1 if m == 'a' else x * 2",
+        "('a', 'b')",
+        "m = v",
+        "ones(2), m",
+        {"choose outside": Case(PLUS, "('a', 'b')", "m = v", "ones(2)")},
+    ),
+    "dtype": Case(PLUS, "(torch.int8, torch.int16)", "x = ones(2).to(v)", "x"),
+    "gradients": Case(PLUS, "(False, True)", "x = ones(2, requires_grad=v)", "x"),
+    "list, then tuple": Case("def f(x, l):\n    return x * l[0]", "([3], (3,))", "l = v", "ones(2), l"),
+    "length": Case(
+        "def f(x, l):\n    return x + len(l)",
+        "([1], [1, 2])",
+        "l = v",
+        "ones(2), l",
+        {"as long as it is": Case("def f(x, l):\n    return x + len(l)", "([1, 2], [1, 2])", "l = v", "ones(2), l")},
+    ),
+    "key": Case(
+        "def f(x, d):\n    return x + 1 if 'a' in d else x * 2",
+        "({'a': 1}, {'b': 1})",
+        "d = v",
+        "ones(2), d",
+        {
+            "same keys": Case(
+                "def f(x, d):\n    return x + 1 if 'a' in d else x * 2", "({'a': 1}, {'a': 1})", "d = v", "ones(2), d"
+            )
+        },
+    ),
+    "another function": Case(
+        CALLED,
+        "(a, b)",
+        "g = v",
+        "ones(2), g",
+        {"call it outside": Case(PLUS, "(a, b)", "x = v(ones(2))", "x", top=TWO)},
+        TWO,
+    ),
+    "another function of torch's": Case(
+        CALLED,
+        "(torch.sin, torch.cos)",
+        "g = v",
+        "ones(2), g",
+        {"call it outside": Case(PLUS, "(torch.sin, torch.cos)", "x = v(ones(2))", "x")},
+    ),
+    "grad mode": Case(
+        PLUS,
+        "(True, False)",
+        "torch.set_grad_enabled(v)",
+        "ones(2)",
+        {"always with gradients": Case(PLUS, "(True, True)", "torch.set_grad_enabled(v)", "ones(2)")},
+    ),
+    "what crosses a break": Case(
+        "h = torch.compiler.disable(lambda: k)\nk = 0\ndef f(x):\n    return x.sin() * h()",
+        "(3, 4, 5)",
+        "k = v",
+        "ones(2)",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def settings_put_back() -> Iterator[None]:
+    """What the programs set is no other test's."""
+    with torch._dynamo.config.patch(reorderable_logging_functions=set()), torch.set_grad_enabled(True):
+        yield
+        torch.compiler.config.dynamic_sources = ""
+        torch._dynamo.config.allow_unspec_int_on_nn_module = False
+        torch._dynamo.config.capture_scalar_outputs = False
+        torch._dynamo.config.capture_dynamic_output_shape_ops = False
+
+
+def fresh(ran: Runner, text: str, **target: object) -> Run:
+    torch._dynamo.reset()
+    torch.set_grad_enabled(True)
+    run = ran(text, backend="eager", **target)
+    assert run.failure is None, (text, run.failure)
+    return run
+
+
+def after(ran: Runner, case: Case, each: Suggestion) -> list[Run]:
+    """The runs of the program with this advice done: in its text, and as a target."""
+    texts = (
+        [case.text(each.code)]
+        if each.code
+        else [edit.text() for words, edit in case.by_hand.items() if words in each.words]
+    )
+    assert texts, f"no program does this: {each.words}"
+    runs = [fresh(ran, text) for text in texts]
+    torch.compiler.config.dynamic_sources = ""
+    if each.can_be_tried:
+        tried = each.tried(runs[0].target)
+        runs.append(fresh(ran, case.text(), **{name: getattr(tried, name) for name in CHANGED}))
+    return runs
+
+
+@pytest.mark.parametrize("name", RECOMPILES)
+def test_the_recompile_is_gone(ran: Runner, name: str) -> None:
+    case = RECOMPILES[name]
+    before = fresh(ran, case.text())
+    found = [(timeline, each) for timeline in timelines(before) for each in advice(before, timeline)]
+    assert before.recompiles and found
+    for timeline, each in found:
+        for run in after(ran, case, each):
+            again = sum(len(other.recompiles) for other in timelines(run) if other.function == timeline.function)
+            assert again < len(timeline.recompiles), (each, again)
+            assert not again or any(words in each.words for words in LEFT), (each, again)
+            assert run.times_broken <= before.times_broken, each
+
+
+FLOW = "def f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x - 1"
+BREAKS: dict[str, Case] = {
+    "print of a tensor": Case("def f(x):\n    print('a', x)\n    return x + 1", "(2,)", "x = ones(v)", "x"),
+    "print of a size": Case(
+        "def f(x):\n    print('a', x.shape)\n    return x + 1",
+        "(2,)",
+        "x = ones(v)",
+        "x",
+        {"f-string": Case("def f(x):\n    print(f'a {x.shape}')\n    return x + 1", "(2,)", "x = ones(v)", "x")},
+    ),
+    "print with a keyword": Case(
+        "def f(x):\n    print('a', end='')\n    return x + 1",
+        "(2,)",
+        "x = ones(v)",
+        "x",
+        {"f-string": Case("def f(x):\n    print(f'a {x}')\n    return x + 1", "(2,)", "x = ones(v)", "x")},
+    ),
+    "item": Case("def f(x):\n    return x * x.sum().item()", "(2,)", "x = ones(v)", "x"),
+    "shape of values": Case("def f(x):\n    return x.nonzero() + 1", "(2,)", "x = ones(v)", "x"),
+    "branch on data": Case(
+        FLOW,
+        "(2,)",
+        "x = ones(v)",
+        "x",
+        {
+            "let a graph choose": Case(
+                "def f(x):\n    return torch.where(x.sum() > 0, x + 1, x - 1)", "(2,)", "x = ones(v)", "x"
+            )
+        },
+    ),
+    "backward inside": Case(
+        "def f(x):\n    y = (x * 2).sum()\n    y.backward()\n    return y",
+        "(2,)",
+        "x = ones(v, requires_grad=True)",
+        "x",
+        {
+            ".backward() outside": Case(
+                "def f(x):\n    return (x * 2).sum()", "(2,)", "x = ones(v, requires_grad=True)", "x"
+            )
+        },
+    ),
+    "generator": Case(
+        "def f(x):\n    yield x + 1",
+        "(2,)",
+        "x = ones(v)",
+        "x) and list(c(x)",
+        {
+            "calls the generator": Case(
+                "def g(x):\n    yield x + 1\ndef f(x):\n    return list(g(x))", "(2,)", "x = ones(v)", "x"
+            )
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_the_break_is_gone(ran: Runner, name: str) -> None:
+    case = BREAKS[name]
+    before = fresh(ran, case.text())
+    found = [each for broke in before.breaks for each in suggestions(broke)]
+    assert found, before.breaks
+    for each in found:
+        edits = [edit for words, edit in case.by_hand.items() if words in each.words]
+        text = edits[0].text(each.code if ".config." in each.code else "") if edits else case.text(each.code)
+        assert not fresh(ran, text).times_broken, each
+
+
+def test_a_generator_that_runs_in_eager_after_a_break_is_no_break_of_its_own(ran: Runner) -> None:
+    text = """
+import contextlib, threading, torch
+lock = threading.Lock()
+@contextlib.contextmanager
+def one():
+    yield 1
+@torch.compile
+def f(x):
+    with lock:
+        x = x * 2
+    with one() as n:
+        x = x + n
+    return x
+f(torch.ones(2))
+"""
+    run = ran(text, backend="eager")
+    assert [each.kind for each in run.breaks] == ["Unsupported context manager"]
+    assert "called in eager after a graph break" in " ".join(skip.reason for skip in run.decided.skips)
+
+
+def test_a_recompile_names_the_version_that_was_nearest(ran: Runner) -> None:
+    text = """
+import torch
+scale = 1.0
+@torch.compile
+def f(x, mode):
+    return x * scale if mode == "eval" else x + 1
+f(torch.ones(2), "eval"); f(torch.ones(2), "x1"); scale = 2.0; f(torch.ones(2), "eval")
+"""
+    (timeline,) = timelines(ran(text, backend="eager"))
+    assert [(row.failed[0].source, row.failed[0].against) for row in timeline.recompiles] == [
+        ("L['mode']", "0/0"),
+        ("G['scale']", "0/0"),
+    ]
