@@ -276,6 +276,7 @@ BREAKS: dict[str, Case] = {
                 "def g(x):\n    yield x + 1\ndef f(x):\n    return list(g(x))", "(2,)", "x = ones(v)", "x"
             )
         },
+        "torch.compile(lambda x: x + 1)(ones(2))\n",  # or nothing is compiled
     ),
 }
 

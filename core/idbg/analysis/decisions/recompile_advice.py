@@ -103,7 +103,7 @@ def _is_for_one(guards: FrameGuards | None, failed: FailedGuard) -> bool:
     dim = failed.what.partition(" ")[2]
     for code in codes:
         if dim and code.startswith(f"check_tensor({failed.source},") and (sizes := _SIZES.search(code)) is not None:
-            return dict(enumerate(sizes[1].split(", "))).get(int(dim), "None") != "None"
+            return str(sizes[1]).split(", ")[int(dim)] != "None"
     return False
 
 
