@@ -50,7 +50,7 @@ def test_a_sessions_violations_and_repros_are_listed_with_their_numbers(capsys: 
     capsys.readouterr()
     assert cli.main(["repro", session, "--list"]) == 0
     told = capsys.readouterr().out
-    assert "1 violation of run 1:" in told
+    assert "1 violation (dynamo) of run 1:" in told
     assert "   1  reject  alignment: mul [dynamo] dim 0 is 10, wanted a multiple of 16" in told
     assert "0 repros" in told
     assert cli.main(["repro", session, "--list", "--json"]) == 0

@@ -20,8 +20,10 @@ def test_no_key_does_two_things() -> None:
     assert [key for key, count in keys.items() if count > 1] == []
 
 
-def test_every_key_does_something_and_all_that_can_be_done_has_a_key(tmp_path: Path) -> None:
-    assert {key.name for key in keymap.KEYS} == app_of("attention", tmp_path).actions.keys()
+async def test_every_key_does_something_and_all_that_can_be_done_has_a_key(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test():
+        assert {key.name for key in keymap.KEYS} == app.actions.keys()
 
 
 def test_the_settings_file_changes_one_key_and_leaves_the_others() -> None:
@@ -39,9 +41,10 @@ def test_keys_read_as_they_are_typed() -> None:
     assert keymap.spelled("backspace,ctrl+o") == "⌫ ^o"
 
 
-def test_no_two_controllers_answer_for_the_same_key(tmp_path: Path) -> None:
+async def test_no_two_controllers_answer_for_the_same_key(tmp_path: Path) -> None:
     app = app_of("attention", tmp_path)
-    parts = [app.body, *(part for part in vars(app.controllers).values() if hasattr(part, "actions"))]
+    async with app.run_test():
+        parts = [app.body, *(part for part in vars(app.controllers).values() if hasattr(part, "actions"))]
     claimed = Counter(name for part in parts for name in part.actions())
     assert [name for name, count in claimed.items() if count > 1] == []
 

@@ -88,8 +88,9 @@ async def test_what_went_is_forgotten_after_a_while(tmp_path: Path, monkeypatch:
         app.session.edit_rules(PAD + DENY)
         await pilot.pause(0.3)
         app.session.edit_rules(DENY)
-        await pilot.pause(0.6)
-        assert not any(isinstance(item, Gone) for item in app.query_one(ViolationsPane).lines.items)
+        await pilot.pause(0.3)
+        pane = app.query_one(ViolationsPane)
+        await until(pilot, lambda: not any(isinstance(item, Gone) for item in pane.lines.items))
 
 
 async def test_the_cost_stands_below_its_rule_and_enter_on_it_opens_the_partitions(tmp_path: Path) -> None:
@@ -130,9 +131,9 @@ async def test_enter_on_a_peak_goes_to_its_node_and_a_walk_stops_there_once(tmp_
 async def test_x_on_a_peak_asks_for_a_repro_of_that_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[NodeId | None, str]] = []
     app = app_of("resnet", tmp_path)
-    monkeypatch.setattr(app.session, "export_repro", lambda node, rule="": asked.append((node, rule)))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
+        monkeypatch.setattr(app.session, "export_repro", lambda node, rule="": asked.append((node, rule)))
         app.session.edit_rules(PAD + PEAK)
         lines = app.query_one(ViolationsPane).lines
         await until(pilot, lambda: any(isinstance(item, Cost) for item in lines.items))

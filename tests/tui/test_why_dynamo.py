@@ -148,8 +148,8 @@ async def test_enter_on_a_break_opens_the_line_and_point_goes_to_the_graph_after
 ) -> None:
     app = app_of("breaking", tmp_path)
     opened: list[EditorAsked] = []
-    monkeypatch.setattr(app.controllers.files, "edit", opened.append)
     async with app.run_test(size=WIDE) as pilot:
+        monkeypatch.setattr(app.controllers.files, "edit", opened.append)
         await shown(pilot, "breaks")
         await pilot.press("enter")
         await settle(pilot)
