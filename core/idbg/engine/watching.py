@@ -29,6 +29,7 @@ from idbg.engine.failures.describe import failure_of
 from idbg.engine.failures.frames import tell_frames
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.program.environment import random_states
+from idbg.engine.program.machine import machine
 from idbg.schema import events
 from idbg.schema.diff import sayable
 from idbg.schema.graphs import GraphId
@@ -162,4 +163,5 @@ def this_process() -> events.WorkerStarted:
         python=platform.python_version(),
         devices=("cpu", *(f"cuda:{index}" for index in range(gpus))),
         seconds=0.0,
+        machine=machine(),
     )

@@ -24,9 +24,16 @@ NODES_OF_A_FINDING = 3
 FIXES_OF_A_RULE = 3
 
 
-def run_report(run: Run) -> list[str]:
+def run_report(run: Run, *, tracebacks: bool = True) -> list[str]:
     """The lines that tell the run, as far as it has come."""
-    return [headline(run), *contents(run), *_failure(run), *_swallowed(run), *violation_lines(run), *_costs(run)]
+    failed = [*_failure(run, tracebacks), *_swallowed(run, tracebacks)]
+    return [headline(run), *contents(run), *failed, *violation_lines(run), *_costs(run)]
+
+
+def tracebacks(run: Run) -> list[str]:
+    """The traceback of each failure of the run, each once."""
+    failures = (run.failure, *(failed.failure for failed in run.frame_failures))
+    return list(dict.fromkeys(each.traceback.rstrip() for each in failures if each is not None and each.traceback))
 
 
 def render(lines: list[str]) -> str:
@@ -80,7 +87,7 @@ def contents(run: Run) -> Iterator[str]:
         yield f"  … and {counted(len(run.breaks) - LINES_OF_A_RULE, 'graph break')} more"
 
 
-def _failure(run: Run) -> Iterator[str]:
+def _failure(run: Run, tracebacks: bool) -> Iterator[str]:
     """The failure's message, unless it only lists the violations that follow, and the repro that was written of it."""
     if run.failure is None:
         return
@@ -93,10 +100,11 @@ def _failure(run: Run) -> Iterator[str]:
     if run.failure.kind in ("torch", "backend") and run.graphs:
         yield f"  idbg-tui {run.program.label} shows the graphs up to there, and writes a repro"
         yield f"  idbg minify {run.program.label} looks for the smallest script that fails so"
-    yield from _traceback(run.failure)
+    if tracebacks:
+        yield from _traceback(run.failure)
 
 
-def _swallowed(run: Run) -> Iterator[str]:
+def _swallowed(run: Run, tracebacks: bool) -> Iterator[str]:
     """Each frame that did not compile although the program went on, unless the run's own failure or the violations tell
     the same."""
     told = run.failure.message if run.failure else ""
@@ -108,7 +116,9 @@ def _swallowed(run: Run) -> Iterator[str]:
             continue
         yield ""
         yield f"frame {failed.frame or '?'} did not compile, and the program went on without it:"
-        yield from ("  " + line for line in (*_why(failed.failure), *_traceback(failed.failure)))
+        yield from (
+            "  " + line for line in (*_why(failed.failure), *(_traceback(failed.failure) if tracebacks else ()))
+        )
 
 
 def _why(failure: Failure) -> Iterator[str]:

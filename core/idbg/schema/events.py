@@ -34,7 +34,7 @@ from idbg.schema.event import Event as Event
 from idbg.schema.graphs import Frame, Graph, Links, NodeId, Part
 from idbg.schema.guilty import Bisected, Question, Tried
 from idbg.schema.owner import OwnerVerdict
-from idbg.schema.programs import Failure, Program, Target, Verdict
+from idbg.schema.programs import Failure, Machine, Program, Target, Verdict
 from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
 
@@ -62,7 +62,7 @@ class KnownBackend(msgspec.Struct, frozen=True, omit_defaults=True):
 class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
     """The worker has imported torch and waits for work. `devices` are torch's names: "cpu", "cuda:0 NVIDIA H200".
 
-    `backends` are those of other packages.
+    `backends` are those of other packages. `machine` stands in the first of a session's: the others are on the same.
     """
 
     pid: int
@@ -71,6 +71,7 @@ class WorkerStarted(Event, frozen=True, kw_only=True, tag="worker_started"):
     devices: tuple[str, ...]
     seconds: float
     backends: tuple[KnownBackend, ...] = ()
+    machine: Machine | None = None
 
 
 class WorkerDied(Event, frozen=True, kw_only=True, tag="worker_died"):

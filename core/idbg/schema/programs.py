@@ -103,3 +103,20 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     repro: str = ""
     crash: CrashSite | None = None
     lowering: LoweredNode | None = None
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """On what, and from which checkout, a program was compiled.
+
+    `compilers` by name ("g++", "cuda", "triton"), each with its version. `revision` is the commit of the checkout
+    that the worker stood in, "" outside of one; `modified`: tracked files differ from it. `torch_build` is torch's own
+    text of how it was built. What is not known is empty.
+    """
+
+    system: str = ""
+    cpu: str = ""
+    processors: int = 0
+    compilers: dict[str, str] = {}
+    revision: str = ""
+    modified: bool = False
+    torch_build: str = ""

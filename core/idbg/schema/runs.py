@@ -268,7 +268,8 @@ class History:
         if isinstance(event, events.RunStarted):
             self.runs[event.run] = Run(event.run, event.program, event.target, event.at, event.comparison)
         elif isinstance(event, events.WorkerStarted):
-            self.worker = event
+            known = self.worker.machine if self.worker else None
+            self.worker = replace(event, machine=event.machine or known)
         elif isinstance(event, events.SwitchesListed):
             self.switches = event.switches
         elif isinstance(event, events.Noted):

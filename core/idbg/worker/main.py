@@ -81,6 +81,7 @@ def main() -> None:
 
     from idbg.engine import backends
     from idbg.engine.decisions.switches import switches
+    from idbg.engine.program.machine import machine
     from idbg.worker.jobs import Jobs
 
     pipe.emit(
@@ -91,6 +92,7 @@ def main() -> None:
             devices=("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))),
             backends=backends.known(),
             seconds=time.monotonic() - began,
+            machine=machine() if len(sys.argv) == 3 else None,  # begun again it is the same
         )
     )
     if nice and len(sys.argv) == 3:  # a screen watches, and was not told yet

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from idbg.reports import shown
 from idbg.reports.documents import Told, html, together
 from idbg.reports.documents.html import graph_data, page, templating
+from idbg.reports.documents.html.code import Listing, listings
 from idbg.reports.documents.html.sections import summary
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
+from idbg.schema.programs import Failure, Machine
 from idbg.schema.runs import History, fold
 from tests.harness.hostile import LONG, TEXT, hostile
 from tests.harness.large import session
@@ -150,3 +152,39 @@ def test_what_nobody_looked_for_is_not_said_to_be_absent() -> None:
     )
     run.checked = False
     assert "violation" not in summary.nothing([run]) and "no rules were asked" in summary.nothing([run])
+
+
+MACHINE = Machine(system="Debian 12", cpu="EPYC", processors=2, compilers={"g++": "12.2.0"}, revision="a" * 40)
+
+
+def test_a_page_says_when_on_what_and_from_which_revision_it_was() -> None:
+    worker = events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.0, machine=MACHINE)
+    again = events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.0)
+    history = fold([worker, again, *(event for event in log("resnet") if not isinstance(event, events.WorkerStarted))])
+    assert history.worker is not None and history.worker.machine == MACHINE
+    text = html.render(Told("resnet", history)).decode()
+    assert all(each in text for each in ("Debian 12", "2 × EPYC", "12.2.0", "a" * 40, " UTC<"))
+    assert "not committed" not in text
+
+
+def test_a_page_has_what_was_printed_the_graphs_as_python_and_the_wrapper() -> None:
+    history = fold([*log("resnet"), events.OutputWritten(run=1, stream="stdout", text="epoch 1\n")])
+    text = html.render(Told("resnet", history)).decode()
+    assert "what it printed to stdout, 8 characters" in text and "epoch 1" in text
+    assert "0/0 inference as Python" in text and "the wrapper of 0/0 inference" in text
+
+
+def test_a_traceback_is_folded_and_is_there_once() -> None:
+    failure = Failure(kind="torch", message="it broke", traceback="Traceback ...\n" + "  torch frame\n" * 200)
+    started = [event for event in log("breaking") if isinstance(event, events.RunStarted)]
+    ended = events.RunEnded(run=started[0].run, verdict="failed", seconds=1.0, failure=failure)
+    text = html.render(Told("s", fold([*started, ended]))).decode()
+    assert text.count("  torch frame") == 200
+    before = text[: text.index("  torch frame")]
+    assert before.rfind("<summary>the traceback</summary>") > before.rfind("</details>")
+    assert "<details><summary>the traceback" in before.replace("\n", "")
+
+
+def test_code_that_has_no_room_is_counted() -> None:
+    found = [Listing("a", "x" * 60), Listing("b", "x" * 60), Listing("c", "y" * 60), Listing("d", "")]
+    assert listings(found, 100) == ([found[0]], 1)

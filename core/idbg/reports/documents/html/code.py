@@ -1,5 +1,7 @@
 """How does code look in the page: its lines, numbered, with keywords, strings, numbers and comments told apart?"""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from markupsafe import Markup, escape
@@ -21,6 +23,29 @@ def highlighted(text: str, language: str = "python", first: int = 1) -> Markup:
     lines = "".join(f"<i class=l>{_line(line, lexing, at)}\n</i>" for at, line in enumerate(text.split("\n")))
     start = f' data-first="{first}"' if first != 1 else ""
     return Markup(f'<pre class="code" tabindex="0"{start}><code>{lines}</code></pre>')
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A whole text of code under its title."""
+
+    title: str
+    text: str
+
+
+def listings(found: Iterable[Listing], most: int = 200_000) -> tuple[list[Listing], int]:
+    """Those that have room in `most` characters, in their order, and how many have none; each text once."""
+    shown: dict[str, Listing] = {}
+    left_out = 0
+    for each in found:
+        if not each.text or each.text in shown:
+            continue
+        if len(each.text) <= most:
+            most -= len(each.text)
+            shown[each.text] = each
+        else:
+            left_out += 1
+    return list(shown.values()), left_out
 
 
 def _line(line: str, lexing: Lexing, index: int) -> str:

@@ -12,7 +12,7 @@ from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed
-from idbg.schema.programs import Verdict
+from idbg.schema.programs import Machine, Verdict
 from idbg.schema.runs import History, Run
 
 ABOUT, SUFFIXES = "everything, for another program", (".json",)
@@ -21,11 +21,12 @@ DECISIONS = tuple(name for name in TYPES if name != "constraints")  # those are 
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """With what it ran: `devices` are torch's names."""
+    """With what it ran: `devices` are torch's names; `machine` is null of a session that an older version wrote."""
 
     torch: str
     python: str
     devices: list[str]
+    machine: Machine | None
 
 
 class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
@@ -111,7 +112,7 @@ def _worker(history: History) -> WorkerReport | None:
     worker = history.worker
     if worker is None:
         return None
-    return WorkerReport(torch=worker.torch, python=worker.python, devices=list(worker.devices))
+    return WorkerReport(torch=worker.torch, python=worker.python, devices=list(worker.devices), machine=worker.machine)
 
 
 def _run(run: Run, *, last: bool) -> SessionRun:

@@ -138,6 +138,12 @@ def _environment(told: Told) -> Iterator[str]:
     if worker is not None:
         known += [f"- torch {code(worker.torch)}, Python {code(worker.python)}"]
         known += [f"- {code(device)}" for device in worker.devices[:16]]
+        if (machine := worker.machine) is not None:
+            known += [f"- {code(text)}" for text in (machine.system, machine.cpu) if text]
+            known += [f"- {code(name)}: {code(version)}" for name, version in machine.compilers.items()]
+            known += [f"- git revision {code(machine.revision)}{', modified' * machine.modified}"] * bool(
+                machine.revision
+            )
     else:
         known += ["- which torch and Python it ran with is not known"]
     yield "**Environment**\n\n" + "\n".join(known)

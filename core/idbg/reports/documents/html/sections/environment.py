@@ -1,14 +1,17 @@
 """With which versions, on which device, for which target and under which rules was it?"""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from math import isfinite
 
 from markupsafe import Markup
 
 from idbg import __version__
+from idbg.format.amounts import elapsed
 from idbg.format.verdicts import rules_words
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.templating import fill
-from idbg.schema.programs import Target
+from idbg.schema.programs import Machine, Target
 from idbg.schema.runs import Run
 
 TITLE = "Environment"
@@ -26,9 +29,38 @@ def section(told: Told) -> Markup:
         version=__version__,
         worker=told.history.worker,
         folder=told.folder,
-        targets=[(run, list(settings(run.target))) for run in runs],
+        machine=list(machine(told.history.worker.machine)) if told.history.worker else [],
+        torch_build=_build(told),
+        targets=[(run, [*times(run), *settings(run.target)]) for run in runs],
         rules=[(text, of) for text, of in rules.items() if text],
     )
+
+
+def _build(told: Told) -> str:
+    worker = told.history.worker
+    return worker.machine.torch_build if worker and worker.machine else ""
+
+
+def machine(known: Machine | None) -> Iterator[tuple[str, str]]:
+    """What is known of the machine and the checkout, in words."""
+    if known is None:
+        return
+    yield "system", known.system
+    yield "processors", f"{known.processors} × {known.cpu}" if known.processors and known.cpu else known.cpu
+    yield from known.compilers.items()
+    if known.revision:
+        yield "git revision", known.revision + (", with changes that are not committed" if known.modified else "")
+
+
+def times(run: Run) -> Iterator[tuple[str, str]]:
+    """When the run began, and how long it took."""
+    if 0 < run.started < _YEAR_9999:  # of a damaged log it may be anything
+        yield "began", datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if run.ended is not None and isfinite(run.seconds):
+        yield "took", elapsed(run.seconds)
+
+
+_YEAR_9999 = 253_370_764_800.0
 
 
 def settings(target: Target) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from idbg.reports.documents import Told
 from idbg.reports.documents.html import links
+from idbg.reports.documents.html.code import Listing, listings
 from idbg.reports.documents.html.graph_data import MOST_NODES, collected
 from idbg.reports.documents.html.templating import fill, island
 from idbg.schema.graphs import Frame
@@ -38,5 +39,6 @@ def section(told: Told) -> Markup | None:
         broken=broken,
         left_out=found.left_out,
         most=MOST_NODES,
+        codes=listings(Listing(f"run {run.number}: {graph.id} as Python", graph.code) for run, graph in found.shown),
         island=island("graphs-data", found.data),
     )

@@ -1,5 +1,6 @@
 """What did the compiler write: each kernel with its source, its launches, and the nodes and lines that it computes?"""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -8,6 +9,7 @@ from idbg.analysis.provenance import Provenance
 from idbg.format.kernels import language_of, resource_words
 from idbg.reports.documents import Told
 from idbg.reports.documents.html import links
+from idbg.reports.documents.html.code import Listing, listings
 from idbg.reports.documents.html.templating import fill
 from idbg.reports.shown import short
 from idbg.schema.code import Kernel, Lowered
@@ -39,7 +41,19 @@ def section(told: Told) -> Markup | None:
     if not runs:
         return None
     sources: dict[str, str] = {}
-    return fill("kernels.html", runs=[(run, _of(run, sources)) for run in runs], most=MOST_NODES)
+    return fill(
+        "kernels.html",
+        runs=[(run, _of(run, sources)) for run in runs],
+        most=MOST_NODES,
+        wrappers=listings(_wrappers(runs)),
+    )
+
+
+def _wrappers(runs: list[Run]) -> Iterator[Listing]:
+    """The code around the kernels, that launches them."""
+    for run in runs:
+        for code in run.codes.values():
+            yield Listing(f"run {run.number}: the wrapper of {code.frame} {code.part}".rstrip(), code.text)
 
 
 def _of(run: Run, sources: dict[str, str]) -> list[KernelTold]:

@@ -2,13 +2,17 @@
 
 from markupsafe import Markup
 
+from idbg.format.amounts import counted
 from idbg.reports import text
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections.summary import headline
 from idbg.reports.documents.html.templating import fill
+from idbg.schema.runs import Run
 
 TITLE = "Programs and runs"
 ANCHOR = "programs"
+STREAMS = ("stdout", "stderr")
+MOST = 20_000  # characters of a stream: its end
 
 
 def section(told: Told) -> Markup | None:
@@ -16,4 +20,16 @@ def section(told: Told) -> Markup | None:
     runs = list(told.history.runs.values())
     if not runs:
         return None
-    return fill("programs.html", runs=[(run, headline(run), text.run_report(run)[1:]) for run in runs])
+    told_runs = [(run, headline(run), text.run_report(run, tracebacks=False)[1:], _folded(run)) for run in runs]
+    return fill("programs.html", runs=told_runs)
+
+
+def _folded(run: Run) -> list[tuple[str, list[str]]]:
+    """The tracebacks, which fill pages of torch's frames, then what it printed, by stream: the end of what is long."""
+    folded = [("the traceback", each.splitlines()) for each in text.tracebacks(run)]
+    for name in STREAMS:
+        printed = "".join(event.text for event in run.output if event.stream == name)
+        if printed:
+            title = f"what it printed to {name}, {counted(len(printed), 'character')}"
+            folded.append((title, printed[-MOST:].splitlines()))
+    return folded

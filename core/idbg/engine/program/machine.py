@@ -1,0 +1,70 @@
+"""Describe the machine and the checkout that a program is compiled on and in."""
+
+import contextlib
+import os
+import platform
+import re
+import shlex
+import subprocess
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+from idbg.schema.programs import Machine
+
+_SECONDS = 2.0  # for a command: a checkout may lie on a slow disk
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")  # a stranger's checkout names no command
+
+
+@cache
+def machine() -> Machine:
+    """This machine, and the checkout that this process stands in. It takes some tens of milliseconds."""
+    described = _said("git", *_SAFE, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty")
+    revision = re.fullmatch(r"([0-9a-f]{40,64})(-dirty)?", described)
+    return Machine(
+        system=_system(),
+        cpu=_cpu(),
+        processors=os.cpu_count() or 0,
+        compilers=_compilers(),
+        revision=revision[1] if revision else "",
+        modified=bool(revision and revision[2]),
+        torch_build=torch.__config__.show().strip(),
+    )
+
+
+def _system() -> str:
+    try:
+        name = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        name = ""
+    return ", ".join(filter(None, (name, f"{platform.system()} {platform.release()} {platform.machine()}".strip())))
+
+
+def _cpu() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor()
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else platform.processor()
+
+
+def _compilers() -> dict[str, str]:
+    cxx = (shlex.split(os.environ.get("CXX", "")) or ["g++"])[0]
+    found = {Path(cxx).name: _said(cxx, "--version"), "cuda": torch.version.cuda or ""}
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        found["triton"] = metadata.version("triton")
+    return {name: version for name, version in found.items() if version}
+
+
+def _said(*command: str) -> str:
+    """The first line that the command prints; "" where it cannot be run, or fails."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=_SECONDS
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
