@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from idbg_tui.controllers.table import Controllers
     from idbg_tui.state.inbox import Inbox
     from idbg_tui.state.state import State
+    from idbg_tui.terminal.typed_ahead import TypedAhead
     from idbg_tui.terminal.watchdog import ScreenWatchdog
     from idbg_tui.tour.strip import TourStrip
 
@@ -96,6 +97,7 @@ class IdbgApp(Asked, App[None]):
     state: "State"
     bars: "Bars"
     controllers: "Controllers"
+    keys_typed: "TypedAhead"
     actions: dict[str, Callable[[], object]]
 
     def __init__(
@@ -174,23 +176,12 @@ class IdbgApp(Asked, App[None]):
         for event in self._typed:
             self.post_message(event)
         if self.session.live:  # what was typed meanwhile may ask for another run than this one
-            self.call_later(self._after_keys, self._first_run)
+            self.call_later(self.keys_typed.then, self._first_run)
 
-    def _first_run(self) -> None:
-        if not self.session.history.runs:
-            self.controllers.compiling.run_unasked()
-
-    def _after_keys(self, do: Callable[[], object]) -> None:
-        """Do something after the keys that are on their way now: it goes their way, from the focus up to the app."""
-        way = (self.focused or self.screen).ancestors_with_self
-
-        def pass_on(above: int) -> None:
-            if above < len(way):
-                way[above].call_later(pass_on, above + 1)
-            else:
-                do()
-
-        pass_on(0)
+    async def _first_run(self) -> None:
+        if not self.session.history.runs and not self.controllers.compiling.run_unasked():
+            self.state.begun()
+            self.show()
 
     async def _make(self) -> None:
         """Make the state of the session, and what follows from keys."""
@@ -199,9 +190,12 @@ class IdbgApp(Asked, App[None]):
         from idbg_tui.controllers.table import Controllers
         from idbg_tui.state.inbox import Inbox
         from idbg_tui.state.state import State
+        from idbg_tui.terminal.typed_ahead import TypedAhead
 
         session = self.session
-        self.state = State(live=session.live, target=session.target, folder=str(session.folder))
+        self.keys_typed = TypedAhead(self, super().on_event)
+        folder = str(session.folder)
+        self.state = State(live=session.live, target=session.target, folder=folder, beginning=session.live)
         self._inbox = Inbox(session, asyncio.get_running_loop(), self._take)
         self.state.apply(self._inbox.past)
         self.bars = Bars(self, (self.header, self.footer), self.state, self.body, self.keys, self._problem)
@@ -220,6 +214,7 @@ class IdbgApp(Asked, App[None]):
             "palette": self.action_command_palette,
         }
         self.bars.start()
+        self.screen_change_signal.subscribe(self, lambda _: self.bars.show())  # other keys work in what is over it
         self.bars.say_elsewhere()
 
     def close_session(self) -> None:
@@ -289,6 +284,9 @@ class IdbgApp(Asked, App[None]):
                     self.exit()
                 return
             self.bars.key_pressed()
+            if not event.is_forwarded:
+                await self.keys_typed.pressed(event)
+                return
         await super().on_event(event)
 
     def action_do(self, name: str) -> None:

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
+from idbg_tui.messages import HintsChanged
 from idbg_tui.panes.base import Pane, PaneId
 
 if TYPE_CHECKING:
@@ -124,7 +125,13 @@ class TabLine(Widget):
 
 
 class TabBox(Vertical):
-    """The panes that share one frame: one is shown, all are named in its border."""
+    """The panes that share one frame: one is shown, all are named in its border, as shortly as its width asks for."""
+
+    class Resized(Message):
+        """There is other room for the names."""
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
 
 
 class Body(Vertical):
@@ -199,6 +206,10 @@ class Body(Vertical):
     def on_resize(self) -> None:
         self.settle()
 
+    def on_tab_box_resized(self, message: TabBox.Resized) -> None:
+        message.stop()
+        self.refresh_titles()
+
     async def fill(self, panes: list[Pane]) -> None:
         """Put panes in the places that were kept for them; a key that came before goes to its pane now."""
         frames = [self.panes[pane.ID] for pane in panes]
@@ -255,8 +266,9 @@ class Body(Vertical):
             self._tab = pane
         self.settle()
         if self.panes[pane].is_attached:
-            self.panes[pane].focus_target().focus()
+            self.screen.set_focus(self.panes[pane].focus_target())  # at once: the next key may be there already
         self.refresh_titles()
+        self.post_message(HintsChanged())
 
     def focus_moved(self, widget: Widget | None) -> None:
         """The focus went somewhere by itself (a click): its pane is the current one."""

@@ -138,7 +138,7 @@ class ScriptAsked(Message):
 
 class DiffAsked(Message):
     """The user wants to look into the comparison: one output ("tensor", with its name) or stage ("stage"), why a side
-    failed ("failure"), or the "chart"; or "steps": to train."""
+    failed ("failure"), or the "chart"; or "steps": to train; or the comparison "before" or "after" the shown one."""
 
     def __init__(self, what: str, name: str = "") -> None:
         super().__init__()

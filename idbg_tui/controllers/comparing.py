@@ -60,6 +60,11 @@ class Comparing:
                 )
             case "steps":
                 self.compare(steps=STEPS)
+            case "before" | "after":
+                if self._state.step_comparison(-1 if asked.what == "before" else 1):
+                    self._context.show()
+                else:
+                    self._context.flash(f"no comparison {asked.what} this one: d and D compare")
             case "failure":
                 failed = f"{asked.name or 'The program'} failed"
                 self._listings.open(Reading(failed, "", partial(self._failure, asked.name)))

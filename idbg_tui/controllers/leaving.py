@@ -18,7 +18,7 @@ class Leaving:
     def quit(self) -> None:
         """End the program, unless something would be lost that the user was not told of."""
         if self._nothing_is_lost():
-            self._context.app.exit()
+            self._leave()
 
     def interrupt(self) -> None:
         """Ctrl+C: the first cancels a compile, a measurement or a search, the second quits."""
@@ -26,7 +26,13 @@ class Leaving:
         if busy and not self._state.cancelling:
             self._compiling.stop("cancelling; ^c again quits")
         elif busy or self._nothing_is_lost():
-            self._context.app.exit()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Say so first: on a busy machine it takes seconds to stop what runs."""
+        app = self._context.app
+        self._context.flash("leaving: what runs is stopped, the session is kept" if self._state.live else "leaving")
+        app.call_after_refresh(app.exit)
 
     def _nothing_is_lost(self) -> bool:
         """Whether nothing is unsaved, or the user was told of these very edits."""

@@ -80,7 +80,10 @@ def has_other_rules(state: State, run: Run) -> bool:
 
 
 def compared_run(state: State) -> Run | None:
-    """The last run that was held against a reference, whatever came of it."""
+    """The run whose comparison is shown: the last that was held against a reference, or the one that the user chose."""
+    chosen = state.history.runs.get(state.comparison)
+    if chosen is not None and chosen.diff is not None:
+        return chosen
     return next((run for run in reversed(state.history.runs.values()) if run.diff is not None), None)
 
 

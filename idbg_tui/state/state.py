@@ -101,6 +101,7 @@ class State:
     folder: str = ""  # the session's, where it is now
     target: Target = field(default_factory=Target)
     live: bool = True
+    beginning: bool = False  # the saved session is not read yet, or the first run has not begun
     rules: Rules = Rules()
     accelerator: Accelerator | None = None
     shown: Run | None = None  # whose graphs are shown: the last run that got as far
@@ -116,6 +117,7 @@ class State:
     search: MinifyProgress | None = None  # of the smallest script, while it goes on
     owner_running: bool = False  # it is found out whose the error of a launch is
     cancelling: bool = False
+    comparison: int = 0  # the run whose comparison is shown, chosen among several; 0: the last
     worker_died: WorkerDied | None = None
     jumps: JumpList = field(default_factory=JumpList)
     walker: Walker = field(default_factory=Walker)
@@ -188,14 +190,21 @@ class State:
             self._note(event)
         self._settle()
 
+    def begun(self) -> None:
+        """What was there is known, and no first run is on its way."""
+        self.beginning = False
+        self.versions.run += 1
+
     def _note(self, event: SessionEvent) -> None:
         match event:
             case SessionOpened():
                 self.program, self.folder = event.program, self.folder or event.folder
             case RunStarted():
                 self.versions.run += 1
+                self.beginning = False
                 self.program = event.program
                 self.worker_died = None
+                self.comparison = 0 if event.comparison is not None else self.comparison
                 self.cancelling = False
                 if event.target.rules and not self._in_force:  # later ones may be older than the last edit
                     self._take_rules(event.target.rules, event.target.accelerator, event.at)
@@ -211,6 +220,7 @@ class State:
                 self.versions.run += 1
             case WorkerDied():
                 self.versions.run += 1
+                self.beginning = False
                 self.worker_died = event
             case FrameStarted() | GraphCaptured() | CodeCaptured() | LinksCaptured():
                 self.versions.graphs += 1
@@ -338,6 +348,16 @@ class State:
         """Return to where a jump left from (or went to). False at the end of the list."""
         place = self.jumps.back(self.selected) if back else self.jumps.forward(self.selected)
         return place is not None and self.choose(place)
+
+    def step_comparison(self, step: int) -> bool:
+        """Show the comparison before the shown one, or after it. False where there is none."""
+        numbers = [run.number for run in self.history.runs.values() if run.diff is not None]
+        place = (numbers.index(self.comparison) if self.comparison in numbers else len(numbers) - 1) + step
+        if not 0 <= place < len(numbers):
+            return False
+        self.comparison = 0 if place == len(numbers) - 1 else numbers[place]
+        self.versions.run += 1
+        return True
 
     def expect_rows(self, count: int) -> None:
         """So many rows were asked for: they begin when nothing else goes on. 0 takes it back."""

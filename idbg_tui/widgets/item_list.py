@@ -101,9 +101,12 @@ class ItemList(Lines, Generic[Item]):
         return self.cursor
 
     def find(self, text: str, start: int) -> int:
-        """See `Searched`."""
+        """See `Searched`. What tells of the row under the cursor hears of it, as of a key."""
         count, row = self._finder.look_for(text, self.row_count, start)
+        before = self.cursor
         self.place_cursor(row)
+        if self.cursor != before:
+            self.post_message(self.Moved(self, self.cursor))
         self.repaint_changes()
         return count
 

@@ -94,6 +94,27 @@ async def test_space_folds_a_module_and_a_jump_into_it_unfolds_it(tmp_path: Path
         assert any(app.state.node.name in row.split() for row in texts(app, "graph"))
 
 
+async def test_on_a_folded_module_the_other_panes_speak_of_what_is_in_it(tmp_path: Path) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("f", "g")
+        await settle(pilot)
+        lines = app.body.panes["graph"].lines  # type: ignore[attr-defined]
+        seen = set()
+        for _ in range(6):
+            await pilot.press("j")
+            await settle(pilot)
+            heading = lines.heading_of(lines.cursor)
+            if heading is None or lines.node_at(lines.cursor) is not None:
+                continue
+            own, graph = lines.outline.headings[heading], app.state.graph
+            assert graph is not None and app.state.node in graph.nodes[own.first : own.last]
+            assert own.key in lines.outline.folded  # it stays as it was, with the cursor on it
+            seen.add(own.key)
+        assert len(seen) >= 2
+
+
 async def test_brackets_step_through_the_stages_and_the_same_computation_stays_selected(tmp_path: Path) -> None:
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:

@@ -6,11 +6,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from idbg.format.amounts import column_figure, figure
 from idbg.reports.tensors import spot
+from idbg.schema import events
 from idbg.schema.diff import (
+    Comparison,
     DiffReport,
     KernelError,
     SideResult,
@@ -228,3 +231,35 @@ async def test_enter_on_a_side_that_failed_shows_the_whole_failure(tmp_path: Pat
         rows = "\n".join(listed(app))
         for line in (*FAILURE.message.split("\n"), FAILURE.hint, "/tmp/a.cpp:3", "  somewhere"):
             assert line in rows
+
+
+async def test_what_one_comparison_found_is_still_there_after_the_next(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, pilot):
+        first = app.state.run
+        assert first is not None and first.diff is not None
+        again = replace(first.diff, kernels=(), stages=(), first_bad_kernel=None)
+        app._take(
+            [
+                events.RunStarted(run=9, program=first.program, target=first.target, comparison=Comparison()),
+                events.Compared(run=9, report=again),
+                events.RunEnded(run=9, verdict="wrong", seconds=1.0),
+            ]
+        )
+        await settle(pilot)
+        rows = texts(app, "kernel_diff")
+        assert "run 1 was compared before, each stage and kernel: , goes back to it" in rows[0]
+        assert not any("cpp_fused" in row for row in rows)
+        await pilot.press("comma")
+        await settle(pilot)
+        rows = texts(app, "kernel_diff")
+        assert "this is run 1; run 9 was compared after it" in rows[0] and queries.compared_run(app.state) is first
+        assert any("cpp_fused" in row for row in rows)
+        await pilot.press("comma")
+        assert "no comparison before this one" in bar(app, "footer")
+        await pilot.press("full_stop")
+        await settle(pilot)
+        assert not any("cpp_fused" in row for row in texts(app, "kernel_diff"))
+        await pilot.press("comma")
+        third = events.RunStarted(run=10, program=first.program, target=first.target, comparison=Comparison())
+        app._take([third, events.Compared(run=10, report=again)])
+        assert getattr(queries.compared_run(app.state), "number", 0) == 10  # a new one is shown

@@ -15,7 +15,7 @@ from idbg_tui.panes.log.pane import LogPane
 from idbg_tui.panes.node.pane import NodePane
 from idbg_tui.panes.rules.pane import RulesPane
 from tests.harness.recorded import app_of
-from tests.harness.screen import WIDE, settle
+from tests.harness.screen import WIDE, bar, settle
 
 
 @pytest.mark.parametrize("pane", ORDER)
@@ -85,3 +85,39 @@ async def test_every_pane_that_shares_no_frame_has_a_border_with_its_number(tmp_
         for name in ("graph", "source", "node", "rules"):
             pane = app.body.panes[name]
             assert pane.styles.border_top[0] == "round" and str(pane.border_title).startswith(str(pane.number)), name
+
+
+async def test_names_of_tabs_come_back_with_the_room_for_them(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        before = {place: app.query_one(place).border_title for place in ("#tabs", "GraphPane")}
+        for size in ((60, 15), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+        assert {place: app.query_one(place).border_title for place in before} == before
+
+
+async def test_the_footer_names_the_keys_of_the_pane_that_has_them(tmp_path: Path) -> None:
+    app = app_of("attention", tmp_path)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for key in "7851":
+            await pilot.press(key)
+            await settle(pilot)
+            at_first = bar(app, "footer")
+            for over in ("ctrl+p", "question_mark"):  # there, letters are text
+                await pilot.press(over)
+                await settle(pilot)
+                await pilot.press("escape")
+                await settle(pilot)
+                assert bar(app, "footer") == at_first, key
+        await pilot.press("ctrl+p", *"go to log")
+        await settle(pilot)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        assert app.body.current == "log"
+        told = bar(app, "footer")
+        await pilot.press("1", "7")
+        await settle(pilot)
+        assert bar(app, "footer") == told

@@ -36,3 +36,15 @@ async def test_a_second_control_c_while_a_compile_runs_quits_at_once_with_unsave
         await pilot.press("ctrl+c")
         await pilot.pause()
         assert app._exit
+
+
+async def test_leaving_is_said_before_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_of("resnet", tmp_path)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        with monkeypatch.context() as patched:
+            left: list[str] = []
+            patched.setattr(app, "exit", lambda: left.append(bar(app, "footer")))
+            await pilot.press("q")
+            await pilot.pause()
+            assert len(left) == 1 and "leaving" in left[0]

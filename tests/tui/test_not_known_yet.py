@@ -1,12 +1,17 @@
 """What do keys answer before there is anything to answer about? That it is not known yet."""
 
+from pathlib import Path
+
 import pytest
 
 from idbg.schema import events
 from idbg.schema.programs import Failure
+from idbg_tui.app import IdbgApp
+from idbg_tui.panes.graph.title import why_empty
+from idbg_tui.state.state import State
 from idbg_tui.widgets.listing import Listing
 from tests.harness.live import living
-from tests.harness.recorded import chain
+from tests.harness.recorded import app_of, chain
 from tests.harness.screen import WIDE, bar, settle, until
 
 KEYS = ("x", "v", "V", "i", "u", "right_square_bracket", "right_curly_bracket", "y", "slash")
@@ -78,3 +83,33 @@ async def test_a_run_that_was_cancelled_did_not_fail() -> None:
         await settle(pilot)
         await pilot.press("v")
         assert "the run was cancelled before one was" in bar(app, "footer")
+
+
+async def test_while_a_saved_session_is_read_nothing_is_said_of_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(_: IdbgApp) -> None:
+        pass
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IdbgApp, "_begin", nothing)
+        app = app_of("attention", tmp_path)
+        async with app.run_test(size=WIDE) as pilot:
+            for key in "1234567890":
+                await pilot.press(key)
+                await pilot.pause()
+                screen = app.export_screenshot().replace("&#160;", " ")
+                assert "PaneFrame" not in screen and "no graph" not in screen and "r compiles" not in screen
+            assert "the session is being read" in screen
+    (tmp_path / "read").mkdir()
+    app = app_of("attention", tmp_path / "read")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert not app.state.beginning
+
+
+def test_before_the_first_run_it_is_said_that_it_comes_by_itself() -> None:
+    state = State(beginning=True)
+    assert "will compile the program" in why_empty(state)
+    state.apply([events.WorkerDied(cause="killed", last_output="")])
+    assert why_empty(state) == "no graph yet: r compiles the program"

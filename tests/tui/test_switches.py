@@ -94,3 +94,18 @@ async def test_a_saved_session_says_that_nothing_is_compiled(tmp_path: Path) -> 
         await settle(pilot)
         assert "does not say which switches torch has" in app.query_one(SwitchesPane).lines.empty
         assert "read from disk" in bar(app, "footer")
+
+
+async def test_what_is_found_is_explained_and_edited() -> None:
+    app, session = living()
+    async with app.run_test(size=WIDE) as pilot:
+        pane = await open_switches(pilot, app, session)
+        await pilot.press("slash", *"max_auto", "enter")
+        await settle(pilot)
+        assert "try them all" in str(pane._meaning.render())
+        await pilot.press("slash", *"recompile", "enter")
+        await settle(pilot)
+        assert "recompile_limit" in str(pane._meaning.render())
+        await pilot.press("enter")
+        await settle(pilot)
+        assert "dynamo.recompile_limit" in str(pane.query_one(Prompt).query("Static").first().render())

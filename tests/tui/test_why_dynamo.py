@@ -106,6 +106,10 @@ def test_a_recompile_says_what_was_expected_what_came_and_what_can_be_tried() ->
     assert "the first" in text_of(again["3/0"]) and again["3/0"].fold is None
     tries = [row for row in told if "t tries it" in text_of(row)]
     assert tries and all(row.again is not None for row in tries)
+    narrow = [row for row in rows("recompiles", Look(width=78)) if row.again is not None]
+    shown = ["".join(text for text, _ in row.draw(78)).rstrip() for row in narrow]
+    assert sum(row.endswith("t tries it") for row in shown) == len(tries)  # it is not cut off
+    assert any("mark_dynamic" in row for row in shown)  # t works on the line of code too
     assert any("expected 4, was 5" in row for row in said("recompiles", Look(whole=True)))
 
 

@@ -49,6 +49,7 @@ class GraphPane(Pane):
         self._filter = GraphFilter(self.lines)
         self._folded: dict[GraphId, set[str]] = {}
         self._seen: tuple[object, ...] = ()
+        self._of_heading: NodeId | None = None  # the node that stands for the heading under the cursor
 
     def compose(self) -> ComposeResult:
         yield self._heads
@@ -78,12 +79,14 @@ class GraphPane(Pane):
             findings = state.checks.findings(graph)
             self.lines.show_findings(findings, state.costs.of_rules(findings))
         self.lines.show_relations(state)
-        if state.selected is not None and before[3:4] != (versions.selection,):
+        # a node that stands for the heading under the cursor leaves the cursor there
+        if state.selected not in (None, self._of_heading) and before[3:4] != (versions.selection,):
             self._go_to(state.selected.name)
         self._set_heading()
         self._heads.show()
 
     def on_resize(self) -> None:
+        self._set_heading()
         self.call_after_refresh(self._heads.show)
 
     def _show_graph(self, state: State) -> None:
@@ -139,9 +142,18 @@ class GraphPane(Pane):
 
     def _choose(self, *, jump: bool) -> None:
         index = self.lines.node_at(self.lines.cursor)
-        graph = self.lines.graph
-        if index is not None and graph is not None:
+        graph, heading = self.lines.graph, self.lines.heading_of(self.lines.cursor)
+        self._of_heading = None
+        if graph is None:
+            return
+        if index is not None:
             self.post_message(NodeChosen(graph.node_id(graph.nodes[index].name), jump=jump))
+        elif heading is not None:
+            own = self.lines.outline.headings[heading]
+            inside = graph.nodes[own.first : own.last]
+            first = next((node for node in inside if node.op.startswith("call")), inside[0])
+            self._of_heading = graph.node_id(first.name)
+            self.post_message(NodeChosen(self._of_heading))
 
     def action_next(self, step: int) -> None:
         """The next match of the filter; with no filter, the next node that breaks a rule."""

@@ -9,6 +9,7 @@ from idbg.format.glyphs import MARKS, VERDICT_SIGNS
 from idbg.schema.graphs import Graph, GraphId
 from idbg.schema.programs import Failure
 from idbg_tui.state import queries, stages
+from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 
 
@@ -65,6 +66,8 @@ def why_empty(state: State) -> str:
     run = state.run
     if run is not None and run.failure is not None:
         return _why_failed(run.failure)
+    if state.beginning:
+        return why_no_graph(state)
     if state.running:
         return "compiling: each graph is shown as soon as it is captured"
     if run is not None and run.ended is not None:

@@ -13,6 +13,7 @@ from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import DiffReport, KernelError, TensorDiff
 from idbg.schema.faults import NanBirth
 from idbg.schema.graphs import NodeId, Part
+from idbg.schema.runs import Run
 from idbg_tui.messages import (
     ActionAsked,
     DiffAsked,
@@ -51,6 +52,7 @@ class KernelDiffPane(FindingPane):
             ("/", "filter"),
             ("o", "order"),
             ("f", "failed"),
+            (", .", "comparison before, after"),
             ("e", "edit"),
         ),
     )
@@ -60,6 +62,8 @@ class KernelDiffPane(FindingPane):
         Binding("f", "failed", show=False),
         Binding("t", "look('chart')", show=False),
         Binding("S", "look('steps')", show=False),
+        Binding("comma", "look('before')", show=False),
+        Binding("full_stop", "look('after')", show=False),
         Binding("x", "owner", show=False),
         Binding("X", "repro(True)", show=False),
     ]
@@ -89,8 +93,8 @@ class KernelDiffPane(FindingPane):
             return
         asked = not state.live or compared.comparison is None or compared.comparison.per_kernel
         told = items(report, self._shown, "" if asked else "D")
-        if (now := _since(state)) is not None:
-            told.insert(0, now)
+        for now in (_before(state, compared), _since(state)):
+            told[:0] = [now] if now is not None else []
         self.lines.show_report(told, report, "")
         if not _same_comparison(report, self._landed):
             self._land()
@@ -283,9 +287,22 @@ def _since(state: State) -> Told | None:
     run, compared = state.run, queries.compared_run(state)
     if run is None or compared is None or run is compared:
         return None
+    last = next(one for one in reversed(state.history.runs.values()) if one.diff is not None)
+    if last is not compared:
+        after = f"run {last.number} was compared after it: . goes on to it"
+        return Told(f" this is run {compared.number}; {after}", "accent")
     if run.comparison is not None and run.ended is None:
         return Told(f" comparing again: {run.side or 'starting'}; this is run {compared.number}", "accent")
     if run.failure is not None and run.comparison is not None:
         said = f" the comparison failed: {headline(run.failure).what}; this is run {compared.number}"
         return Told(said, "reject", failed="")
     return Told(f" this is run {compared.number}; run {run.number} was not compared: d compares", "dim")
+
+
+def _before(state: State, compared: Run) -> Told | None:
+    """That another comparison, which may know of the kernels, is still there."""
+    before = [run for run in state.history.runs.values() if run.diff is not None and run.number < compared.number]
+    if not before:
+        return None
+    what = ", each stage and kernel" if before[-1].comparison is not None and before[-1].comparison.per_kernel else ""
+    return Told(f" run {before[-1].number} was compared before{what}: , goes back to it", "dim")

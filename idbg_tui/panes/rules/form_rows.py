@@ -118,11 +118,6 @@ class RuleRows(ItemList[FormRow]):
             return f"{row.key} {row.choice or rule_words.value_words(rule, row.key)}"
         return f"{rule.name} {rule.kind} {SEVERITY_SIGNS[rule.severity]} {rule.severity} {rule_words.summary(rule)}"
 
-    def find(self, text: str, start: int) -> int:
-        count = super().find(text, start)
-        self.post_message(self.Moved(self, self.cursor))
-        return count
-
     def draw(self, item: FormRow, width: int) -> Pieces:
         if item.choice:
             return [(f"       {MARKS['on' if item.on else 'off']} ", "accent"), (item.choice, "" if item.on else "dim")]

@@ -26,6 +26,7 @@ from idbg_tui.panes.why.rows import Look, Row, place_of
 from idbg_tui.panes.why.view_line import ViewLine
 from idbg_tui.panes.why.views import VIEWS, ViewName
 from idbg_tui.state import queries
+from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
@@ -152,6 +153,8 @@ class WhyPane(RowKeys):
     def _why_empty(self, state: State, made: views.View) -> str:
         if self.look.query:
             return f"nothing here has {self.look.query}: esc shows all"
+        if state.beginning:
+            return why_no_graph(state)
         if state.running:
             return "compiling: what is decided is listed here as torch tells it"
         return made.NONE if self._run is not None else "not compiled yet: r compiles, and says here what was decided"
