@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from idbg.reports import bench_plots
+from idbg.reports.kernels import doubts, report
 from idbg.schema import events
 from idbg.schema.code import Lowered, LoweredText, Resources
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
@@ -126,3 +128,31 @@ async def test_m_asks_once_and_then_goes_down_level_by_level(state: State) -> No
     assert "SASS · 2 of 2" in captions[1]
     assert "SASS" not in captions[2] and "PTX" not in captions[2]
     assert len(app.of(LowerAsked)) == 1
+
+
+def test_a_kernel_is_no_faster_than_the_machine(state: State) -> None:
+    """The peaks were measured while something else took the machine."""
+    product = replace(SMALL, samples_us=(2.0,), bytes=250_000, flops=10**7, dtype="float32", peak_flops_per_s=5e10)
+    over = times_of(replace(product, peak_bytes_per_s=25e9), TIME)
+    over = replace(over, peaks=replace(over.peaks, others=0.45))
+    assert product.beyond_compute and product.of_compute is None and product.bound == "unknown"
+    assert "faster than the matmul that was measured" in kernel_times.words(product)
+    told = " ".join(item.text for item in rows.items(timed(state, over)) if isinstance(item, rows.Told))
+    chart = bench_plots.roofline(state.history.kernels).title
+    for said in (told, chart, report(over)):
+        assert "other processes used 45 % of the processors while the peaks were measured" in said
+        assert "1 kernel ran faster than the matmul that was measured as the peak" in said
+    everything = told + "".join(text for text, _ in kernel_times.row(over.kernels[0], over, 120)) + report(over)
+    assert "10,0" not in everything and "10000 %" not in everything
+    fine = times_of(replace(product, peak_flops_per_s=6e12), TIME)
+    assert fine.kernels[0].of_compute is not None and list(doubts(fine)) == []
+
+
+def test_rows_that_do_not_add_up_to_the_title_say_so(state: State) -> None:
+    one, other = replace(TIME, samples_us=(10.0, 10.0, 20.0)), replace(SMALL, samples_us=(9.0, 5.0, 9.0))
+    told = " ".join(item.text for item in rows.items(timed(state, times_of(one, other))) if isinstance(item, rows.Told))
+    assert "19 µs of a forward" in told and "add up to 19 µs" not in told  # 19, 15, 29: the median is their sum
+    one = replace(one, samples_us=(10.0, 10.0, 4.0, 4.0, 10.0))
+    other = replace(other, samples_us=(4.0, 4.0, 10.0, 10.0, 10.0))
+    told = " ".join(item.text for item in rows.items(timed(state, times_of(one, other))) if isinstance(item, rows.Told))
+    assert "14 µs of a forward" in told and "the medians of the rows add up to 20 µs" in told

@@ -15,6 +15,8 @@ def bound_words(kernel: KernelTime) -> str:
             return f"memory-bound: {memory}{beyond}"
         case "compute":
             return f"compute-bound: {share(kernel.of_compute or 0)} of a matmul's FLOP/s"
+        case "unknown" if kernel.beyond_compute:
+            return "not known: it is faster than the matmul that was measured as the machine's peak"
         case "unknown" if kernel.of_memory and kernel.of_compute:
             return f"not known: far below both peaks, {memory}, {share(kernel.of_compute)} of a matmul's FLOP/s"
         case "unknown":

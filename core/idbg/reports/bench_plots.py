@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from idbg.format.amounts import NOT_MEASURED, duration
+from idbg.reports.kernels import doubts
 from idbg.schema import strict_json
 from idbg.schema.bench import EAGER, Latency, Row
 from idbg.schema.errors import BadInput, OutputError
@@ -150,6 +151,7 @@ def roofline(timed: KernelsTimed | None) -> Chart:
     known = [(one.peak_bytes_per_s, one.peak_flops_per_s) for one in counted]
     roofs = [(memory / 1e9, compute / 1e9) for memory, compute in known if memory and compute]
     title = "Roofline: FLOP/s over FLOPs a byte, under a copy's and a matmul's measured speed"
+    title += "".join(f"; {doubt}" for doubt in doubts(times)) if times else ""
     empty = "no kernel with counted FLOPs (products, convolutions, attention) was timed"
     return Chart("roofline", title, "GFLOP/s", figures, empty, "FLOPs/byte", max(roofs, default=None))
 

@@ -58,6 +58,7 @@ def report(times: KernelTimes, name: str = "", top: int | None = None) -> str:
     shown = times.by_time[:top]
     rest = times.by_time[len(shown) :]
     lines = [f"{name}   {head}" if name else head, *_table(shown), *_rest(rest, times), *_whole(times), *_peaks(peaks)]
+    lines += [f"  ⚠ {doubt}" for doubt in doubts(times)]
     if any((kernel.of_memory or 0) > BEYOND for kernel in shown):
         lines.append("  more than a copy's bandwidth: the tensors were in a cache, or only parts of them were read")
     return "\n".join(lines)
@@ -124,5 +125,14 @@ def _peaks(peaks: Peaks) -> Iterator[str]:
     told += [f"{dtype} matmul {speed / 1e9:,.3g} GFLOP/s" for dtype, speed in peaks.matmul_flops_per_s.items()]
     told += [f"empty {kind} launch {duration(took / 1e3)}" for kind, took in peaks.launch_us.items()]
     yield f"  peaks: {', '.join(told) or 'not measured'}"
-    if peaks.others and peaks.others > TRUSTED:
-        yield f"  ⚠ other processes used {share(peaks.others)} of the processors while the peaks were measured"
+
+
+def doubts(times: KernelTimes) -> Iterator[str]:
+    """Why fractions of the machine's peaks may say too much: sentences for whoever shows them."""
+    others = times.peaks.others
+    if others and others > TRUSTED:
+        yield f"other processes used {share(others)} of the processors while the peaks were measured"
+    beyond = [kernel for kernel in times.kernels if kernel.beyond_compute]
+    if beyond:
+        faster = f"{counted(len(beyond), 'kernel')} ran faster than the matmul that was measured as the peak"
+        yield f"{faster}, which is too low: time them again while the machine is idle"

@@ -16,6 +16,7 @@ Bound = Literal["memory", "compute", "launch", "unknown"]
 
 LAUNCHES = 3.0  # up to so many empty launches' time a kernel is launch-bound
 BEYOND = 1.05  # of a copy's bandwidth: no memory gives so much
+IMPOSSIBLE = 1.2  # of a matmul's FLOP/s: the matmul was measured while something else took the machine
 LITTLE = 0.05  # of either peak: a kernel that is further from both waits for something else
 MUCH = 0.5  # of a copy's bandwidth: less says nothing of a kernel whose arithmetic is not counted
 
@@ -97,8 +98,13 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_compute(self) -> float | None:
-        """Its FLOP/s over those of a matmul of its dtype; None where one is not known."""
-        return _over(self.flops_per_s, self.peak_flops_per_s)
+        """Its FLOP/s over those of a matmul of its dtype; None where one is not known, or the matmul's cannot be true."""
+        return None if self.beyond_compute else _over(self.flops_per_s, self.peak_flops_per_s)
+
+    @property
+    def beyond_compute(self) -> bool:
+        """Whether it is so much faster than the measured matmul that this cannot be the machine's peak."""
+        return (_over(self.flops_per_s, self.peak_flops_per_s) or 0.0) > IMPOSSIBLE
 
     @property
     def of_empty(self) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from idbg.format.amounts import column_share, counted, duration, share
 from idbg.format.bounds import bound_words
 from idbg.format.glyphs import plain
-from idbg.reports.kernels import BOUNDS
+from idbg.reports.kernels import BOUNDS, doubts
 from idbg.schema.events import KernelsTimed
 from idbg.schema.kernel_times import Bound, KernelTime, KernelTimes
 from idbg_tui.widgets import lines
@@ -14,6 +14,7 @@ from idbg_tui.widgets.cutting import told_apart
 from idbg_tui.widgets.lines import clip, fit
 
 _LEAST = 14  # cells of a name
+_NOTICED = 0.01  # of a sum: by so much rows may miss it without a word
 _COLUMNS = (("median", 9), ("share", 7), ("launches", 8), ("of copy", 8), ("of matmul", 9), ("bound", 13))
 _GOES_FIRST = ("launches", "of matmul", "of copy", "bound")
 _STYLES: dict[Bound, str] = {"memory": "accent", "compute": "clean", "launch": "fallback", "unknown": "dim"}
@@ -46,6 +47,11 @@ def said(timed: KernelsTimed) -> Iterator[tuple[str, str]]:
     missed = times.missed_us
     if missed >= 0:
         yield f"the rest, {_us(missed)}, is Python, allocations and gaps; timing each took {_part(times)}", "dim"
+    rows_us = sum(one.run_us for one in times.kernels)
+    if abs(rows_us - times.sum_us) > _NOTICED * times.sum_us:
+        yield f"the medians of the rows add up to {_us(rows_us)}: not every kernel was slow in the same runs", "dim"
+    for doubt in doubts(times):
+        yield doubt, "fallback"
     if times.problem:
         yield f"some kernels are missing: {times.problem}", "fallback"
 
