@@ -98,7 +98,7 @@ class KernelTime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_compute(self) -> float | None:
-        """Its FLOP/s over those of a matmul of its dtype; None where one is not known, or the matmul's cannot be true."""
+        """Its FLOP/s over those of a matmul of its dtype; None where one is not known, or the matmul's cannot be."""
         return None if self.beyond_compute else _over(self.flops_per_s, self.peak_flops_per_s)
 
     @property
