@@ -264,6 +264,10 @@ class IdbgApp(Asked, App[None]):
     def on_hints_changed(self) -> None:
         self.bars.show()
 
+    def on_body_went(self) -> None:
+        if self.ready:
+            self.bars.show()
+
     def on_toml_editor_mode_changed(self) -> None:
         self.bars.show()
 

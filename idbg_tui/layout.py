@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.widget import Widget
 
 from idbg.format.glyphs import MARKS
-from idbg_tui.messages import HintsChanged
 from idbg_tui.panes.base import Pane, PaneId
 
 if TYPE_CHECKING:
@@ -165,6 +164,9 @@ class Body(Vertical):
         Binding("shift+tab", "app.do('pane_before')", show=False),
     ]
 
+    class Went(Message):
+        """Another pane is the current one."""
+
     def __init__(self, panes: list[Pane]) -> None:
         super().__init__()
         self.panes = {pane.ID: pane for pane in panes}
@@ -268,7 +270,7 @@ class Body(Vertical):
         if self.panes[pane].is_attached:
             self.screen.set_focus(self.panes[pane].focus_target())  # at once: the next key may be there already
         self.refresh_titles()
-        self.post_message(HintsChanged())
+        self.post_message(self.Went())
 
     def focus_moved(self, widget: Widget | None) -> None:
         """The focus went somewhere by itself (a click): its pane is the current one."""

@@ -27,8 +27,7 @@ def other_levels(state: State) -> str:
 def why_no_graph(state: State) -> str:
     """Why there is nothing to show, and what can be done about it."""
     if state.beginning:
-        starting = "nothing compiled yet: the worker is starting, and will compile the program"
-        return starting if state.live else "the session is being read"
+        return "nothing compiled yet: the worker is starting, and will compile the program"
     if state.running:
         return "nothing captured yet, the program is still being compiled"
     if not state.live:

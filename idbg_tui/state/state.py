@@ -101,7 +101,7 @@ class State:
     folder: str = ""  # the session's, where it is now
     target: Target = field(default_factory=Target)
     live: bool = True
-    beginning: bool = False  # the saved session is not read yet, or the first run has not begun
+    beginning: bool = False  # the first run comes by itself, and has not begun
     rules: Rules = Rules()
     accelerator: Accelerator | None = None
     shown: Run | None = None  # whose graphs are shown: the last run that got as far
@@ -191,7 +191,7 @@ class State:
         self._settle()
 
     def begun(self) -> None:
-        """What was there is known, and no first run is on its way."""
+        """No first run is on its way."""
         self.beginning = False
         self.versions.run += 1
 

@@ -1,11 +1,16 @@
 """What do keys answer before there is anything to answer about? That it is not known yet."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
+import textual.events
 
+from idbg.config.settings import Settings
 from idbg.schema import events
 from idbg.schema.programs import Failure
+from idbg.session.session import Session
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.graph.title import why_empty
 from idbg_tui.state.state import State
@@ -85,26 +90,25 @@ async def test_a_run_that_was_cancelled_did_not_fail() -> None:
         assert "the run was cancelled before one was" in bar(app, "footer")
 
 
-async def test_while_a_saved_session_is_read_nothing_is_said_of_what_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def nothing(_: IdbgApp) -> None:
-        pass
+async def test_while_a_saved_session_is_read_nothing_is_said_of_what_is_in_it(tmp_path: Path) -> None:
+    reading = threading.Event()
 
-    with monkeypatch.context() as patched:
-        patched.setattr(IdbgApp, "_begin", nothing)
-        app = app_of("attention", tmp_path)
-        async with app.run_test(size=WIDE) as pilot:
-            for key in "1234567890":
-                await pilot.press(key)
-                await pilot.pause()
-                screen = app.export_screenshot().replace("&#160;", " ")
-                assert "PaneFrame" not in screen and "no graph" not in screen and "r compiles" not in screen
-            assert "the session is being read" in screen
-    (tmp_path / "read").mkdir()
-    app = app_of("attention", tmp_path / "read")
+    def read() -> Session:
+        reading.wait(30)
+        return app_of("attention", tmp_path)._opener()
+
+    app = IdbgApp(read, Settings())
     async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
+        try:
+            for key in "123":
+                app.post_message(textual.events.Key(key, key))
+                await asyncio.sleep(0.05)
+                screen = app.export_screenshot().replace("&#160;", " ")
+                assert not app.ready and "1 Graph" in screen
+                assert "PaneFrame" not in screen and "no graph" not in screen and "r compiles" not in screen
+        finally:
+            reading.set()
+        await until(pilot, lambda: app.ready and app.body.current == "node")  # the keys were kept
         assert not app.state.beginning
 
 
