@@ -6,7 +6,7 @@ from pathlib import Path
 from idbg import plugins
 from idbg.accelerators import registry
 from idbg.accelerators.parse import parse
-from idbg.schema.errors import AcceleratorError
+from idbg.schema.errors import IdbgError
 from idbg.schema.events import KnownBackend, WorkerStarted
 from idbg_tui import user_files
 
@@ -45,23 +45,31 @@ def accelerators(folder: Path, used: Iterable[str]) -> list[tuple[str, str]]:
         if name and name not in presets:
             described[name] = describe(name)
             seen.add(Path(user_files.real(name)))
-    for path in sorted(folder.glob("*.toml"))[:_MOST_FILES]:
+    for path in _files(folder):
         if path.resolve() not in seen and (words := _words_of_file(path)) is not None:
             described[str(path)] = words
     return [*described.items(), *((name, describe(name)) for name in presets)]
+
+
+def _files(folder: Path) -> list[Path]:
+    """The folder's TOML files, the first of them; none of one that cannot be read, as a session may name any."""
+    try:
+        return sorted(folder.glob("*.toml"))[:_MOST_FILES]
+    except (OSError, ValueError):
+        return []
 
 
 def describe(accelerator: str) -> str:
     """What an accelerator (a preset's name or a file's path) says of itself, or why it cannot be used."""
     try:
         return parse(registry.find(accelerator)[0]).description
-    except AcceleratorError as error:
+    except IdbgError as error:
         return error.message
 
 
 def _words_of_file(path: Path) -> str | None:
     try:
         parsed = parse(registry.find(str(path))[0])
-    except AcceleratorError:
+    except IdbgError:
         return None
     return (parsed.description or parsed.name) if parsed.rules else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from idbg.accelerators import registry
-from idbg.schema.errors import AcceleratorError
+from idbg.schema.errors import IdbgError
 from idbg.schema.programs import Target
 from idbg_tui.controllers.context import Actions, Context
 
@@ -62,7 +62,7 @@ class Targeting:
             return
         try:
             text, origin = registry.find(name)
-        except AcceleratorError as error:
+        except IdbgError as error:
             self._context.flash(error.in_one_line, "error")
             return
         if self._session.edit_rules(text, origin) is not None and self._session.live:

@@ -78,3 +78,11 @@ def test_a_file_without_a_rule_is_no_accelerator_to_choose(tmp_path: Path) -> No
 def test_typing_finds_the_nearest_name_then_the_words_and_then_the_letters(typed: str, found: list[str]) -> None:
     listed = [("/a/npu.toml", "mine"), ("coral", "Google Edge TPU"), ("tpu", "Google"), ("spyre", "128-byte sticks")]
     assert [name for name, _ in matching(listed, typed)] == found
+
+
+@pytest.mark.parametrize("folder", ["x" * 100_000, "x" * 300, "a\0b", "nowhere"])
+@pytest.mark.parametrize("used", ["y" * 100_000 + ".toml", "y/" * 3_000 + "a.toml", "a\0.toml", "z" * 300])
+def test_names_that_no_file_can_have_leave_the_presets(folder: str, used: str) -> None:
+    """A saved session may name any."""
+    listed = dict(choices.accelerators(Path(folder), [used]))
+    assert listed[used] and "mock" in listed
