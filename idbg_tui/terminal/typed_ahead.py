@@ -16,7 +16,7 @@ from textual.events import Key
 
 _ROUNDS = 3
 """Ways from the focus up to the app: of the key itself, of the message that its action posts, of the focus moved."""
-_PATIENCE = 0.5  # seconds that a key waits at most, whatever does not answer
+_LOOKED_AFTER = 0.5  # seconds: what was closed meanwhile does not answer
 
 
 class TypedAhead:
@@ -26,6 +26,7 @@ class TypedAhead:
         self._app, self._forward = app, forward
         self._waiting: deque[Callable[[], Awaitable[None]]] = deque()
         self._turn = 0
+        self._at: DOMNode | None = None  # whose queue is gone through
 
     async def pressed(self, key: Key) -> None:
         """Pass the key on: at once where nothing is under way, else when that is done."""
@@ -42,8 +43,15 @@ class TypedAhead:
 
     def _wait(self) -> None:
         self._turn += 1
-        self._app.set_timer(_PATIENCE, partial(self._done, self._turn))
+        self._app.set_timer(_LOOKED_AFTER, partial(self._look, self._turn))
         self._go_up(self._turn, _ROUNDS, self._way())
+
+    async def _look(self, turn: int) -> None:
+        """Go on where nobody answers any more: a widget was removed with what it was to do."""
+        if turn == self._turn and self._at is not None and self._at.is_running:
+            self._app.set_timer(_LOOKED_AFTER, partial(self._look, turn))
+        else:
+            await self._done(turn)
 
     def _way(self) -> Sequence[DOMNode]:
         """Whose messages are to be done: those of the focus and all around it, up to the app."""
@@ -53,6 +61,7 @@ class TypedAhead:
         """Go through the queue of each on the way, so often, behind all that stands there."""
         for place, node in enumerate(way):
             if node.call_later(self._go_up, turn, rounds, way[place + 1 :]):
+                self._at = node
                 return
         if rounds > 1:
             self._go_up(turn, rounds - 1, self._way())
@@ -62,7 +71,8 @@ class TypedAhead:
     async def _done(self, turn: int) -> None:
         if turn != self._turn or not self._waiting:
             return
-        self._turn += 1  # the timer comes too late
+        self._turn += 1  # the timer, or what answers after it, comes too late
+        self._at = None
         await self._waiting.popleft()()
         if self._waiting:
             self._wait()
