@@ -21,7 +21,9 @@ _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")  # a st
 @cache
 def machine() -> Machine:
     """This machine, and the checkout that this process stands in. It takes some tens of milliseconds."""
-    described = _said("git", *_SAFE, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty")
+    described = _said(
+        "git", "--no-optional-locks", *_SAFE, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"
+    )
     revision = re.fullmatch(r"([0-9a-f]{40,64})(-dirty)?", described)
     return Machine(
         system=_system(),
