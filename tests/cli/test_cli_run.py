@@ -96,6 +96,13 @@ def test_json_is_all_there_is_on_stdout(folder: Path, capfdbinary: pytest.Captur
     assert b"hello from stdout" in written.err
 
 
+def test_without_json_the_programs_stdout_is_ours(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    cli.main(["run", program(folder, "print")])
+    written = capfd.readouterr()
+    assert written.out.startswith("hello from stdout\n") and "hello from stdout" not in written.err
+    assert "print.py" in written.out.splitlines()[-2] + written.out.splitlines()[-1]
+
+
 def test_text_is_for_people_and_says_where_the_session_is(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     cli.main(["run", program(folder, "print"), "--output", "there"])
     written = capfd.readouterr()

@@ -20,6 +20,11 @@ print(sys.stdin.read())
 print(sorted(name for name in os.environ if name.startswith("IDBG")), os.environ.get("PYTHONPATH"), os.nice(0))
 print(type(__builtins__), type(__loader__), __annotations__, __file__, __name__, __package__, __spec__)
 """
+SEEN = """\
+import multiprocessing, sys, threading
+print(sys.flags.safe_path, threading.active_count(), [thread.name for thread in threading.enumerate()])
+print(sys.path[0], sys.argv, multiprocessing.util._args_from_interpreter_flags())
+"""
 ENDS = """\
 import atexit, threading, time
 
@@ -127,3 +132,9 @@ def test_output_that_cannot_be_written_is_the_end_that_python_gives_it(tmp_path:
     plain, ours, report = both(tmp_path, FULL)
     assert plain[0] == ours[0] == 120
     assert "could not be written: [Errno 28]" in report["stderr"]
+
+
+@pytest.mark.slow
+def test_neither_our_flags_nor_our_threads_are_seen(tmp_path: Path):
+    plain, ours, _ = both(tmp_path, SEEN + COMPILES + SEEN)
+    assert ours == plain and "False 1 ['MainThread']" in plain[1]

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
 
 from idbg.format.amounts import wait
@@ -139,6 +139,15 @@ class Bar:
         with self.aside():
             self._write(text)
             self._open = not text.endswith("\n")
+
+    def beside(self, text: str, stream: TextIO) -> None:
+        """What others wrote, to a stream that may be on the same terminal. Where nobody reads it, it is lost."""
+        with self.aside():
+            with suppress(OSError, ValueError):
+                stream.write(text)
+                stream.flush()
+            if stream.isatty():
+                self._open = not text.endswith("\n")
 
     def end_line(self) -> None:
         """End the line that others began."""

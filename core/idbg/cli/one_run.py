@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from idbg.cli import output
 from idbg.cli.progress import Progress
@@ -21,11 +22,12 @@ def one_run(
     kept_in: Path,
     comparison: Comparison | None = None,
     then: Callable[[Session, Run], None] | None = None,
+    stdout: TextIO | None = None,
 ) -> tuple[Run, Path]:
     """The finished run, and its session's folder; `then` may ask the session for more about the run, which is waited
-    for. Raises SystemExit(128 + N) where signal N ended it.
+    for. `stdout` as of `a_session`. Raises SystemExit(128 + N) where signal N ended it.
     """
-    with a_session(program, target, kept_in) as session:
+    with a_session(program, target, kept_in, stdout) as session:
         number = session.run(comparison=comparison)
         session.wait()
         if then is not None:
@@ -35,15 +37,16 @@ def one_run(
 
 
 @contextmanager
-def a_session(program: Program, target: Target, kept_in: Path) -> Iterator[Session]:
-    """A session that tells on stderr how far it is. Raises SystemExit(128 + N) where signal N ended it, once what was
+def a_session(program: Program, target: Target, kept_in: Path, stdout: TextIO | None = None) -> Iterator[Session]:
+    """A session that tells on stderr how far it is, and passes on what the program writes: to stderr too, or, of its
+    stdout, to this one. Raises SystemExit(128 + N) where signal N ended it, once what was
     done then has stopped.
     """
     keeping = settings.load(os.environ).keeping
     with signals_raise(), Session(program, target, output=kept_in, alone=True, keeping=keeping) as session:
         runs = session.history.runs
         progress = Progress(
-            output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None
+            output.bar(), lambda number: session.usual_seconds(runs[number]) if number in runs else None, stdout=stdout
         )
         for event in session.events:
             progress(event)

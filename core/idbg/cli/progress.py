@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 from idbg.cli.bar import Bar, Doing
 from idbg.reports.repros import progress_words, sought_words
@@ -16,11 +17,19 @@ Usual = Callable[[int], float | None]
 
 class Progress:
     """A session's listener that shows on `bar` what goes on. `usual` gives the seconds that the run of this number
-    mostly takes, once its worker is up; None where that is not known.
+    mostly takes, once its worker is up; None where that is not known. `stdout` is where what the program writes to its
+    own goes, None: to stderr, with the rest.
     """
 
-    def __init__(self, bar: Bar, usual: Usual = lambda run: None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bar, self._usual, self._clock = bar, usual, clock
+    def __init__(
+        self,
+        bar: Bar,
+        usual: Usual = lambda run: None,
+        clock: Callable[[], float] = time.monotonic,
+        stdout: TextIO | None = None,
+    ) -> None:
+        self._bar, self._usual, self._clock, self._stdout = bar, usual, clock, stdout
+        self._unfinished = False  # the last line of it
         self._since: float | None = None
         self._seconds: float | None = None
         self._side = ""
@@ -46,6 +55,9 @@ class Progress:
                 self._show(f"side {side}")
             case events.SideEnded():
                 self._side = ""
+            case events.OutputWritten(stream="stdout", text=text) if self._stdout is not None:
+                self._bar.beside(text, self._stdout)
+                self._unfinished = not text.endswith("\n")
             case events.OutputWritten(text=text):
                 self._bar.passed(text)
             case events.Noted(level="warning" | "error", text=text):
@@ -106,6 +118,9 @@ class Progress:
             self._bar.show(Doing(progress_words(progress)))  # which say how long it took, and what is to come
 
     def _over(self) -> None:
+        if self._stdout is not None and self._unfinished:  # the report comes after it
+            self._bar.beside("\n", self._stdout)
+            self._unfinished = False
         self._bar.end_line()
         self.clear()
 

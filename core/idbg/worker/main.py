@@ -4,6 +4,7 @@ Compile and run happen on the main thread (torch 2.11 crashed running a backward
 the requests, so that the end of the host is seen also while a compile runs.
 """
 
+import _thread
 import contextlib
 import ctypes
 import errno
@@ -26,7 +27,7 @@ from idbg.engine.compat.builds import scratch
 from idbg.schema import event_log, events
 from idbg.schema.events import SessionEvent
 from idbg.worker import last_words, protocol
-from idbg.worker.child import forget_ours
+from idbg.worker.child import COMMAND, forget_ours
 from idbg.worker.protocol import Compile, Request
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def main() -> None:
     requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
     if len(sys.argv) > 3:
         requests.put(protocol.decode(sys.argv[3].encode()))
-    threading.Thread(target=_read_requests, args=(request_fd, requests), daemon=True).start()
+    _thread.start_new_thread(_read_requests, (request_fd, requests))  # none of threading's: a program counts those
     _check_cache(pipe.emit)
     scratch.begin(lambda text: pipe.emit(events.Noted(level="warning", text=text)))
     leave_stacks(scratch.private.folder)
@@ -145,7 +146,7 @@ def _begin_again(request: Compile, fds: tuple[int, int], environment: dict[str, 
     for fd in fds:
         os.set_inheritable(fd, True)
     flush()
-    command = [sys.executable, "-P", "-m", "idbg.worker.main", *map(str, fds), protocol.encode(request).decode()]
+    command = [*COMMAND, *map(str, fds), protocol.encode(request).decode()]
     os.execve(sys.executable, command, environment)
 
 
@@ -181,7 +182,3 @@ def flush() -> None:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # the program closed it, or put None there
             stream.flush()
     ctypes.CDLL(None).fflush(None)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """What does the host ask of the worker?
 
 Requests go down one pipe and session events come up another, both as lines of JSON. The child finds the two
-descriptors on its command line: `python -m idbg.worker.main REQUEST_FD EVENT_FD`. stdin is /dev/null; stdout and
+descriptors on its command line: `COMMAND REQUEST_FD EVENT_FD` (`child`). stdin is /dev/null; stdout and
 stderr are pipes that the host reads. The child reports `WorkerStarted` first, and ends every request with
 `RunEnded`, `ReproEnded`, `ErrorsMapped`, `OwnerEnded` or `KernelLowered`. SIGINT to the child's process group cancels
 the request in hand (it ends with a failure of kind "cancelled"); end of file on the request pipe ends the child.

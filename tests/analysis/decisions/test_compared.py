@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from idbg.analysis.decisions.compared import compared
 from idbg.analysis.decisions.kernels_matched import KernelChange, matched
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
+from idbg.reports.decisions.compared import time_sentence
 from idbg.schema import events
 from idbg.schema.code import OutputCode
+from idbg.schema.decisions.caches import CacheAnswer
 from idbg.schema.decisions.dynamo import BreakAgain, GraphBreak
 from idbg.schema.graphs import Frame, GraphId, NodeId
 from idbg.schema.runs import Run
@@ -145,3 +147,27 @@ def test_texts_stand_side_by_side() -> None:
     ]
     far = side_by_side("\n".join("abcdefgh"), "\n".join("abcdefgX"))
     assert [row and row.left_text for row in around_changes(far, 1)] == [None, "g", "h"]
+
+
+def cached(*outcomes: str) -> Run:
+    made = run(BEFORE)
+    made.decided.caches["0/0"] = [CacheAnswer(cache="fx_graph", outcome=outcome) for outcome in outcomes]  # type: ignore[arg-type]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            ("hit", "hit"),
+            ("miss", "off"),
+            "not comparable: caches had 2 of 2 entries for the first run, 0 of 1 for the",
+        ),
+        (("miss",), ("hit",), "not comparable: caches had 0 of 1 entries for the first run, 1 of 1 for the second"),
+        (("hit",), ("hit", "hit"), "both found all in caches"),
+        (("miss",), ("miss",), "neither found anything in caches"),
+        (("off",), ("miss",), "caches may have helped one of them"),
+    ],
+)
+def test_a_warm_run_beside_a_cold_one_is_said(before: tuple[str, ...], after: tuple[str, ...], said: str) -> None:
+    assert said in time_sentence(compared(cached(*before), cached(*after)))

@@ -78,6 +78,13 @@ class Times(msgspec.Struct, frozen=True):
         return (self.after or 0.0) - (self.before or 0.0)
 
 
+class Cached(msgspec.Struct, frozen=True):
+    """How many of a run's graphs and kernels were asked of caches, and how many were there."""
+
+    hits: int = 0
+    asked: int = 0
+
+
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """All in which two runs differ. `kernels` has those that are the same too; `graphs`, `breaks`, `recompiles`,
     `violations` and `numbers` only what changed. `numbers` is None where not both were compared with a reference;
@@ -98,6 +105,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     numbers: tuple[NumberChange, ...] | None
     latency: tuple[Latency, Latency] | None = None
     cold: bool = False  # both runs began with empty caches
+    cached: tuple[Cached, Cached] = (Cached(), Cached())
 
     @property
     def different(self) -> tuple[KernelChange, ...]:
@@ -124,6 +132,7 @@ def compared(before: Run, after: Run, latency: tuple[Latency, Latency] | None = 
         numbers=_numbers(before, after),
         latency=latency,
         cold=before.target.cold and after.target.cold,
+        cached=(_cached(before), _cached(after)),
     )
 
 
@@ -245,6 +254,12 @@ def _numbers(before: Run, after: Run) -> tuple[NumberChange, ...] | None:
         for name, one in ours.items()
         if name in theirs and (one.passed, one.max_abs) != (theirs[name].passed, theirs[name].max_abs)
     )
+
+
+def _cached(run: Run) -> Cached:
+    outcomes = [each.outcome for answers in run.decided.caches.values() for each in answers]
+    hits = outcomes.count("hit")
+    return Cached(hits, hits + outcomes.count("miss"))
 
 
 def _phases(before: Mapping[str, float], after: Mapping[str, float]) -> list[Times]:

@@ -1,6 +1,7 @@
 """What does one run of a program come to, as JSON for a machine or as text for a person?"""
 
 import argparse
+import sys
 from pathlib import Path
 
 from idbg.cli import exits, fail_on, output
@@ -52,7 +53,8 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     watch = fail_on.asked(args)
     if args.strict and asked.target.accelerator == NO_ACCELERATOR:
         output.note("--strict refuses nothing here: no accelerator is chosen (--accelerator NAME)")
-    done, folder = one_run(asked.program, asked.target, places.expanded(asked.settings.output))
+    kept_in, stdout = places.expanded(asked.settings.output), None if args.json else sys.stdout
+    done, folder = one_run(asked.program, asked.target, kept_in, stdout=stdout)
     _report(done, as_json=args.json, folder=folder)
     return watched_status(done, watch)
 

@@ -4,6 +4,7 @@ Torch says as each part of a compile begins and ends, on whichever thread. What 
 thread of ours; what is over too soon for that is told once, at its end; what takes less than `SHORT` only as a count.
 """
 
+import _thread
 import threading
 import time
 from collections.abc import Iterator
@@ -74,8 +75,7 @@ class Timekeeper:
         self._last = 0  # the last id
         self._untold: dict[int, Span] = {}
         self._pass: Pass | None = None  # that begins next
-        self._work, self._over = threading.Event(), threading.Event()
-        self._teller = threading.Thread(target=self._tell_regularly, name="idbg-times", daemon=True)
+        self._work, self._over, self._silent = threading.Event(), threading.Event(), threading.Event()
         safe = harmless(capture, "the times of this compile")
         self.timed = safe(self._timed)
         self.pass_began = safe(self._pass_began)
@@ -85,13 +85,13 @@ class Timekeeper:
         self.handed_over = safe(self._handed_over)
         self.came_back = safe(self._came_back)
         self._tell_now = safe(self._tell)
-        self._teller.start()
+        _thread.start_new_thread(self._tell_until_over, ())  # none of threading's: the program counts those
 
     def stop(self) -> None:
         """Tell what is left. What still goes on, on threads of torch's, is left open."""
         self._over.set()
         self._work.set()
-        self._teller.join()
+        self._silent.wait()
         self._tell_now()
 
     # What is heard
@@ -224,6 +224,12 @@ class Timekeeper:
             nodes=nodes,
             thread=span.thread,
         )
+
+    def _tell_until_over(self) -> None:
+        try:
+            self._tell_regularly()
+        finally:
+            self._silent.set()
 
     def _tell_regularly(self) -> None:
         while not self._over.is_set():

@@ -147,7 +147,15 @@ def time_sentence(found: Compared) -> str:
     if found.cold:
         once = "the first also paid what a process finds out once: its processor, imports"
         return f"{said}, both with empty caches ({once})"
-    return f"{said} (caches may have helped one of them: --cold gives both empty ones)"
+    one, other = found.cached
+    if not (one.asked and other.asked):
+        return f"{said} (caches may have helped one of them: --cold gives both empty ones)"
+    if not one.hits and not other.hits:
+        return f"{said}, neither found anything in caches"
+    if one.hits == one.asked and other.hits == other.asked:
+        return f"{said}, both found all in caches"
+    had = f"{one.hits} of {one.asked} entries for the first run, {other.hits} of {other.asked} for the second"
+    return f"{said}, not comparable: caches had {had} (--cold gives both empty ones)"
 
 
 def time_lines(before: Run, after: Run, found: Compared) -> list[str]:
