@@ -21,9 +21,9 @@ print(sorted(name for name in os.environ if name.startswith("IDBG")), os.environ
 print(type(__builtins__), type(__loader__), __annotations__, __file__, __name__, __package__, __spec__)
 """
 SEEN = """\
-import multiprocessing, sys, threading
+import subprocess, sys, threading
 print(sys.flags.safe_path, threading.active_count(), [thread.name for thread in threading.enumerate()])
-print(sys.path[0], sys.argv, multiprocessing.util._args_from_interpreter_flags())
+print(sys.path[0], sys.argv, subprocess._args_from_interpreter_flags())
 """
 ENDS = """\
 import atexit, threading, time
