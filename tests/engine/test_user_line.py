@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from idbg.engine.capture.fx import user_line
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.reports.diff import summary
 
 OWN = '  File "/home/me/model.py", line 12, in forward\n    h = F.pad(h, (1, 1))\n'
 TORCHS = f'  File "{Path(torch.__file__).parent}/nn/functional.py", line 5896, in pad\n    return torch._C._nn.pad(x)\n'
@@ -14,3 +17,18 @@ def test_the_line_that_calls_torch_is_meant_and_not_one_inside_of_it() -> None:
     assert user_line(OWN + TORCHS) == ("/home/me/model.py", 12, "h = F.pad(h, (1, 1))")
     assert user_line(TORCHS)[1] == 5896, "where torch alone runs, its own"
     assert user_line("") == ("", 0, "")
+
+
+@pytest.mark.slow
+def test_a_kernel_of_an_optimizers_step_stands_at_the_line_that_calls_it() -> None:
+    layer = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for parameter in layer.parameters():
+        parameter.grad = torch.ones_like(parameter)
+
+    def step() -> None:
+        optimizer.step()
+
+    report = KernelDiff(step, (), per_kernel=True).compare()
+    places = {(kernel.file, kernel.line) for kernel in report.kernels}
+    assert places == {(__file__, step.__code__.co_firstlineno + 1)}, summary(report)

@@ -14,7 +14,7 @@ from idbg.engine.kerneldiff.kernels.observe import Observation, Rerun, observing
 from idbg.engine.kerneldiff.kernels.watch import Watch
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
-from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured
+from idbg.engine.kerneldiff.stages.captured import FrameStages, StageCapture, stages_captured, users_place
 from idbg.engine.kerneldiff.stages.table import APPROXIMATED, LITTLE, called, stage_table
 from idbg.schema.blame import Maker, StageError
 from idbg.schema.diff import KernelError
@@ -143,7 +143,17 @@ def run_observed(subject: Subject, compile: Callable[[Call], Call], *, backward:
 
     side = run_side("kernels", subject, around, backward)
     again = Rerun(observed, compiled[0]) if compiled else None
-    return Observed(side, observed.kernels, tuple(called(capture.frames)), observed.births, again)
+    frames = tuple(called(capture.frames))
+    return Observed(side, tuple(_placed(observed.kernels, frames)), frames, observed.births, again)
+
+
+def _placed(kernels: Sequence[KernelError], frames: Sequence[FrameStages]) -> Iterator[KernelError]:
+    """The launches at the program's own lines, also those of code inside of torch."""
+    by_name = {watch.frame: frame for frame in frames for watch in frame.watches.values()}
+    for kernel in kernels:
+        frame = by_name.get(kernel.frame)
+        file, line = users_place(frame, kernel.file, kernel.line) if frame is not None else (kernel.file, kernel.line)
+        yield replace(kernel, file=file, line=line)
 
 
 def _beyond_eager(kernel: KernelError) -> float:

@@ -98,7 +98,7 @@ class _Births(TorchDispatchMode):
             if first is None:
                 continue
             node, stack = differentiated or ("", [])
-            file, line = _users_line(stack) if differentiated else _line_in_hand()
+            file, line = _users_line(stack) if differentiated else line_in_hand()
             self.births[phase, what] = _birth(
                 first,
                 value,
@@ -181,7 +181,7 @@ def _figure(number: complex) -> str:
     return f"{number:.4g}"
 
 
-def _line_in_hand() -> tuple[str, int]:
+def line_in_hand() -> tuple[str, int]:
     """The innermost line of the program's own that runs now."""
     frame = sys._getframe()
     while frame is not None:

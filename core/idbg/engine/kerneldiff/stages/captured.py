@@ -11,6 +11,7 @@ from torch.fx import GraphModule
 from idbg.engine.compat import stages, tracing
 from idbg.engine.compat.patterns import AppliedPattern
 from idbg.engine.kerneldiff.kernels.watch import Watch
+from idbg.engine.kerneldiff.sides.births import line_in_hand
 
 Phase = Literal["pre_grad", "joint_passes", "post_grad"]
 
@@ -32,13 +33,15 @@ class Pass:
 @dataclass
 class FrameStages:
     """One Dynamo graph's way into Inductor. `given` and `inputs` are Dynamo's graph and what it was traced with, `grad`
-    whether gradients were recorded; `parts` are what Inductor was given, in order, and `watches` their compiled code.
+    whether gradients were recorded, `caller` the program's own line that called the frame; `parts` are what Inductor
+    was given, in order, and `watches` their compiled code.
     """
 
     frame: str
     given: GraphModule
     inputs: list[object]
     grad: bool
+    caller: tuple[str, int] = ("", 0)
     pre_grad: GraphModule | None = None
     joint: GraphModule | None = None
     joint_passes: GraphModule | None = None
@@ -46,6 +49,11 @@ class FrameStages:
     passes: list[list[Pass]] = field(default_factory=lambda: [[]])  # of Dynamo's and the joint graph; then of each part
     decompositions: dict[object, Callable[..., object]] = field(default_factory=dict)
     watches: dict[int, Watch] = field(default_factory=dict)  # by the place of the part
+
+
+def users_place(frame: FrameStages, file: str, line: int) -> tuple[str, int]:
+    """A place of a node of this frame; that of the frame's call where it is inside of torch (an optimizer's step)."""
+    return frame.caller if file and stages.is_torchs(file) and frame.caller[0] else (file, line)
 
 
 class StageCapture:
@@ -63,7 +71,8 @@ class StageCapture:
         """Dynamo's graph: a new frame."""
         frame = tracing.current_frame()
         self._phase = "pre_grad"
-        self.frames.append(FrameStages(frame, gm, [_as_it_is(value) for value in inputs], torch.is_grad_enabled()))
+        given = [_as_it_is(value) for value in inputs]
+        self.frames.append(FrameStages(frame, gm, given, torch.is_grad_enabled(), line_in_hand()))
         self._last.decompositions = stages.decompositions()
 
     def pre_grad(self, gm: GraphModule) -> None:

@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from idbg.engine.capture.fx import user_line
 from idbg.engine.compat import fx, stages
 from idbg.engine.kerneldiff.float64.mode import NotInFloat64
-from idbg.engine.kerneldiff.stages.captured import FrameStages
+from idbg.engine.kerneldiff.stages.captured import FrameStages, users_place
 from idbg.engine.kerneldiff.stages.chain import (
     Allowed,
     Distance,
@@ -210,7 +210,7 @@ class _Frame:
             bad = search(above, below, self.inputs)
         except (*_RAISED, NotInFloat64) as error:
             reasons.append(f"its first bad node is not known: {_first_line(error)}")
-        file, line, _ = user_line(_trace(bad))
+        file, line = users_place(self.captured, *user_line(_trace(bad))[:2])
         maker: Maker | None = None
         node_error = self._node_error(above, below, bad) if self.node_errors else None
         try:
