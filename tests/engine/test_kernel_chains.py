@@ -16,7 +16,10 @@ from idbg.engine.kerneldiff.kernels.chains import completed_by
 from idbg.engine.kerneldiff.kernels.observe import observe_model
 from idbg.engine.kerneldiff.kernels.seen import Output, Seen
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
+from idbg.engine.kerneldiff.observed import run_observed
+from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import Size
+from idbg.engine.program.load import Workload
 
 
 def wrapper(*launches: tuple[str, str, str]) -> Wrapper:
@@ -35,6 +38,14 @@ def judged(node: str) -> Seen:
 def test_steps_are_judged_with_the_launch_that_completes_their_node():
     chain = wrapper(("a", "x", "conv"), ("b", "a", "conv"), ("c", "b", "conv"))
     found = completed_by(chain, [Seen(ran=True), Seen(ran=True), judged("conv")])
+    assert {number: last for number, (last, _) in found.items()} == {0: 2, 1: 2}
+
+
+def test_a_chain_may_end_in_a_node_that_the_first_step_knows_nothing_of():
+    """The layout copy, the convolution without its bias, and a group norm that adds the bias as it reads it."""
+    chain = wrapper(("a", "x", "conv"), ("b", "a", "conv"), ("c", "b", "norm"))
+    chain.launches[2] = Launch("k2", "", 2, ("norm", "conv"), ("b",))
+    found = completed_by(chain, [Seen(ran=True), Seen(ran=True), judged("norm")])
     assert {number: last for number, (last, _) in found.items()} == {0: 2, 1: 2}
 
 
@@ -86,6 +97,26 @@ def test_where_memory_that_is_still_needed_is_reused_the_wrapper_is_to_blame():
     assert "gives buf0 the memory of the graph's input arg0_1" in bad[0].reason
     maker = report.stages[-1].made_by
     assert maker is not None and maker.kind == "wrapper" and "reads after it was overwritten" in maker.proven
+
+
+@pytest.mark.parametrize("share", ["0.1", "0.15"])
+def test_what_dropout_leaves_is_judged_by_the_mask_that_it_drew(share: str, monkeypatch: pytest.MonkeyPatch):
+    original = PyCodeCache.write.__func__  # type: ignore[attr-defined]
+
+    def write(cls: type[PyCodeCache], /, source_code: str, *args: object, **kwargs: object) -> object:
+        return original(
+            cls, re.sub(r"(native_dropout.default\(\w+, )0.1", rf"\g<1>{share}", source_code), *args, **kwargs
+        )
+
+    PyCodeCache.cache_clear()
+    monkeypatch.setattr(PyCodeCache, "write", classmethod(write))
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.1))
+    with torch._inductor.config.patch(fx_graph_cache=False):
+        subject = Subject(Workload(model, (torch.randn(8, 16),), {}))
+        observed = run_observed(subject, torch.compile, backward=True)
+    (dropout,) = [kernel for kernel in observed.kernels if "native_dropout.default" in kernel.name]
+    assert dropout.isolated is not None and dropout.bad == (share != "0.1"), dropout
 
 
 def test_a_backward_may_reuse_what_nothing_reads_any_more():

@@ -185,7 +185,7 @@ def is_random(node: Node) -> bool:
     """Whether a node draws random numbers, or is a part of what one drew. Attention without dropout draws none, but for
     the generator's state, integers that it may leave unwritten.
     """
-    target = node.target
+    target, args = _called(node)
     if target is operator.getitem:
         source, value = node.args[0], node.meta.get("val")
         state = isinstance(value, torch.Tensor) and not value.is_floating_point()
@@ -193,10 +193,33 @@ def is_random(node: Node) -> bool:
     if not isinstance(target, torch._ops.OpOverload):
         return False
     dropout = [at for at, argument in enumerate(target._schema.arguments) if argument.name == "dropout_p"]
-    if dropout and not (node.args[dropout[0]] if dropout[0] < len(node.args) else node.kwargs.get("dropout_p", 0.0)):
+    if dropout and not (args[dropout[0]] if dropout[0] < len(args) else node.kwargs.get("dropout_p", 0.0)):
         return False
     drawn = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_seeds")
     return _may_draw(target) or op_name(target) in drawn
+
+
+def dropout_of(node: Node) -> tuple[Node, float] | None:
+    """Of the values that dropout gives, the first of its results: what it drops from, and which share of that."""
+    source = node.args[0] if node.target is operator.getitem and node.args[1] == 0 else None
+    target, args = _called(source) if isinstance(source, Node) else (None, ())
+    if op_name(target) != "native_dropout" or len(args) != 3:
+        return None
+    given, share, training = args
+    return (given, float(cast("float", share))) if isinstance(given, Node) and training is not False else None
+
+
+def _called(node: Node) -> tuple[object, tuple[object, ...]]:
+    """What a node calls, and with what: torch 2.15 wraps an op that has to run after others (`control_deps`)."""
+    module = node.graph.owning_module
+    if op_name(node.target) != "control_deps" or module is None or not isinstance(part := node.args[1], Node):
+        return node.target, node.args
+    inner = cast("GraphModule", attribute(module, str(part.target))).graph
+    calls = [each for each in inner.nodes if each.op == "call_function"]
+    if len(calls) != 1:
+        return node.target, node.args
+    given = dict(zip(inner.find_nodes(op="placeholder"), node.args[2:], strict=False))
+    return calls[0].target, tuple(given.get(each, each) if isinstance(each, Node) else each for each in calls[0].args)
 
 
 def _may_draw(target: object) -> bool:

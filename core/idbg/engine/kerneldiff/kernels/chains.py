@@ -53,7 +53,7 @@ def _completing(
     for reader in _readers(wrapper, number):
         if (output := _own_output(wrapper.launches[reader], seen[reader], nodes)) is not None:
             return reader, output
-        if reader in known and known[reader][1].held.node in nodes:
+        if reader in known and not nodes.isdisjoint(wrapper.launches[reader].nodes):  # itself a step of a later node
             return known[reader]
     return None
 

@@ -79,6 +79,15 @@ class Given:
         """What the launch should have computed. Raises Unknown."""
         return self._computed(wanted, exact=True)
 
+    def dropped(self, node: Node, share: float, mask: Tensor) -> Both:
+        """What dropout should have left of this node, by the mask that it drew. Raises Unknown."""
+        given = Both(AS_OWN, self.held[node]) if node in self.held else self.value(Wanted(node))
+        if not isinstance(given.own, Tensor) or share >= 1:
+            raise Unknown("it drops everything")
+        scale, exact = 1 / (1 - share), given.exact
+        own = given.own.reshape(mask.shape).mul(mask).mul(scale)
+        return Both(exact.reshape(mask.shape).mul(mask.to(exact.device)).mul(scale), own)
+
     def otherwise(self, wanted: Wanted, seed: int, times: float) -> Tensor:
         """What the program's own ops may as well compute of what the launch was given, rounding elsewhere, and `times`
         as much. Raises Unknown.

@@ -70,6 +70,7 @@ class Watch:
         self.isolated: Given | None = None
         self.untouched = Untouched({})
         self.left = Left(graph, {name: root(name, self.wrapper) for name in self.wrapper.writes})
+        self.undropped: dict[object, tuple[Held, Wanted, Tensor]] = {}  # what dropouts gave whose mask comes next
         self.problem = ""
         self.given: tuple[object, ...] | None = None  # what its first call was given, as it was then
 
@@ -207,6 +208,23 @@ class Watch:
         self.isolated.leave(wanted, value)
         self.sizes[each.name] = Size()
         seen.reasons.append("it draws random numbers, which are taken as they are")
+        source = wanted.node.args[0] if wanted.node.args else None
+        if comparing.dropout_of(wanted.node) is not None:
+            self.undropped[source] = (each, wanted, value)
+        elif source in self.undropped:
+            self._dropout(*self.undropped.pop(source), value, seen)
+
+    def _dropout(self, each: Held, wanted: Wanted, value: Tensor, mask: Tensor, seen: Seen) -> None:
+        """Holds what dropout left against what it was given, by the mask that it drew: the mask is taken as it is."""
+        node, share = cast("tuple[Node, float]", comparing.dropout_of(wanted.node))
+        try:
+            reference = fitted(cast("Given", self.isolated).dropped(node, share, mask), value, None)
+        except (Unknown, RuntimeError) as error:  # out of memory, as a rule
+            seen.reasons.append(f"it is not judged: {str(error).splitlines()[0]}")
+            return
+        judged = judge_given(value, reference, lambda _: (), k=self.k)
+        diff = _diff(reference, value, each.node) if judged.excess > 1 else None
+        seen.outputs.append(Output(each, judged, judged.error, judged.eager, diff))
 
     def _look(
         self, wanted: Wanted, buffers: Sequence[Held], at: Mapping[str, Tensor], steps: bool, seen: Seen
