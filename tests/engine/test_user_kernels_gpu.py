@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 
 
 @triton.jit
-def add_kernel(x, y, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, name-defined]
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     tl.store(out + at, tl.load(x + at, mask=inside) + tl.load(y + at, mask=inside), mask=inside)
 
 
 @triton.jit
-def double_kernel(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def double_kernel(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def, name-defined]
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     tl.store(x + at, tl.load(x + at, mask=inside) * 2, mask=inside)
