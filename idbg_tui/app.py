@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events as ui
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.command import Provider
 from textual.filter import LineFilter
@@ -260,6 +261,13 @@ class IdbgApp(Asked, App[None]):
     def on_resize(self) -> None:
         if self.ready:
             self.call_after_refresh(self.bars.show)
+
+    def pop_screen(self) -> AwaitComplete:
+        """Leave the screen on top; the footer has the keys of what is under it."""
+        left = super().pop_screen()
+        if self.ready:
+            self.bars.show()
+        return left
 
     def on_hints_changed(self) -> None:
         self.bars.show()

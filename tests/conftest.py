@@ -4,10 +4,15 @@ import gc
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness import warm as warm_processes
+from tests.harness.costs import cost_of
+
+QUICK = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -19,7 +24,39 @@ def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     warm_processes.server.environ = dict(os.environ)
+    config.stash[QUICK] = getattr(config, "workerinput", {}).get("quick", wants_quick(config))
     gc.set_threshold(20_000, 20, 50)  # garbage of what is imported, or of a test's end, can wait: see below
+
+
+def wants_quick(config: pytest.Config) -> bool:
+    """Whether this is `pytest` without paths and without `-m`: then what costs little is collected, and run."""
+    return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The processes of pytest-xdist collect what was asked of the first one."""
+    node.workerinput["quick"] = node.config.stash[QUICK]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what is left out."""
+    left_out = "tests that cost little; `pytest tests` runs all, with those that import torch or are marked slow"
+    return left_out if config.stash[QUICK] else "all tests of the paths given"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A quick run does not even import the files that import torch."""
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if is_test and config.stash[QUICK] and cost_of(collection_path) == "compile" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A quick run leaves out slow tests in files that are quick otherwise."""
+    if config.stash[QUICK]:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

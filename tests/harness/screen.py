@@ -1,15 +1,21 @@
 """What the app shows, and waiting for it."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
+from textual.app import App
 from textual.pilot import Pilot
+from textual.timer import Timer
 
 from idbg_tui.app import IdbgApp
 from idbg_tui.panes.base import PaneId
 
 WIDE, SMALL = (160, 45), (80, 24)
+SOON, OFTEN = 0.2, 0.06  # seconds: what is put off for longer, and what repeats more seldom, is not waited for
+LONGEST = 10.0  # seconds
 
 
 def texts(app: IdbgApp, pane: PaneId) -> list[str]:
@@ -39,9 +45,27 @@ async def opened(pilot: Pilot[None]) -> None:
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Wait until the panes are there, and have followed the selection."""
+    """Wait until the panes are there, have followed the selection, and nothing is put off for a moment."""
     await opened(pilot)
-    await pilot.pause(0.12)
+    await pilot.pause()
+    deadline = monotonic() + LONGEST
+    while is_put_off(pilot.app) and monotonic() < deadline:
+        await asyncio.sleep(0.005)
+    await pilot.pause()
+
+
+def is_put_off(app: App[None]) -> bool:
+    """Whether a timer will soon do something, as when panes follow the cursor, or events wait to be shown together."""
+    nodes = [node for screen in app.screen_stack for node in screen.walk_children(with_self=True)]
+    timers = [timer for node in (app, *nodes) for timer in node._timers]
+    inbox = app._inbox if isinstance(app, IdbgApp) else None
+    return (inbox is not None and inbox._waking) or any(map(_is_due, timers))
+
+
+def _is_due(timer: Timer) -> bool:
+    """Clocks that go on for ever are not waited for: only what ends by itself repeats so often."""
+    runs = timer._task is not None and not timer._task.done() and timer._active.is_set()
+    return runs and timer._interval <= (SOON if timer._repeat == 0 else OFTEN)
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:

@@ -290,13 +290,14 @@ async def test_the_help_lists_keys_and_filters_them(tmp_path: Path) -> None:
     app = app_of("resnet", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
+        keys = bar(app, "footer")
         await pilot.press("question_mark", *"strict")
         await pilot.pause()
-        assert isinstance(app.screen, Help)
+        assert isinstance(app.screen, Help) and bar(app, "footer") != keys
         rows = [app.screen._lines.line(y).text.split() for y in range(2)]
         assert rows[0] == ["Compile"] and rows[1][0] == "s"
         await pilot.press("escape")
-        assert not isinstance(app.screen, Help)
+        assert not isinstance(app.screen, Help) and bar(app, "footer") == keys
 
 
 async def test_the_accelerator_is_picked_from_a_list(tmp_path: Path) -> None:

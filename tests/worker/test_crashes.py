@@ -25,7 +25,7 @@ from tests.harness.crashing import (
     ran,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 INDUCTOR = Target(backend="inductor", strict=False)
 

@@ -1,0 +1,45 @@
+"""Classify a test file by what it costs: `unit`, `screen` or `compile`, read from what it imports."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+Cost = Literal["unit", "screen", "compile"]
+
+ROOT = Path(__file__).parents[2]
+_IMPORTED = re.compile(r"^\s*(?:from|import)\s+([\w.]+)(?:\s+import\s+(\([^)]*\)|[^#\n]+))?", re.MULTILINE)
+_TORCH = re.compile(
+    r"(torch|torchvision|transformers|triton|idbg\.engine"
+    r"|idbg\.worker\.(bench|comparing|jobs|main|minifying|trying))(\.|$)"
+)
+_SCREEN = re.compile(r"(textual|idbg_tui)(\.|$)")
+_ALL_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow", re.MULTILINE)
+
+
+def cost_of(path: Path) -> Cost:
+    """`compile`: the file imports torch, stands beside the engine's tests, or has slow tests alone. `screen`: it
+    imports Textual. `unit`: neither. Imports of tests/harness count as the file's own.
+    """
+    if "engine" in path.parts or _reaches(path, _TORCH) or _ALL_SLOW.search(path.read_text(encoding="utf-8")):
+        return "compile"
+    return "screen" if _reaches(path, _SCREEN) else "unit"
+
+
+@cache
+def _reaches(path: Path, wanted: re.Pattern[str]) -> bool:
+    """Whether the file, or what it imports of tests/harness, imports such a module, at its top or in a function."""
+    modules = imported(path)
+    if any(wanted.match(module) for module in modules):
+        return True
+    ours = (ROOT / f"{module.replace('.', '/')}.py" for module in modules if module.startswith("tests.harness"))
+    return any(_reaches(file, wanted) for file in ours if file.is_file() and file != path)
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """The modules that a file names in its imports, also those that may be a module's attribute."""
+    found = set()
+    for module, names in _IMPORTED.findall(path.read_text(encoding="utf-8")):
+        found |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))}
+    return frozenset(found)
