@@ -20,6 +20,7 @@ from idbg_tui.panes.why.views import text_of
 from tests.harness.live import living
 from tests.harness.recorded import app_of, log
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until
+from tests.harness.work import lines_run
 
 RECORDED = "breaking"
 LOOK = Look(width=118)
@@ -142,8 +143,8 @@ def test_ten_thousand_spans_have_a_row_each() -> None:
     run = recorded()
     run = Run(1, run.program, run.target, 0.0)
     run.decided.spans = {span.id: replace(span) for span in spans}
-    rows = time.rows(run, Look(width=118, whole=True))
-    assert len(rows) > 10_000
+    rows, work = lines_run(lambda: time.rows(run, Look(width=118, whole=True)))
+    assert len(rows) > 10_000 and work < 200 * 10_000
 
 
 async def test_what_was_laid_while_it_was_hidden_fits_when_it_is_seen(tmp_path: Path) -> None:
