@@ -238,21 +238,19 @@ def test_a_file_that_is_not_utf8_is_refused_at_its_line_and_a_marked_one_is_read
 def test_a_slow_disk_holds_up_nobody_and_all_of_it_is_written_in_order(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, free = Store.append, threading.Event()
+    append, free, gave_up = Store.append, threading.Event(), threading.Event()
 
     def slow(store: Store, event: SessionEvent) -> None:
         if isinstance(event, events.PhaseChanged):
-            free.wait(20)
+            free.wait(30) or gave_up.set()
         append(store, event)
 
     session = opened()
     monkeypatch.setattr("idbg.session.store.Store.append", slow)
     session.run()
     until(lambda: "RunEnded" in kinds(session))
-    began = time.monotonic()
     session.edit_rules(RULES)
-    assert session.run() == 2
-    assert time.monotonic() - began < 5
+    assert session.run() == 2 and not gave_up.is_set()
     assert not session.wait(0.1), "not idle before it is on disk"
     free.set()
     assert session.wait(20)

@@ -179,11 +179,9 @@ def test_a_second_ctrl_c_kills_what_does_not_stop(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     assert process.poll() is None
-    began = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=10)
     assert process.returncode == 130
-    assert time.monotonic() - began < 1.5
     assert not left_behind(folder)
 
 

@@ -270,14 +270,13 @@ def test_no_process_of_the_group_is_left_behind(how: str) -> None:
     assert gone(started.pid)
 
 
-def test_close_ends_the_run_in_hand_and_is_idempotent(host: Host) -> None:
+def test_close_ends_the_run_in_hand_at_once_and_is_idempotent() -> None:
+    host = Host(grace=500)
     host.worker.submit(job("sleep"))
     host.until(events.PhaseChanged)
-    started = time.monotonic()
     host.worker.close()
     host.worker.close()
     host.worker.cancel()
-    assert time.monotonic() - started < 2
     (ended,) = host.all(events.RunEnded)
     assert ended.failure.kind == "cancelled"
 
