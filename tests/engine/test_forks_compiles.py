@@ -151,7 +151,9 @@ def test_what_interrupts_the_host_ends_the_script_and_the_next_one_runs(place: P
 
     assert until(is_sleeping)
     os.killpg(host.pid, signal.SIGINT)
-    assert select([host.stdout], [], [], 60)[0], "it waits for a process that sleeps for 300 s"
+    assert host.stdout is not None and select([host.stdout], [], [], 60)[0], (
+        "it waits for a process that sleeps for 300 s"
+    )
     assert host.stdout.readline() == b"interrupted\n"
     assert host.stdout.readline() == b"short\n"
     assert until(lambda: not any(is_alive(each) for each in family))
