@@ -56,3 +56,14 @@ def test_a_failing_compile_has_a_script_that_fails_so_in_another_process(tmp_pat
 def test_what_is_no_compilers_failure_is_refused_in_its_own_words(tmp_path: Path, name: str) -> None:
     told = written(tmp_path, name)
     assert re.search(FAILING[name].refuses, str(told.get("refused"))), told
+
+
+MINIFIED = ["lowering asserts", "C++ written by a patched CppOverrides", "post-grad pass is wrong"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MINIFIED)
+def test_the_smallest_script_carries_the_compilers_code_too(tmp_path: Path, name: str) -> None:
+    told = written(tmp_path, name, "minify")
+    assert (told.get("size"), told.get("reproduced")) == (1, True), told
+    assert ran(tmp_path, str(told["script"])).returncode == 1

@@ -99,6 +99,57 @@ def test_a_rule_of_narrow_scope_reproduces(tmp_path: Path, scope: str) -> None:
         assert status == 1, (violation, out)
 
 
+APPLIES = """\
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def f(x):
+    return Twice.apply(x.sin()).cos().sum()
+"""
+WRITES = """\
+@torch.library.custom_op("written_into::fill", mutates_args=("out",))
+def fill(x: torch.Tensor, out: torch.Tensor) -> None:
+    out.copy_(x)
+
+
+def f(x):
+    out = torch.empty_like(x)
+    fill(x.sin(), out)
+    return (out * x).cos().sum()
+"""
+EFFECTS = "def f(x):\n    torch.ops.aten._print('hello')\n    return x.sin().sum()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "names"),
+    [
+        (APPLIES, "dynamo", ["autograd_function_apply", "getitem"]),
+        (WRITES, "joint", ["auto_functionalized_v2", "getitem_1"]),
+        (WRITES, "forward", ["auto_functionalized_v2", "getitem_1"]),
+        (EFFECTS, "forward", ["with_effects", "getitem"]),
+    ],
+)
+def test_what_is_put_around_an_op_or_a_class_reproduces(
+    tmp_path: Path, text: str, stage: Stage, names: list[str]
+) -> None:
+    call = "def program():\n    return f, (torch.randn(4, 6, requires_grad=True),), lambda out: out\n"
+    space = f"written_into_{stage}"
+    bench = Bench(tmp_path, text.replace("written_into", space) + call)
+    graph = bench.graph(stage)
+    for number, name in enumerate(names):
+        script = bench.script(graph, graph.by_name[name])
+        script.write_text(script.read_text().replace(space, f"{space}_{number}"))  # this process has the op already
+        status, out = run(script)
+        assert status == 1, script.read_text() + out
+
+
 def test_a_symbolic_size_stays_one(tmp_path: Path) -> None:
     rules = '[[rules]]\nkind = "static_shapes"\n'
     text = program("return x.view(x.shape[0] * 2, -1) * x.shape[0], x @ y", "torch.randn(4, 6), torch.randn(6, 4)")

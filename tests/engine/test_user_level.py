@@ -321,16 +321,16 @@ def test_a_program_that_hangs_with_nothing_compiled_is_said_to(tmp_path: Path) -
 
 
 def test_what_is_cancelled_before_anything_was_tried_is_said_to_be(tmp_path: Path) -> None:
-    ended = looked_for(tmp_path, "raise KeyboardInterrupt")
+    ended = looked_for(tmp_path, "raise KeyboardInterrupt", seconds=300.0)
     assert ended.failure is not None and ended.failure.kind == "cancelled"
 
 
-def looked_for(folder: Path, text: str) -> events.MinifyEnded:
-    """What becomes of a search for a hang, for a second at most, in a process that did not run the program."""
+def looked_for(folder: Path, text: str, seconds: float = 1.0) -> events.MinifyEnded:
+    """What becomes of a search for a hang, for so long at most, in a process that did not run the program."""
     path = folder / "subject.py"
     path.write_text(text)
     program, target = Program(str(path), cwd=str(folder)), Target(backend="inductor")
-    asked = Minify(1, program, target, str(folder / "repros"), Sought("hang"), budget=Budget(seconds=1.0))
+    asked = Minify(1, program, target, str(folder / "repros"), Sought("hang"), budget=Budget(seconds=seconds))
     ended = Jobs(lambda event: None).do(asked)
     assert isinstance(ended, events.MinifyEnded)
     return ended

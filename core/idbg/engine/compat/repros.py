@@ -35,6 +35,14 @@ def is_op(target: str) -> bool:
     return isinstance(held, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
 
 
+def results_of(target: str) -> int:
+    """How many values the op "my.fill.default" returns."""
+    held: object = torch.ops
+    for part in target.split("."):
+        held = getattr(held, part)
+    return len(held._schema.returns) if isinstance(held, torch._ops.OpOverload) else 1
+
+
 def is_inductors(op: torch._ops.OpOverload) -> bool:
     """Whether it is Inductor that registers the op, as "prims.prepare_softmax_online": torch alone has not got it."""
     return any(each is op for each in vars(torch._inductor.inductor_prims).values())

@@ -15,7 +15,7 @@ from idbg.engine.repro.draft import Draft, Heading, Raises
 from idbg.engine.repro.recipes import without_data
 from idbg.engine.repro.recorded import Recorder
 from idbg.engine.repro.source import Source, commented, name_of
-from idbg.engine.repro.values import Values, arguments, recorder_of, sizes_of, trained, values
+from idbg.engine.repro.values import Values, arguments, recorder_of, requires_grad, sizes_of, trained, values
 from idbg.engine.repro.violation import Cutter
 from idbg.reduce.flow import Flow
 from idbg.schema.graphs import Graph, Node
@@ -139,7 +139,7 @@ class Cutting:
         """The nodes that gradients are wanted of, where the graph was compiled with a backward."""
         if self.held is None or not (given := trained(self.capture, self.graph.id)):
             return set()
-        inside = {name for name, node in self._live.items() if node.op != "placeholder" and _is_trained(node)}
+        inside = {name for name, node in self._live.items() if node.op != "placeholder" and requires_grad(node)}
         return given | inside
 
     def _is_function(self, node: Node) -> bool:
@@ -152,8 +152,3 @@ class Cutting:
         live = self._live.get(node.name)
         value = live.meta.get("example_value", live.meta.get("val")) if live is not None else None
         return isinstance(value, (tuple, list))
-
-
-def _is_trained(node: FxNode) -> bool:
-    value = node.meta.get("example_value")
-    return isinstance(value, torch.Tensor) and value.requires_grad

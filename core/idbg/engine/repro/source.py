@@ -16,7 +16,7 @@ from torch.fx import Node as FxNode
 from idbg.engine.capture.fx import graph_of
 from idbg.engine.compat import registrations, repros
 from idbg.engine.failures.owners import OURS, is_own
-from idbg.engine.repro import operators
+from idbg.engine.repro import higher_order, operators
 from idbg.schema.graphs import Graph, GraphId, Node
 
 IDENTITY = "torch.ops.aten.clone.default"
@@ -64,6 +64,8 @@ class Source:
             return self._of_numpy(node, name)
         if (lines := _as_operator(node, node.target, _spelled(node.args))) is not None:
             return lines
+        if (lines := higher_order.statements(name, node.target, node.args, self._op)) is not None:
+            return lines
         return [_checked(node, f"{name} = {self._target(node)}({self._args(node)})")]
 
     def _args(self, node: Node) -> str:
@@ -85,11 +87,7 @@ class Source:
                 return target
             raise ValueError(f"{node.name} calls {target}, which a script without the program has not")
         if repros.is_op(target):
-            op = "::".join(target.split(".")[:2])
-            self.ops |= set() if registrations.is_torchs(op) else {op}
-            if importlib.util.find_spec(first) is not None and op not in repros.python_ops():
-                self.imports.add(first)  # the package that registers it
-            return f"torch.ops.{target}"
+            return self._op(target)
         live = self._live(node)
         if live is not None and inspect.isfunction(live.target) and is_own(live.target.__code__.co_filename):
             self.objects.append(live.target)
@@ -100,6 +98,15 @@ class Source:
         if not module.startswith("torch._C"):
             self.imports.add(module)
         return target
+
+    def _op(self, target: str) -> str:
+        """What calls an op, as Python finds it; what registers it is noted."""
+        space, name, *_ = target.split(".")
+        op = f"{space}::{name}"
+        self.ops |= set() if registrations.is_torchs(op) else {op}
+        if importlib.util.find_spec(space) is not None and op not in repros.python_ops():
+            self.imports.add(space)  # the package that registers it
+        return f"torch.ops.{target}"
 
     def _of_numpy(self, node: Node, name: str) -> list[str]:
         """A call that Dynamo made of NumPy's, as the program wrote it: Python has no name for what is in the graph."""

@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 import torch
 from torch.fx import GraphModule
+from torch.fx import Node as FxNode
 
 from idbg.engine.capture.fx import held_graph
 from idbg.engine.capture.run import RunCapture
@@ -182,6 +183,12 @@ def _flat(name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
 def kept_as(dtype: torch.dtype) -> torch.dtype:
     """What a dtype is kept as a view of where safetensors has not got it."""
     return dtype if dtype in _KEPT else _REAL.get(dtype, torch.uint8)
+
+
+def requires_grad(node: FxNode) -> bool:
+    """Whether what a node of a Dynamo graph gives requires grad."""
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def trained(capture: RunCapture, graph: GraphId) -> set[str]:

@@ -17,9 +17,10 @@ from idbg.engine.capture.run import RunCapture
 from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, files_of
 from idbg.engine.repro.draft import MARK, Breaks, Draft, Heading, Input, Subject
 from idbg.engine.repro.folder import new_folder, write
+from idbg.engine.repro.higher_order import GIVE_TUPLES
 from idbg.engine.repro.script import render
 from idbg.engine.repro.source import IDENTITY, Source, commented, is_function, name_of
-from idbg.engine.repro.values import arguments, recorder_of, sizes_of, values
+from idbg.engine.repro.values import arguments, recorder_of, requires_grad, sizes_of, values
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Graph, Node, NodeId, Sym
 from idbg.schema.repros import Signature
@@ -57,7 +58,7 @@ def written_violation(capture: RunCapture, violation: Violation, rules: str) -> 
     cut = Cutter(graph, held.gm if held else None, sizes_of(capture, graph)).cut(node, rule)
     wanted = {each.name: cut.readers.get(each.name, "") for each in cut.inputs}
     known = values(capture, graph, wanted, recorder_of(capture, graph))
-    tensors, inputs = arguments(cut.inputs, known)
+    tensors, inputs = arguments(cut.inputs, known, cut.trained)
     inputs = [_as_array(argument) if argument.name in cut.arrays else argument for argument in inputs]
     needed = Needed(frozenset(cut.ops), tuple(cut.objects))
     travels = definitions_for(needed, files_of(capture)) if cut.ops or cut.objects else Definitions()
@@ -90,7 +91,9 @@ def _as_array(argument: Input) -> Input:
 
 @dataclass(frozen=True)
 class Cut:
-    """What of a graph a repro holds; `readers`: of each input that is computed, who reads it."""
+    """What of a graph a repro holds; `readers`: of each input that is computed, who reads it; `trained`: the inputs
+    that must require grad.
+    """
 
     inputs: list[Node]
     statements: list[str]
@@ -101,6 +104,7 @@ class Cut:
     ops: set[str] = field(default_factory=set)
     objects: list[object] = field(default_factory=list)
     readers: dict[str, str] = field(default_factory=dict)
+    trained: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -154,14 +158,22 @@ class Cutter:
             copy = "numpy.copy" if result in source.arrays else IDENTITY
             lines.append(f"result = {copy}({result})")  # what the program returns is an output to the rule
             result = "result"
-        return Cut(inputs, lines, result, arrays, *source.needs, readers)
+        applies_a_class = any(step.target.endswith("autograd_function_apply") for step in steps)
+        trained = self._requiring_grad(inputs) if applies_a_class else set()
+        return Cut(inputs, lines, result, arrays, *source.needs, readers, trained)
+
+    def _requiring_grad(self, inputs: list[Node]) -> set[str]:
+        """Of these those that require grad in the program: Dynamo inlines a class that no gradient goes through."""
+        live = self.module.graph.nodes if self.module is not None else ()
+        names = {each.name for each in live if requires_grad(each)}
+        return {node.name for node in inputs if node.name in names}
 
     def is_function(self, node: Node) -> bool:
         return is_function(self.graph, node, self.module)
 
     def _is_tuple(self, node: Node) -> bool:
         """Whether the node makes a tuple, be it of one tensor."""
-        if len(node.tensors) > 1:
+        if len(node.tensors) > 1 or node.target.removeprefix("torch.ops.") in GIVE_TUPLES:
             return True
         live = [each for each in self.module.graph.nodes if each.name == node.name] if self.module is not None else []
         value = live[0].meta.get("example_value", live[0].meta.get("val")) if live else None
