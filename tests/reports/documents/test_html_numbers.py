@@ -10,12 +10,14 @@ from idbg.checking import check as checks
 from idbg.format.amounts import column_figure
 from idbg.reports import bench as told_bench
 from idbg.reports import diff as told_diff
+from idbg.reports import text
 from idbg.reports.broken_rules import by_line, by_module, by_rule
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections import bench, diff, violations
 from idbg.schema import events
 from idbg.schema.bench import Rows
 from idbg.schema.events import SessionEvent
+from idbg.schema.graphs import Frame
 from idbg.schema.programs import Target
 from idbg.schema.runs import History, Run, fold
 from tests.harness.markup import Markup
@@ -153,3 +155,23 @@ def hostile(event: SessionEvent) -> SessionEvent:
         spoilt = [replace(each, found=HOSTILE, fix=HOSTILE, file=HOSTILE) for each in event.violations]
         return replace(event, violations=tuple(spoilt))
     return event
+
+
+def test_rules_that_nobody_asked_are_said_with_both_commands_that_ask_them() -> None:
+    run = fold(log("planted")).last
+    assert run is not None and run.target.has_rules and run.graphs
+    run.checked = False
+    said = violations.unbroken(run)
+    assert "idbg check tests/recordings/planted.py" in said
+    assert f"idbg analyze SESSION --type constraints asks {run.target.accelerator}" in said
+
+
+def test_frames_without_a_graph_are_counted_too() -> None:
+    run = fold(log("planted")).last
+    assert run is not None
+    graphs = {graph.frame for graph in run.graphs}
+    (line,) = [line for line in text.contents(run) if " of " in line][:1]
+    assert len(graphs) == len(run.frames) == 1 and "of 1 frame," in line
+    run.frames["1/0"] = Frame("1/0", "left_alone")
+    (line,) = [line for line in text.contents(run) if " of " in line][:1]
+    assert "of 1 of 2 frames," in line
