@@ -20,7 +20,7 @@ from tests.harness.costs import ROOT, cost_of
         ("from idbg.worker import client, jobs\n", "compile"),
         ("from tests.harness import fresh_caches\n", "compile"),  # which imports torch
         ("import pytest\n\npytestmark = [pytest.mark.slow]\n", "compile"),
-        ("text = 'import torch'\n", "unit"),
+        ('text = """\nimport torch\n"""\n', "unit"),
     ],
 )
 def test_a_file_costs_what_it_imports(tmp_path: Path, text: str, cost: str) -> None:

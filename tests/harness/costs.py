@@ -1,5 +1,6 @@
 """Classify a test file by what it costs: `unit`, `screen` or `compile`, read from what it imports."""
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Literal
 Cost = Literal["unit", "screen", "compile"]
 
 ROOT = Path(__file__).parents[2]
-_IMPORTED = re.compile(r"^\s*(?:from|import)\s+([\w.]+)(?:\s+import\s+(\([^)]*\)|[^#\n]+))?", re.MULTILINE)
 _TORCH = re.compile(
     r"(torch|torchvision|transformers|triton|idbg\.engine"
     r"|idbg\.worker\.(bench|comparing|jobs|main|minifying|trying))(\.|$)"
@@ -40,6 +40,9 @@ def _reaches(path: Path, wanted: re.Pattern[str]) -> bool:
 def imported(path: Path) -> frozenset[str]:
     """The modules that a file names in its imports, also those that may be a module's attribute."""
     found = set()
-    for module, names in _IMPORTED.findall(path.read_text(encoding="utf-8")):
-        found |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
     return frozenset(found)
