@@ -18,7 +18,7 @@ from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow
 
 _STEP = 16  # columns that one key scrolls sideways
-_EMPTY = Told("nothing has happened yet", "dim")
+_EMPTY = Told("nothing has happened yet: r compiles the program", "dim")
 
 
 class LogPane(FindingPane):
