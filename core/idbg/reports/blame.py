@@ -314,7 +314,7 @@ def _cells(stage: StageError, report: DiffReport, place: Place) -> StageCells:
         "harmless": "off, and not accused, as the outputs agree",
         "wrong": "adds to what is wrong already",
         "guilty": f"its output {stage.output}" if stage.output else "at no known node",
-    }.get(stands, "")
+    }.get(stands, stage.reason)
     if stands == "harmless" and stage is not report.changed_stage:  # nothing is accused of what is not proven
         stage = replace(stage, node="", file="", line=0, made_by=None, reason="")
     cells = StageCells(

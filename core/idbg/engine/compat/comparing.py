@@ -268,6 +268,13 @@ def dropped_out_by(instead: Dropout) -> Iterator[None]:
         yield
 
 
+def attention_kind(*taken: object, **named: object) -> str:
+    """Which fused op `scaled_dot_product_attention` runs on these arguments: "flash"; "" where it is plain math."""
+    with no_modes(), tensors_as_they_are():
+        choice = cast("Callable[..., int]", torch._fused_sdp_choice)(*taken, **named)
+    return {1: "flash", 2: "efficient", 3: "cudnn"}.get(choice, "")
+
+
 def no_modes() -> AbstractContextManager[object]:
     """While it lasts, ops are what they are where no mode is in force: real, and in the dtypes that they have."""
     return cast("AbstractContextManager[object]", _disable_current_modes())

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeGuard, cast
 
@@ -17,15 +17,31 @@ from idbg.engine.compat import fx, gpu
 Draws = tuple[str, ...]
 Op = OpOverload | HigherOrderOperator  # what a dispatch mode is asked for
 
-# kernels that draw their dropout inside: nothing can be told of the numbers from outside
-DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient)_attention_forward|\w*rnn\w*|lstm|gru")
+# kernels that draw their dropout inside, and do not return it
+_DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient|cudnn)_attention_forward|\w*rnn\w*|lstm|gru")
 
 
 def draws_outside(func: Op) -> TypeGuard[OpOverload]:
     """Whether an op draws random numbers, and gives them as they are or with what it does to them."""
     if not isinstance(func, OpOverload) or torch.Tag.nondeterministic_seeded not in func.tags:
         return False
-    return not DRAWS_INSIDE.fullmatch(fx.op_name(func))
+    return not _DRAWS_INSIDE.fullmatch(fx.op_name(func))
+
+
+def draws_inside(func: Op, args: Sequence[object], kwargs: Mapping[str, object]) -> TypeGuard[OpOverload]:
+    """Whether an op drops out what it computes by random numbers that it draws inside of its kernel."""
+    if not isinstance(func, OpOverload) or not _DRAWS_INSIDE.fullmatch(fx.op_name(func)):
+        return False
+    return bool(argument(func, "dropout_p", args, kwargs))
+
+
+def argument(func: OpOverload, name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
+    """The argument of this name, wherever it was given; None where it was not."""
+    if name in kwargs:
+        return kwargs[name]
+    names = [argument.name for argument in func._schema.arguments]
+    at = names.index(name) if name in names else len(args)
+    return args[at] if at < len(args) else None
 
 
 def place_of(generator: torch.Generator | None) -> str:
@@ -37,7 +53,7 @@ def place_of(generator: torch.Generator | None) -> str:
 
 
 def draw_of(name: str, result: object, place: str) -> str:
-    """One draw, as what it would take to draw it again."""
+    """One draw, as what it would take to draw it again; no `result` of an op that does not return its numbers."""
     made = [f"{leaf.dtype}{tuple(leaf.shape)}" for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
     return f"{name} {' '.join(made)} {place}"
 
@@ -53,11 +69,12 @@ class _Recorder(TorchDispatchMode):
         self, func: Op, types: object, args: tuple[object, ...] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         given = dict(kwargs or {})
-        if not draws_outside(func):
+        outside = draws_outside(func)
+        if not outside and not draws_inside(func, args, given):
             return func(*args, **given)
         place = place_of(cast("torch.Generator | None", given.get("generator")))
         result = func(*args, **given)
-        self.draws.append(draw_of(fx.op_name(func), result, place))
+        self.draws.append(draw_of(fx.op_name(func), result if outside else None, place))
         return result
 
 

@@ -7,7 +7,7 @@ drawing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TypeGuard, cast
 
@@ -17,8 +17,10 @@ from torch._ops import HigherOrderOperator, OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import comparing, fx
-from idbg.engine.kerneldiff.float64.draws import DRAWS_INSIDE, Op, draw_of, draws_outside, place_of
+from idbg.engine.compat import comparing, fx, gpu
+from idbg.engine.kerneldiff.float64 import attention
+from idbg.engine.kerneldiff.float64.attention_choice import AttentionAsThere
+from idbg.engine.kerneldiff.float64.draws import Op, argument, draw_of, draws_inside, draws_outside, place_of
 from idbg.engine.kerneldiff.float64.standing import AsIfThere, Standing
 from idbg.engine.kerneldiff.float64.undeclared import Before, UndeclaredWrite
 from idbg.engine.kerneldiff.float64.where_taken import in_place
@@ -33,6 +35,7 @@ _Kwargs = Mapping[str, object]
 
 _TAKES_DEFAULT_DTYPE = ("rand", "randn", "normal")
 _REINTERPRETS = ("view.dtype", "view_copy.dtype")
+_USERS_KERNEL = "triton_kernel_wrapper"
 
 
 class NotInFloat64(Exception):
@@ -73,13 +76,19 @@ class Float64(TorchDispatchMode):
     `like` is the dtype that the program mostly computes in: what tensors are taken to have been where nothing else is
     known. `tensors` are the program's, as they are before copies are lent to them; those among them that nothing writes
     to are `unwritten`: their copies are made for each op anew, and none is held. `draws`: which random numbers were
-    drawn; `undeclared`: what ops of the program's own wrote to without declaring it.
+    drawn; `undeclared`: what ops of the program's own wrote to without declaring it. With `narrows`, an op that has no
+    float64 runs in the program's own dtypes, and is among `narrowed`.
     """
 
     supports_higher_order_operators = True
 
     def __init__(
-        self, like: torch.dtype = torch.float32, tensors: Iterable[Tensor] = (), unwritten: Iterable[Tensor] = ()
+        self,
+        like: torch.dtype = torch.float32,
+        tensors: Iterable[Tensor] = (),
+        unwritten: Iterable[Tensor] = (),
+        *,
+        narrows: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.like = like
@@ -87,6 +96,8 @@ class Float64(TorchDispatchMode):
         self.standing = Standing(tensors)
         self.draws: list[str] = []
         self.undeclared: set[UndeclaredWrite] = set()
+        self.narrows = narrows
+        self.narrowed: dict[str, torch.dtype] = {}
         self._default = torch.get_default_dtype()
         self._twins: dict[int, tuple[Tensor, Tensor]] = {}
         self._around = ExitStack()
@@ -100,6 +111,8 @@ class Float64(TorchDispatchMode):
         if self.standing.is_elsewhere:
             self._around.enter_context(comparing.dropped_out_by(self.standing.dropped_out))
             self._around.enter_context(AsIfThere(self.standing))
+        if gpu.in_use():
+            self._around.enter_context(AttentionAsThere(self._was))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -126,14 +139,22 @@ class Float64(TorchDispatchMode):
             raise NotInFloat64(f"{func} reads a tensor's bits as another dtype")
         if draws_outside(func):
             return self._drawn(func, name, args, given)
-        if DRAWS_INSIDE.fullmatch(name) and (cast("float | None", _argument(func, "dropout_p", args, given)) or 0) > 0:
+        place = place_of(None) if (drawn := draws_inside(func, args, given)) else ""
+        if drawn and not attention.is_fused(func):
             raise NotInFloat64(f"{func} draws random numbers inside of its kernel")
         was, at = self._result_was(name, args, given)
-        args, given = tree_map(self._wide, (args, given))
-        before = Before(func, args, given)
-        result = in_float64(func, args, given)
-        self.undeclared.update(write for write, _, _ in before.written())
-        return self._marked(result, was, at)
+        try:
+            wide_args, wide_given = tree_map(self._wide, (args, given))
+            before = Before(func, wide_args, wide_given)
+            result = self._marked(in_float64(func, wide_args, wide_given), was, at)
+            self.undeclared.update(write for write, _, _ in before.written())
+        except (RuntimeError, NotImplementedError, ValueError):
+            if not self.narrows:
+                raise
+            result = self._in_own_dtypes(func, args, given)
+        if drawn:
+            self.draws.append(draw_of(name, None, place))
+        return result
 
     def _wide(self, value: object) -> object:
         """A tensor in float64: its twin, so that what is written to it is found again. A dtype or a device: what stands
@@ -185,9 +206,10 @@ class Float64(TorchDispatchMode):
         """The result in float64, with a note of what and where it would have been if that is not the usual."""
 
         def marked(value: object) -> object:
+            own = value.dtype if is_narrow(value) else was
             value = widely(value) if is_held_otherwise(value) else value
-            if was != self.like and isinstance(value, Tensor) and value.dtype == torch.float64:
-                setattr(value, _WAS, was)
+            if own != self.like and isinstance(value, Tensor) and value.dtype == torch.float64:
+                setattr(value, _WAS, own)
             return value
 
         held = tree_map(marked, result)
@@ -200,6 +222,8 @@ class Float64(TorchDispatchMode):
         kernel = comparing.dense_kernel(op)
         if kernel is None:
             raise NotInFloat64(f"torch.ops.higher_order.{name} cannot be run op by op")
+        if name.startswith(_USERS_KERNEL):
+            return self._users_kernel(name, kernel, kwargs)
         args, given = tree_map(self._wide, (args, dict(kwargs)))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
@@ -207,29 +231,66 @@ class Float64(TorchDispatchMode):
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
+    def _users_kernel(self, name: str, kernel: Callable[..., object], kwargs: _Kwargs) -> object:
+        """A Triton kernel, which is written for the program's own dtypes: it writes to tensors, or to copies of them
+        that it returns.
+        """
+        (_, twins), (_, narrow) = self._narrowed((), kwargs)
+        result = kernel(**narrow)
+        self._note_narrow(name, narrow)
+        if result is None:
+            for wide_one, written in zip(tree_leaves(twins), tree_leaves(narrow), strict=True):
+                if isinstance(wide_one, Tensor) and wide_one is not written:
+                    wide_one.copy_(widely(written))
+        return self._marked(result, self.like, self.standing.of_result(tree_leaves(twins)))
+
     def _drawn(self, func: OpOverload, name: str, args: _Args, kwargs: dict[str, object]) -> object:
         """An op that draws random numbers, in the program's own dtypes."""
         place = place_of(cast("torch.Generator | None", kwargs.get("generator")))
         if name in _TAKES_DEFAULT_DTYPE and not any(isinstance(leaf, Tensor) for leaf in tree_leaves((args, kwargs))):
             kwargs["dtype"] = kwargs.get("dtype") or self._default
         was, at = self._result_was(name, args, kwargs)
+        twins, narrow = self._narrowed(args, kwargs)
+        result = func(*narrow[0], **narrow[1])
+        self.draws.append(draw_of(name, result, place))
+        if name == "native_dropout":
+            return self._dropped_out(twins[0], brought(result[1]))
+        return self._carried(func, twins, narrow, self._marked(result, was, at))
+
+    def _in_own_dtypes(self, func: OpOverload, args: _Args, kwargs: _Kwargs) -> object:
+        """An op without float64, as the program runs it: what it gives is no more exact than its dtypes are."""
+        was, at = self._result_was(fx.op_name(func), args, kwargs)
+        twins, narrow = self._narrowed(args, kwargs)
+        result = self._marked(func(*narrow[0], **narrow[1]), was, at)
+        self._note_narrow(fx.op_name(func), narrow)
+        return self._carried(func, twins, narrow, result)
+
+    def _narrowed(self, args: _Args, kwargs: _Kwargs) -> tuple[tuple[_Args, _Kwargs], tuple[_Args, _Kwargs]]:
+        """The arguments in float64, and of the same values in the program's own dtypes."""
         as_asked = torch.dtype, torch.device
         twins: tuple[_Args, _Kwargs] = tree_map(
             lambda leaf: leaf if isinstance(leaf, as_asked) else self._wide(leaf), (args, kwargs)
         )
-        narrow_args, narrow_kwargs = tree_map(self._narrow, twins)
-        result = func(*narrow_args, **narrow_kwargs)
-        self.draws.append(draw_of(name, result, place))
-        if name == "native_dropout":
-            return self._dropped_out(twins[0], brought(result[1]))
-        written = fx.written(func)
-        if not written:
-            return self._marked(result, was, at)
-        for place_written in written:
-            argument = func._schema.arguments[place_written].name
-            wide_one = cast("Tensor", _argument(func, argument, *twins))
-            wide_one.copy_(widely(cast("Tensor", _argument(func, argument, narrow_args, narrow_kwargs))))
-        return wide_one
+        return twins, tree_map(self._narrow, twins)
+
+    def _note_narrow(self, name: str, arguments: object) -> None:
+        floats = [leaf.dtype for leaf in tree_leaves(arguments) if is_narrow(leaf) and not leaf.dtype.is_complex]
+        if floats:
+            self.narrowed[name] = max(floats, key=lambda dtype: torch.finfo(dtype).eps)
+
+    def _carried(
+        self, func: OpOverload, twins: tuple[_Args, _Kwargs], narrow: tuple[_Args, _Kwargs], result: object
+    ) -> object:
+        """The op's result, with what it has written carried to float64."""
+        for place_written in fx.written(func):
+            name = func._schema.arguments[place_written].name
+            held = argument(func, name, *twins)
+            for wide_one, written in zip(tree_leaves(held), tree_leaves(argument(func, name, *narrow)), strict=True):
+                if isinstance(wide_one, Tensor):
+                    wide_one.copy_(widely(written))
+            if all(each.alias_info is not None for each in func._schema.returns):
+                result = held if func._schema.returns else None
+        return result
 
     def _narrow(self, value: object) -> object:
         """A tensor as the program has it: its dtype, on its device."""
@@ -242,15 +303,6 @@ class Float64(TorchDispatchMode):
         value, chance = cast("tuple[Tensor, float]", args[:2])
         kept = value * mask
         return (kept / (1 - chance) if chance < 1 else kept), mask
-
-
-def _argument(func: OpOverload, name: str, args: _Args, kwargs: _Kwargs) -> object:
-    """The argument of this name, wherever it was given; None where it was not."""
-    if name in kwargs:
-        return kwargs[name]
-    names = [argument.name for argument in func._schema.arguments]
-    at = names.index(name) if name in names else len(args)
-    return args[at] if at < len(args) else None
 
 
 def why_not(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from idbg.engine.compat import comparing, fx
+from idbg.engine.kerneldiff.float64 import attention
 
 UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"
 _FLOAT32_MAX = torch.finfo(torch.float32).max
@@ -17,6 +18,8 @@ _FLOAT32_MAX = torch.finfo(torch.float32).max
 
 def in_float64(func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """The op of float64 arguments. Raises what it raises where there is no other way to compute it."""
+    if attention.is_fused(func):
+        return attention.in_plain_math(func, args, kwargs)
     try:
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError, ValueError) as error:

@@ -19,6 +19,7 @@ from idbg.engine.kerneldiff.kernels.verdict import judge_buffer, measured, rms
 from idbg.engine.kerneldiff.stages.captured import FrameStages
 from idbg.engine.kerneldiff.stages.evaluate import Computed, Seen, computed
 from idbg.engine.kerneldiff.stages.fingerprints import SAME
+from idbg.engine.kerneldiff.tensors.allowance import Size
 from idbg.engine.kerneldiff.tensors.home import brought
 from idbg.schema.blame import StageName
 from idbg.schema.graphs import Part
@@ -27,6 +28,7 @@ Instead = Mapping[tuple[Part, str], object]
 """Values for nodes, by their part's and their own name."""
 
 _TANGENT = "tangents"
+_ULPS, _LARGEST = 4.0, 8.0  # of an op without float64: how many are no error, and times that of the worst element
 
 
 class NotComparable(Exception):
@@ -46,10 +48,13 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: its graphs, by part ("" for a joint graph)."""
+    """One stage: its graphs, by part ("" for a joint graph). `saved` are the names that the backward has for what the
+    forward returns, in order, where passes have named the forward's own nodes anew.
+    """
 
     name: StageName
     graphs: Mapping[Part, GraphModule]
+    saved: tuple[str, ...] = ()
 
     @cached_property
     def structure(self) -> list[object]:
@@ -94,11 +99,21 @@ class Stage:
             return Computed(_wanted(result.outputs, inputs), result.after, result.draws)
         forward, backward = self.graphs["forward"], self.graphs["backward"]
         one = computed(forward, inputs.primals, exact=exact, seen=telling("forward"), instead=patched("forward"))
-        saved = dict(zip(map(_named, stages.output_values(forward)), one.outputs, strict=True))
+        saved = dict(zip(self.saved_as(), one.outputs, strict=True))
         taken = backward_arguments(backward, saved, inputs)
         two = computed(backward, taken, exact=exact, seen=telling("backward"), instead=patched("backward"), seed=False)
         outputs = [*one.outputs[: inputs.outputs], *two.outputs]
-        return Computed(outputs, one.after | two.after, (*one.draws, *two.draws))
+        return Computed(outputs, one.after | two.after, (*one.draws, *two.draws), {**one.narrowed, **two.narrowed})
+
+    def saved_as(self) -> tuple[str, ...]:
+        """What the backward calls each of the forward's results."""
+        returned = tuple(map(node_name, stages.output_values(self.graphs["forward"])))
+        return self.saved if len(self.saved) == len(returned) else returned
+
+    def saved_node(self, name: str) -> str:
+        """The forward's node that an argument of the backward is; "" where it is none."""
+        returned = map(node_name, stages.output_values(self.graphs["forward"]))
+        return dict(zip(self.saved_as(), returned, strict=True)).get(name, "")
 
 
 def backward_arguments(backward: GraphModule, saved: Mapping[str, object], inputs: Inputs) -> list[object]:
@@ -110,7 +125,8 @@ def backward_arguments(backward: GraphModule, saved: Mapping[str, object], input
     return [known[name] for name in names]
 
 
-def _named(value: object) -> str:
+def node_name(value: object) -> str:
+    """The node's name; "" of a constant that a graph returns."""
     return value.name if isinstance(value, Node) else ""
 
 
@@ -167,11 +183,13 @@ class Distance:
 @dataclass(frozen=True)
 class Allowed:
     """What a stage may differ by: as much as the program's own dtypes make of the first stage (`own`), for a
-    decomposition may compute in another way; or by a `share` of that.
+    decomposition may compute in another way; or by a `share` of that. `narrow`: an ulp of the dtype in which an op ran
+    that has no float64; 0 where there is none.
     """
 
     own: Computed
     share: float = 1.0
+    narrow: float = 0.0
 
 
 def distance(reference: Computed, value: Computed, allowed: Allowed) -> Distance:
@@ -182,8 +200,8 @@ def distance(reference: Computed, value: Computed, allowed: Allowed) -> Distance
     ]
     pairs += [(name, reference.after[name], value.after.get(name), own.after.get(name)) for name in reference.after]
     for at, exact, given, rounded in pairs:
-        error, excess = _apart(exact, given, rounded)
-        excess /= allowed.share
+        error, excess = _apart(exact, given, rounded, _ULPS * allowed.narrow)
+        excess /= 1.0 if allowed.narrow else allowed.share
         # of those that are off the largest error; else what comes nearest to being off
         apart = Distance(error, excess, at, worst.first if worst.excess > 1 else at)
         worst = max(worst, apart, key=_rank)
@@ -197,8 +215,8 @@ def _rank(apart: Distance) -> tuple[bool, float, float]:
     return off, apart.error if off else apart.excess, apart.error
 
 
-def _apart(exact: object, given: object, own: object) -> tuple[float, float]:
-    """The relative RMSE, and how many times what is allowed it is."""
+def _apart(exact: object, given: object, own: object, least: float) -> tuple[float, float]:
+    """The relative RMSE, and how many times what is allowed it is; `least` of the value's size is allowed."""
     if not isinstance(exact, Tensor):
         same = type(exact) is type(given) and (exact is None or exact == given)
         return (0.0, 0.0) if same else (inf, inf)
@@ -212,7 +230,7 @@ def _apart(exact: object, given: object, own: object) -> tuple[float, float]:
     error = measured(exact, given, max(rms(exact), rms(rounded))).rmse
     if error <= SAME:
         return error, 0.0
-    return error, judge_buffer(given, Both(exact, rounded), [], k=1.0).excess
+    return error, judge_buffer(given, Both(exact, rounded), [Size(least, _LARGEST * least)], k=1.0).excess
 
 
 def values_apart(exact: object, given: object) -> float | None:

@@ -21,12 +21,13 @@ _SEED = 0  # of the random numbers of every stage: they draw the same, as long a
 @dataclass(frozen=True)
 class Computed:
     """What a graph returns, in order, and the inputs that it writes to, by the placeholder's name. `draws` says which
-    random numbers it drew.
+    random numbers it drew, `narrowed` which ops have no float64, with the dtype that they ran in.
     """
 
     outputs: list[object]
     after: dict[str, Tensor] = field(default_factory=dict)
     draws: tuple[str, ...] = ()
+    narrowed: Mapping[str, torch.dtype] = field(default_factory=dict)
 
 
 def computed(
@@ -47,7 +48,7 @@ def computed(
     given = [value.clone() if isinstance(value, Tensor) and node in written else value for node, value in arguments]
     tensors = [value for value in given if isinstance(value, Tensor)]
     unwritten = [value for node, value in arguments if isinstance(value, Tensor) and node not in written]
-    mode = Float64(usual_dtype(tensors), tensors, unwritten)
+    mode = Float64(usual_dtype(tensors), tensors, unwritten, narrows=True)
     runner = _Runner(gm, mode if exact else None, seen, dict(instead or {}))
     with ExitStack() as stack:
         stack.enter_context(state_restored())
@@ -61,7 +62,7 @@ def computed(
                 stack.enter_context(torch.autocast(device, enabled=False))
         result = runner.run(*given, enable_io_processing=False)
     outputs = list(result) if isinstance(result, (list, tuple)) else [result]
-    return Computed(stages.without_tokens(gm, outputs), runner.after, tuple(mode.draws))
+    return Computed(stages.without_tokens(gm, outputs), runner.after, tuple(mode.draws), mode.narrowed)
 
 
 def _arguments(gm: GraphModule, inputs: Sequence[object]) -> list[tuple[Node, object]]:
@@ -103,7 +104,7 @@ class _Runner(Interpreter):
         elif (target := _copied_to(n)) is not None:
             value = self._copied(n, target)
         else:
-            value = super().run_node(n)
+            value = _laid_out(n, super().run_node(n))
             self._note_written(n)
         if self.seen is not None and n.op not in ("placeholder", "output"):
             with stages.outside_of_modes():
@@ -125,6 +126,23 @@ class _Runner(Interpreter):
 
     def _twin(self, value: Tensor) -> Tensor:
         return cast("Tensor", self.mode.held(value)) if self.mode is not None else value
+
+
+def _laid_out(node: Node, value: object) -> object:
+    """A new tensor as it lies in the program, whose views stand on that: in another dtype an op may lay out its result
+    in another way.
+    """
+    like = node.meta.get("val")
+    if not isinstance(value, Tensor) or not isinstance(like, Tensor) or not fx.is_computed(node.target):
+        return value
+    wanted = tuple(map(fx.concrete, like.stride()))
+    lies_so = tuple(value.stride()) == wanted or value.layout != torch.strided or None in wanted or 0 in wanted
+    if lies_so or value.shape != tuple(map(fx.concrete, like.shape)):
+        return value
+    with stages.outside_of_modes():
+        made = torch.empty_strided(value.shape, cast("Any", wanted), dtype=value.dtype, device=value.device)
+        vars(made).update(vars(value))  # what the mode notes of it
+        return made.copy_(value)
 
 
 def _shaped(value: object, like: object) -> object:

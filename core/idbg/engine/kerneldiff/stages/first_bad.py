@@ -77,12 +77,9 @@ class Values:
         part, name = key
         node = self.nodes[key]
         if node.op == "placeholder":
-            if (
-                part == "backward"
-                and (held := self.nodes.get(("forward", name))) is not None
-                and held.op != "placeholder"
-            ):
-                yield "forward", name
+            held = self.stage.saved_node(name) if part == "backward" and "forward" in self.stage.graphs else ""
+            if held and self.nodes["forward", held].op != "placeholder":
+                yield "forward", held
             return
         yield from ((part, source.name) for source in node.all_input_nodes)
 

@@ -128,7 +128,8 @@ def _is_wrong(step: Step, gm: GraphModule) -> bool:
             gm = stages.traced(gm, step.frame.inputs, {}).gm
     graphs = dict(step.above.graphs)
     graphs[step.bad.part if step.bad.part in graphs else next(iter(graphs))] = gm
-    return step.is_wrong(Stage(step.to, graphs))
+    saved = step.above.saved_as() if "forward" in graphs else ()
+    return step.is_wrong(Stage(step.to, graphs, saved))
 
 
 def graph_diff(before: GraphModule, after: GraphModule) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_in
 from functools import partial
 from math import inf
 from typing import cast
@@ -22,6 +23,7 @@ from idbg.engine.kerneldiff.stages.chain import (
     Stage,
     distance,
     inputs_of,
+    node_name,
     values_apart,
 )
 from idbg.engine.kerneldiff.stages.evaluate import Computed
@@ -90,10 +92,11 @@ class _Frame:
             captured.watches[place].graph.gm for place in range(len(captured.parts)) if place in captured.watches
         ]
         if len(lowered) == len(captured.parts):
-            self.chain["post_grad"] = Stage("post_grad", self._parts(lowered))
+            self.chain["post_grad"] = Stage("post_grad", self._parts(lowered), self._saved())
         self.results["dynamo"] = self.chain["dynamo"].run(self.inputs)
         self.allowed = Allowed(self.chain["dynamo"].run(self.inputs, exact=False), self.share)
-        self.rows["dynamo"] = StageError(stage="dynamo", error=0.0, frame=self.name)
+        reason = _narrowed(self.results["dynamo"])
+        self.rows["dynamo"] = StageError(stage="dynamo", reason=reason, error=0.0, frame=self.name)
 
     def _parts(self, graphs: Sequence[GraphModule]) -> dict[Part, GraphModule]:
         """Only the forward where the program ran no backward."""
@@ -106,6 +109,11 @@ class _Frame:
         if not parts or ("backward" in parts) != (len(parts) > 1):
             raise NotComparable("its parts could not all be observed")
         return parts
+
+    def _saved(self) -> tuple[str, ...]:
+        """What the forward returns, by the names that it had when it was cut off: the backward keeps them."""
+        forward = self.chain["partitioned"].graphs.get("forward")
+        return () if forward is None else tuple(map(node_name, stages.output_values(forward)))
 
     def _judge_all(self) -> None:
         """The last graph; what lies between it and Dynamo's only where it is off."""
@@ -135,8 +143,15 @@ class _Frame:
     def _judge(self, stage: StageName) -> None:
         """The stage against Dynamo's graph."""
         made = self._run(stage)
+        self._allow_for(made)
         apart = distance(self.results["dynamo"], made, self.allowed)
         self.rows[stage] = self._row(stage, apart)
+
+    def _allow_for(self, made: Computed) -> None:
+        """A stage is no more exact than what ran in it without float64."""
+        kinds = (*made.narrowed.values(), *self.results["dynamo"].narrowed.values())
+        narrow = max((torch.finfo(dtype).eps for dtype in kinds), default=0.0)
+        self.allowed = replace_in(self.allowed, narrow=max(narrow, self.allowed.narrow))
 
     def _run(self, stage: StageName) -> Computed:
         for other, result in self.results.items():  # what computes the same way is not run again
@@ -148,7 +163,10 @@ class _Frame:
 
     def _row(self, stage: StageName, apart: Distance) -> StageError:
         at = self._named(apart.at) if apart.error else ""
-        return StageError(stage=stage, error=apart.error, bad=apart.excess > 1, output=at, frame=self.name)
+        reason = _narrowed(self.results[stage])
+        return StageError(
+            stage=stage, reason=reason, error=apart.error, bad=apart.excess > 1, output=at, frame=self.name
+        )
 
     def _named(self, at: int | str) -> str:
         if isinstance(at, str):
@@ -222,7 +240,7 @@ class _Frame:
             reasons.append(f"what made it is not known: {_first_line(error)}")
         return replace(
             row,
-            reason="; ".join(reasons),
+            reason="; ".join((*filter(None, [row.reason]), *reasons)),
             part=bad.part,
             graph=self._graph_of(row.stage, bad.part),
             node=self._shown(row.stage, bad.node),
@@ -282,6 +300,14 @@ def _is_change(row: StageError, maker: Maker | None, node_error: float | None, n
     if isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
         least = max(least, ULPS * torch.finfo(value.dtype).eps)
     return least < error < inf
+
+
+def _narrowed(made: Computed) -> str:
+    """Which ops ran in the program's own dtypes, having no float64."""
+    ran = (
+        f"{name} has no float64, and ran in {str(kind).removeprefix('torch.')}" for name, kind in made.narrowed.items()
+    )
+    return "; ".join(sorted(ran))
 
 
 def _first_line(error: BaseException) -> str:
