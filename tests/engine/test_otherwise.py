@@ -1,13 +1,15 @@
 """What rounding explains passes, and nothing else does: no stuck count, no frozen average, no lost gradient."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from idbg.engine.compat import fx, gpu
 from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.float64.roundings import OtherRoundings, added_up
 from idbg.engine.kerneldiff.sides.otherwise import NOTE, not_computed
@@ -142,3 +144,52 @@ def test_a_branch_rounds_otherwise_too():
     with torch.compiler.set_stance("force_eager"), OtherRoundings(0):
         moved = (model(x) - x.sin().sin()).abs().max()
     assert 0 < moved < 1e-6
+
+
+def test_tf32_counts_as_rounding_where_a_convolution_may_be_computed_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rounding(TorchDispatchMode):
+        """Convolutions of operands with 10 bits of mantissa, as tensor cores compute them."""
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if fx.op_name(func) == "convolution":
+                args = [(each.view(torch.int32) + (1 << 12) & -(1 << 13)).view(torch.float32) for each in args[:2]] + [
+                    *args[2:]
+                ]
+            return func(*args, **(kwargs or {}))
+
+    def wrong(model: Any) -> Any:
+        def call(x: Tensor) -> Any:
+            with Rounding():
+                return model(x)
+
+        return call
+
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval(), torch.randn(2, 3, 16, 16)
+    assert failed(planted(model, x, wrong, monkeypatch)) == ["out"]
+    setting = "torch.backends.cudnn.conv.fp32_precision"
+    allowed = {"convolution": setting}
+    monkeypatch.setattr(gpu, "tf32_setting", lambda op, device: allowed.get(op, ""))
+    report = planted(model, x, wrong, monkeypatch)
+    assert not failed(report) and any(setting in note for note in report.notes)
+    doubled = planted(model, x, lambda given: lambda x: given(x) * 1.02, monkeypatch)
+    assert failed(doubled) == ["out"], "no more than TF32's 10 bits are allowed"
+
+
+@pytest.fixture
+def _precision() -> Iterator[None]:
+    before = torch.backends.cudnn.conv.fp32_precision  # type: ignore[attr-defined]
+    yield
+    torch.backends.cudnn.conv.fp32_precision = before  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("_precision")
+def test_on_which_device_and_by_which_setting_an_op_may_compute_in_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    monkeypatch.setattr(gpu, "in_use", lambda: False)
+    torch.backends.cudnn.conv.fp32_precision = "tf32"  # type: ignore[attr-defined]
+    assert gpu.tf32_setting("convolution", cuda) == "torch.backends.cudnn.conv.fp32_precision"
+    assert gpu.tf32_setting("convolution", cpu) == gpu.tf32_setting("sin", cuda) == ""
+    assert gpu.tf32_setting("mm", cuda) == "", "products are exact unless somebody allows it"
+    torch.backends.cudnn.conv.fp32_precision = "ieee"  # type: ignore[attr-defined]
+    assert gpu.tf32_setting("convolution_backward", cuda) == ""

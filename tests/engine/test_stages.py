@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from idbg.engine.compat import stages
 from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.stages import table
 from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
 from idbg.engine.kerneldiff.stages.fingerprints import fingerprint
 from idbg.schema.blame import STAGES, StageError
@@ -285,3 +286,88 @@ def test_a_node_whose_value_is_in_another_shape_above_is_named() -> None:
     row = guilty(trained(joint_custom_post_pass=moved))
     assert row.stage == "joint_passes" and row.node and row.line and not row.reason
     assert row.made_by is not None and row.made_by.name == "joint_custom_post_pass"
+
+
+def renamed(graph: Graph) -> None:
+    """Every result is computed by a node of another name."""
+    for node in _output(graph).all_input_nodes:
+        if node.op == "call_function":
+            with graph.inserting_before(node):
+                other = graph.create_node("call_function", node.target, node.args, node.kwargs, name="renamed")
+            other.meta.update(node.meta)
+            node.replace_all_uses_with(other)
+            graph.erase_node(node)
+
+
+def test_what_a_pass_has_named_anew_is_still_what_the_backward_takes() -> None:
+    report = trained(post_grad_custom_post_pass=renamed)
+    row = next(each for each in report.stages if each.stage == "post_grad")
+    assert report.passed and row.judged and not row.bad, report.summary()
+
+
+@pytest.fixture
+def _narrow() -> Iterator[None]:
+    """An op that takes float32 alone."""
+    with torch.library._scoped_library("idbg_narrow", "DEF") as library:
+        library.define("wavy(Tensor x) -> Tensor")
+
+        def only_float32(x: Tensor) -> Tensor:
+            if x.dtype != torch.float32:
+                raise RuntimeError(f"not implemented for {x.dtype}")
+            return x.sin()
+
+        library.impl("wavy", only_float32, "CPU")
+        library.impl("wavy", torch.empty_like, "Meta")
+        yield
+
+
+def doubled(graph: Graph) -> None:
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is aten.mul.Tensor:
+            node.args = (node.args[0], 2 * cast("float", node.args[1]))
+
+
+@pytest.mark.usefixtures("_narrow")
+def test_an_op_without_float64_runs_in_its_own_dtype_and_is_judged_with_that() -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.ops.idbg_narrow.wavy(x * 1.5) + x
+
+    right = compared(model, torch.randn(32, 16))
+    judged = {each.stage: each for each in right.stages if each.judged and each.stage != "kernels"}
+    assert right.passed and {"dynamo", "post_grad"} <= set(judged)
+    assert all(each.reason == "idbg_narrow::wavy has no float64, and ran in float32" for each in judged.values())
+    assert "wavy has no float64" in " ".join(right.summary().split())
+    wrong = compared(model, torch.randn(32, 16), options={"post_grad_custom_post_pass": doubled})
+    assert guilty(wrong).stage == "post_grad" and guilty(wrong).node.startswith("mul")
+
+
+class Broken(nn.Module):
+    """Two frames, both called where ops are cast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.first(x).relu()
+        torch._dynamo.graph_break()
+        return self.second(hidden).sin()
+
+
+class Cast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken = Broken()
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return cast("Tensor", self.broken(x))
+
+
+def test_a_frame_is_traced_as_it_was_called_where_ops_are_cast(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[StageError] = []
+    judged = table._Frame.judged
+    monkeypatch.setattr(table._Frame, "judged", lambda frame: (seen.extend(rows := judged(frame)), rows)[1])
+    assert compared(Cast(), torch.randn(4, 16), backward=True).passed
+    dynamo = [row for row in seen if row.stage == "dynamo"]
+    assert len(dynamo) == 2 and all(row.judged for row in dynamo), dynamo

@@ -196,6 +196,8 @@ def is_random(node: Node) -> bool:
     if dropout and not (args[dropout[0]] if dropout[0] < len(args) else node.kwargs.get("dropout_p", 0.0)):
         return False
     drawn = ("prims::inductor_random", "prims::inductor_randint", "prims::inductor_seeds")
+    if dropout and op_name(target).endswith("_backward"):  # by the numbers of its forward, which it takes
+        return False
     return _may_draw(target) or op_name(target) in drawn
 
 

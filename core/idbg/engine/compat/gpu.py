@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 import torch
 
@@ -39,6 +40,28 @@ def is_lost() -> bool:
     except RuntimeError as error:
         return is_device_error(error)
     return False
+
+
+_CONVOLUTIONS = {"convolution", "convolution_backward", "_convolution", "cudnn_convolution"}
+_PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "mv", "addmv"}
+_RECURRENT = {"_cudnn_rnn", "_cudnn_rnn_backward"}
+
+
+def tf32_setting(op: str, device: torch.device) -> str:
+    """The setting by which an op may compute float32 in TF32 (10 bits of mantissa) on this device; "" where none does:
+    which of its kernels is chosen is cuDNN's and cuBLAS's, and differs by shape and memory format.
+    """
+    if device.type != "cuda" or (in_use() and torch.cuda.get_device_capability(device) < (8, 0)):
+        return ""
+    cudnn = cast("Any", torch.backends.cudnn)
+    for ops, name, holder in (
+        (_CONVOLUTIONS, "cudnn.conv", cudnn.conv),
+        (_RECURRENT, "cudnn.rnn", cudnn.rnn),
+        (_PRODUCTS, "cuda.matmul", torch.backends.cuda.matmul),
+    ):
+        if op in ops:
+            return f"torch.backends.{name}.fp32_precision" if holder.fp32_precision == "tf32" else ""
+    return ""
 
 
 _waiting = 0  # how many ask that each launch and op is waited for

@@ -17,7 +17,7 @@ from idbg.engine.kerneldiff.asked import FLOAT64, Asked, Backend, name_of, taken
 from idbg.engine.kerneldiff.blame import Search
 from idbg.engine.kerneldiff.float64 import floor
 from idbg.engine.kerneldiff.float64.mode import is_narrow, why_not, widely
-from idbg.engine.kerneldiff.float64.roundings import SAMPLES
+from idbg.engine.kerneldiff.float64.roundings import SAMPLES, OtherRoundings
 from idbg.engine.kerneldiff.kernels.observe import Rerun
 from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
@@ -54,6 +54,7 @@ _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: to
 # Rounding in bfloat16 through a deep model was seen to come to 0.37 (mobilenet_v2 under autocast). Nothing is lost
 # where other numbers are nearer than that: eager is then as far from float64 as the test is.
 _OTHER_NUMBERS = 0.5
+_TF32 = "float32 may be computed in TF32 here ({setting} is tf32): its 10 bits of mantissa count as rounding"
 
 
 class ComparisonRun:
@@ -319,7 +320,10 @@ class ComparisonRun:
     def _rounded(self) -> list[Leaves]:
         """What eager gives where its ops round otherwise."""
         self._begin(ROUNDED)
-        sides = [run_rounded(self.subject, seed, backward=self.backward) for seed in range(SAMPLES)]
+        samples = [OtherRoundings(seed) for seed in range(SAMPLES)]
+        sides = [run_rounded(self.subject, each, backward=self.backward) for each in samples]
+        for setting in sorted(samples[0].tf32):
+            self.notes.append(_TF32.format(setting=setting))
         return [{**(side.outputs or {}), **(side.gradients or {})} for side in sides]
 
     def _before(self, name: str) -> Tensor | None:

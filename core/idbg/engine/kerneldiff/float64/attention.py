@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ class NoPlainMath(RuntimeError):
     """A fused attention op whose float64 values are not known; the message says why."""
 
 
-def is_fused(func: object) -> bool:
+def is_fused(func: object) -> TypeGuard[OpOverload]:
     """Whether it is an attention op with kernels of its own, or the backward of one."""
     return isinstance(func, OpOverload) and _FUSED.fullmatch(fx.op_name(func)) is not None
 

@@ -18,7 +18,9 @@ Draws = tuple[str, ...]
 Op = OpOverload | HigherOrderOperator  # what a dispatch mode is asked for
 
 # kernels that draw their dropout inside, and do not return it
-_DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient|cudnn)_attention_forward|\w*rnn\w*|lstm|gru")
+_DRAWS_INSIDE = re.compile(
+    r"_scaled_dot_product_\w+(?<!_backward)|_(flash|efficient|cudnn)_attention_forward|\w*rnn\w*|lstm|gru"
+)
 
 
 def draws_outside(func: Op) -> TypeGuard[OpOverload]:

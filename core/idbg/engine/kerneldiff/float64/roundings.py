@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Final, TypeGuard, cast
+from typing import Any, Final, TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from idbg.engine.compat import comparing, fx
+from idbg.engine.compat import comparing, fx, gpu
 from idbg.engine.kerneldiff.float64.draws import Op
 from idbg.engine.kerneldiff.float64.undeclared import Before
 
@@ -46,6 +46,7 @@ _MOVE: Final = frozenset(
         "ones_like",
     }
 )
+_TF32_EPS: Final = 2.0**-10
 _REDUCES: Final = getattr(torch.Tag, "reduction", None)
 
 
@@ -54,7 +55,8 @@ class OtherRoundings(TorchDispatchMode):
 
     Of float32 each number is moved by up to half an ulp, and by as much times the root of n before n of them are added
     up, since some kernels add one after another; of narrower dtypes, which are added up in float32, one number of 16 is
-    moved by an ulp. Either is a rounding's standard deviation; with `times`, so many times that.
+    moved by an ulp. Either is a rounding's standard deviation; with `times`, so many times that. What an op takes that
+    may compute in TF32 is moved by up to half an ulp of that; `tf32` has the settings by which.
     """
 
     supports_higher_order_operators = True
@@ -67,6 +69,7 @@ class OtherRoundings(TorchDispatchMode):
         self.seed = seed
         self.times = times
         self.one_by_one = one_by_one
+        self.tf32: set[str] = set()
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(
@@ -80,7 +83,11 @@ class OtherRoundings(TorchDispatchMode):
         if func.is_view or fx.op_name(func) in _MOVE or not any(map(_is_rounded, tree_leaves(args))):
             return func(*args, **given)
         amount, originals = 1.0, tree_leaves((args, given))
-        if (added := added_up(func, args, given)) > 1:
+        if setting := _tf32_setting(func, args):
+            self.tf32.add(setting)
+            amount = _TF32_EPS / torch.finfo(torch.float32).eps
+            args = self._moved(args, amount, _is_float32)
+        elif (added := added_up(func, args, given)) > 1:
             amount = math.sqrt(min(_MOST_ADDED, added))
             wanted = zip(func._schema.arguments, args, strict=False)
             args = tuple(
@@ -92,14 +99,14 @@ class OtherRoundings(TorchDispatchMode):
         for _, now, _ in before.written():  # the op wrote to a copy that was moved
             if moved[id(now)] is not now:
                 moved[id(now)].copy_(now)
-        left = amount if self.one_by_one else 1.0
+        left = amount if self.one_by_one and not setting else 1.0
         if not func._schema.is_mutable:
             return self._moved(result, left, _is_rounded)
         if _is_rounded(result):
             result.copy_(self._move(result, left))
         return result
 
-    def _moved(self, value: object, amount: float, which: Callable[[object], TypeGuard[Tensor]]) -> object:
+    def _moved(self, value: Any, amount: float, which: Callable[[object], TypeGuard[Tensor]]) -> Any:
         return tree_map(lambda each: self._move(each, amount) if which(each) else each, value)
 
     def _move(self, value: Tensor, amount: float) -> Tensor:
@@ -111,6 +118,15 @@ class OtherRoundings(TorchDispatchMode):
             return value + value * ((drawn == 0).to(value.dtype) - (drawn == 1).to(value.dtype)) * eps
         drawn = torch.rand(value.shape, device=value.device, generator=generator)
         return value + value * (2 * drawn - 1) * (eps / 2 * amount * self.times)
+
+
+def _tf32_setting(func: OpOverload, args: tuple[object, ...]) -> str:
+    devices = (leaf.device for leaf in tree_leaves(args) if _is_float32(leaf))
+    return next((gpu.tf32_setting(fx.op_name(func), device) for device in devices), "")
+
+
+def _is_float32(value: object) -> TypeGuard[Tensor]:
+    return _is_rounded(value) and value.dtype == torch.float32
 
 
 def _is_read(argument: torch._C.Argument) -> bool:

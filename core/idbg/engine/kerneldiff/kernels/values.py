@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_aggregate, map_arg
 
 from idbg.engine.compat import comparing, fx, mutations
+from idbg.engine.kerneldiff.float64 import attention
 from idbg.engine.kerneldiff.kernels.philox import drawn
 from idbg.engine.kerneldiff.kernels.user_reference import reference_of
 from idbg.engine.kerneldiff.tensors.home import brought, home
@@ -99,6 +100,8 @@ def _exact(node: Node, known: Known) -> Any:
         return _in_own_dtypes(function, args, kwargs, node, known)
     try:
         wide_args, wide_kwargs = _map((args, kwargs), _instead)
+        if attention.is_fused(node.target):  # cuDNN's takes float64, and returns what it has not written
+            return attention.in_plain_math(node.target, wide_args, wide_kwargs)
         result = _map(_returned(node, wide_args, function(*wide_args, **wide_kwargs)), widened)
         return _blank(result) if is_uninitialized(node) else result
     except (RuntimeError, NotImplementedError):  # no such kernel for float64

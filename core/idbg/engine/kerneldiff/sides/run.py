@@ -83,12 +83,12 @@ def run_eager(subject: Subject, *, backward: bool = False) -> Side:
     return run_side("eager", subject, around, backward)
 
 
-def run_rounded(subject: Subject, seed: int, *, backward: bool = False) -> Side:
+def run_rounded(subject: Subject, roundings: OtherRoundings, *, backward: bool = False) -> Side:
     """Eager, with its ops rounding otherwise."""
 
     def around(stack: ExitStack) -> Call:
         stack.enter_context(comparing.nothing_compiled())
-        stack.enter_context(OtherRoundings(seed))
+        stack.enter_context(roundings)
         return subject.model
 
     return run_side(ROUNDED, subject, around, backward)

@@ -1,7 +1,7 @@
 """Which graphs did each compiled frame go through, and with which values was it called?"""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,8 +33,9 @@ class Pass:
 @dataclass
 class FrameStages:
     """One Dynamo graph's way into Inductor. `given` and `inputs` are Dynamo's graph and what it was traced with, `grad`
-    whether gradients were recorded, `caller` the program's own line that called the frame; `parts` are what Inductor
-    was given, in order, and `watches` their compiled code.
+    whether gradients were recorded, `caller` the program's own line that called the frame, `autocast` by device to
+    which dtype ops were cast around it; `parts` are what Inductor was given, in order, and `watches` their compiled
+    code.
     """
 
     frame: str
@@ -42,6 +43,7 @@ class FrameStages:
     inputs: list[object]
     grad: bool
     caller: tuple[str, int] = ("", 0)
+    autocast: Mapping[str, torch.dtype] = field(default_factory=dict)
     pre_grad: GraphModule | None = None
     joint: GraphModule | None = None
     joint_passes: GraphModule | None = None
@@ -49,6 +51,15 @@ class FrameStages:
     passes: list[list[Pass]] = field(default_factory=lambda: [[]])  # of Dynamo's and the joint graph; then of each part
     decompositions: dict[object, Callable[..., object]] = field(default_factory=dict)
     watches: dict[int, Watch] = field(default_factory=dict)  # by the place of the part
+
+    @contextmanager
+    def as_called(self) -> Iterator[None]:
+        """While it lasts, gradients are recorded and ops cast as around the program's own call."""
+        with ExitStack() as stack:
+            stack.enter_context(torch.set_grad_enabled(self.grad))
+            for device, dtype in self.autocast.items():
+                stack.enter_context(torch.autocast(device, dtype))
+            yield
 
 
 def users_place(frame: FrameStages, file: str, line: int) -> tuple[str, int]:
@@ -72,7 +83,7 @@ class StageCapture:
         frame = tracing.current_frame()
         self._phase = "pre_grad"
         given = [_as_it_is(value) for value in inputs]
-        self.frames.append(FrameStages(frame, gm, given, torch.is_grad_enabled(), line_in_hand()))
+        self.frames.append(FrameStages(frame, gm, given, torch.is_grad_enabled(), line_in_hand(), _autocast()))
         self._last.decompositions = stages.decompositions()
 
     def pre_grad(self, gm: GraphModule) -> None:
@@ -113,6 +124,10 @@ class StageCapture:
         """The code of the part that was told of last."""
         if self.frames and self._last.parts:
             self._last.watches[len(self._last.parts) - 1] = watch
+
+
+def _autocast() -> dict[str, torch.dtype]:
+    return {device: torch.get_autocast_dtype(device) for device in ("cpu", "cuda") if torch.is_autocast_enabled(device)}
 
 
 def _as_it_is(value: object) -> object:

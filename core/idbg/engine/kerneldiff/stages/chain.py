@@ -5,7 +5,7 @@ forward whose results a backward takes. Either gives the same: outputs, gradient
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
@@ -96,7 +96,7 @@ class Stage:
             part, gm = next(iter(self.graphs.items()))
             given = _arguments(gm, inputs)
             result = computed(gm, given, exact=exact, seen=telling(part), instead=patched(part))
-            return Computed(_wanted(result.outputs, inputs), result.after, result.draws)
+            return replace(result, outputs=_wanted(result.outputs, inputs))
         forward, backward = self.graphs["forward"], self.graphs["backward"]
         one = computed(forward, inputs.primals, exact=exact, seen=telling("forward"), instead=patched("forward"))
         saved = dict(zip(self.saved_as(), one.outputs, strict=True))

@@ -5,7 +5,6 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch.fx import GraphModule, Node
 
 from idbg.engine.compat import fx, stages
@@ -58,7 +57,7 @@ def _decomposition(step: Step) -> Maker | None:
         return Maker(kind="decomposition", name=fx.qualified_target(above))
     file, line = stages.place_of(made_by)
     without = {op: function for op, function in frame.decompositions.items() if op is not above.target}
-    with torch.set_grad_enabled(frame.grad):
+    with frame.as_called():
         kept = stages.traced(frame.pre_grad or frame.given, frame.inputs, without)
     proven = "" if step.is_wrong(Stage("joint", {"": kept.gm})) else "without it the results are right"
     return Maker(kind="decomposition", name=fx.qualified_target(above), file=file, line=line, proven=proven)
@@ -124,7 +123,7 @@ def _graphs(passes: Sequence[Pass]) -> Iterator[tuple[Pass | None, GraphModule]]
 def _is_wrong(step: Step, gm: GraphModule) -> bool:
     """Whether a graph that a pass left behind, in its part's place, computes something else than the stage above."""
     if step.to == "pre_grad":
-        with torch.set_grad_enabled(step.frame.grad):
+        with step.frame.as_called():
             gm = stages.traced(gm, step.frame.inputs, {}).gm
     graphs = dict(step.above.graphs)
     graphs[step.bad.part if step.bad.part in graphs else next(iter(graphs))] = gm

@@ -80,7 +80,7 @@ class _Frame:
     def _begin(self) -> None:
         """Dynamo's graph, run in float64 and in the program's own dtypes: what all others are held against."""
         captured = self.captured
-        with torch.set_grad_enabled(captured.grad):
+        with captured.as_called():
             traced = stages.traced(captured.given, captured.inputs, {})
         self.inputs: Inputs = inputs_of(captured, traced.outputs)
         self.chain = {"dynamo": Stage("dynamo", {"": traced.gm})}
@@ -136,7 +136,7 @@ class _Frame:
         captured = self.captured
         if captured.pre_grad is not None and "pre_grad" not in self.chain:
             same = stages.structure(captured.pre_grad) == stages.structure(captured.given)
-            with torch.set_grad_enabled(captured.grad):
+            with captured.as_called():
                 gm = None if same else stages.traced(captured.pre_grad, captured.inputs, {}).gm
             self.chain["pre_grad"] = Stage("pre_grad", {"": gm} if gm is not None else self.chain["dynamo"].graphs)
 
