@@ -367,7 +367,12 @@ class Cast(nn.Module):
 def test_a_frame_is_traced_as_it_was_called_where_ops_are_cast(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[StageError] = []
     judged = table._Frame.judged
-    monkeypatch.setattr(table._Frame, "judged", lambda frame: (seen.extend(rows := judged(frame)), rows)[1])
+
+    def watched(frame: Any, **asked: Any) -> tuple[StageError, ...]:
+        seen.extend(rows := judged(frame, **asked))
+        return rows
+
+    monkeypatch.setattr(table._Frame, "judged", watched)
     assert compared(Cast(), torch.randn(4, 16), backward=True).passed
     dynamo = [row for row in seen if row.stage == "dynamo"]
     assert len(dynamo) == 2 and all(row.judged for row in dynamo), dynamo

@@ -322,8 +322,7 @@ class ComparisonRun:
         self._begin(ROUNDED)
         samples = [OtherRoundings(seed) for seed in range(SAMPLES)]
         sides = [run_rounded(self.subject, each, backward=self.backward) for each in samples]
-        for setting in sorted(samples[0].tf32):
-            self.notes.append(_TF32.format(setting=setting))
+        self.notes += [_TF32.format(setting=setting) for setting in sorted(samples[0].tf32)]
         return [{**(side.outputs or {}), **(side.gradients or {})} for side in sides]
 
     def _before(self, name: str) -> Tensor | None:
