@@ -163,8 +163,8 @@ torch.cuda.synchronize()
 
     warm = again(text.format(number=2), options=options)
     found = next(each for each in tunings(warm) if each.op == "mm")
-    failed = any(choice.seconds is None for choice in tuned.choices)  # torch keeps no such time, and measures all again
-    assert found.cached != failed
+    # where a choice could not be measured, torch keeps no time of it: whether it then measures all again is its own
+    assert found.cached or any(choice.seconds is None for choice in tuned.choices)
     assert ("found in the autotune cache" in "\n".join(autotune_report.text(warm))) == found.cached
 
 

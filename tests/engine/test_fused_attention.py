@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from idbg.engine.kerneldiff.float64.attention import in_plain_math, is_fused
+from idbg.engine.kerneldiff.float64.draws import draws_inside, draws_outside
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
 
@@ -85,7 +86,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(kind, causal, masked, others, id="-".join(words))
 
 
-@pytest.mark.parametrize(("kind", "causal", "masked", "others"), cases())
+@pytest.mark.parametrize(("kind", "causal", "masked", "others"), list(cases()))
 def test_a_gpus_fused_attention_is_what_attention_is(kind: str, causal: bool, masked: bool, others: int) -> None:
     tensors = [each.double().requires_grad_() for each in drawn(10, 10, 4, others)]
     bias = torch.randn(2, 4, 10, 10, dtype=torch.float64, requires_grad=True) if masked else None
@@ -121,6 +122,14 @@ def test_attention_over_sequences_of_their_own_lengths_has_no_float64() -> None:
     assert is_fused(varying) and not is_fused(aten.mm.default)
     with pytest.raises(RuntimeError, match="their own lengths"):
         in_float64(varying, (flat, flat, flat, ends, ends, 6, 6, 0.0, False, False), {})
+
+
+def test_a_backward_of_dropout_draws_nothing_and_its_forward_does() -> None:
+    for kind in KINDS:
+        forward, backward = called(kind, drawn(4, 4, 2, 2), None, False, 0.1), [None] * 20
+        assert draws_inside(op(kind), forward, {}) and not draws_inside(op(kind), forward[:3], {})
+        assert not draws_inside(op(kind, True), backward, {"dropout_p": 0.1})
+        assert not draws_outside(op(kind)) and not draws_outside(op(kind, True))
 
 
 # The real ops: on a GPU

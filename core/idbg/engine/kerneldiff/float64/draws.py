@@ -18,9 +18,7 @@ Draws = tuple[str, ...]
 Op = OpOverload | HigherOrderOperator  # what a dispatch mode is asked for
 
 # kernels that draw their dropout inside, and do not return it
-_DRAWS_INSIDE = re.compile(
-    r"_scaled_dot_product_\w+(?<!_backward)|_(flash|efficient|cudnn)_attention_forward|\w*rnn\w*|lstm|gru"
-)
+_DRAWS_INSIDE = re.compile(r"_scaled_dot_product_\w+|_(flash|efficient|cudnn)_attention_\w+|\w*rnn\w*|lstm|gru")
 
 
 def draws_outside(func: Op) -> TypeGuard[OpOverload]:
@@ -31,8 +29,12 @@ def draws_outside(func: Op) -> TypeGuard[OpOverload]:
 
 
 def draws_inside(func: Op, args: Sequence[object], kwargs: Mapping[str, object]) -> TypeGuard[OpOverload]:
-    """Whether an op drops out what it computes by random numbers that it draws inside of its kernel."""
-    if not isinstance(func, OpOverload) or not _DRAWS_INSIDE.fullmatch(fx.op_name(func)):
+    """Whether an op drops out what it computes by random numbers that it draws inside of its kernel; a backward is by
+    those of its forward.
+    """
+    if not isinstance(func, OpOverload) or not _DRAWS_INSIDE.fullmatch(name := fx.op_name(func)):
+        return False
+    if name.endswith("_backward"):
         return False
     return bool(argument(func, "dropout_p", args, kwargs))
 
