@@ -1,18 +1,21 @@
 """Fused attention in float64: plain math that computes what the op does, and never its own kernel."""
 
 import itertools
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.fx import Graph, GraphModule
 from torch.nn.functional import scaled_dot_product_attention
 
 from idbg.engine.kerneldiff.float64.attention import in_plain_math, is_fused
 from idbg.engine.kerneldiff.float64.draws import draws_inside, draws_outside
 from idbg.engine.kerneldiff.float64.mode import Float64
 from idbg.engine.kerneldiff.float64.wide_ops import in_float64
+from idbg.engine.kerneldiff.kernels.values import Both, computed
 
 pytestmark = pytest.mark.usefixtures("seeded")
 aten = torch.ops.aten
@@ -130,6 +133,17 @@ def test_a_backward_of_dropout_draws_nothing_and_its_forward_does() -> None:
         assert draws_inside(op(kind), forward, {}) and not draws_inside(op(kind), forward[:3], {})
         assert not draws_inside(op(kind, True), backward, {"dropout_p": 0.1})
         assert not draws_outside(op(kind)) and not draws_outside(op(kind, True))
+
+
+def test_a_member_of_what_an_op_gives_is_itself_where_the_op_gives_more_in_float64() -> None:
+    graph = Graph()
+    given = graph.placeholder("given")
+    member = graph.call_function(operator.getitem, (given, 0))
+    graph.output(member)
+    own, exact = torch.ones(2), torch.full((2,), 1 + 2.0**-40, dtype=torch.float64)
+    both = Both((exact, exact), (own, None))
+    made = computed(GraphModule(torch.nn.Module(), graph), member, {given: both})
+    assert torch.equal(made.exact, exact) and torch.equal(made.own, own)
 
 
 # The real ops: on a GPU

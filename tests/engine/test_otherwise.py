@@ -146,13 +146,16 @@ def test_a_branch_rounds_otherwise_too():
     assert 0 < moved < 1e-6
 
 
-def test_tf32_counts_as_rounding_where_a_convolution_may_be_computed_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("half", [0, 1 << 12], ids=["cut off", "rounded"])
+def test_tf32_counts_as_rounding_where_a_convolution_may_be_computed_in_it(
+    half: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Rounding(TorchDispatchMode):
         """Convolutions of operands with 10 bits of mantissa, as tensor cores compute them."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if fx.op_name(func) == "convolution":
-                args = [(each.view(torch.int32) + (1 << 12) & -(1 << 13)).view(torch.float32) for each in args[:2]] + [
+                args = [(each.view(torch.int32) + half & -(1 << 13)).view(torch.float32) for each in args[:2]] + [
                     *args[2:]
                 ]
             return func(*args, **(kwargs or {}))

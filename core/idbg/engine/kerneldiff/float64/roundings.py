@@ -56,7 +56,8 @@ class OtherRoundings(TorchDispatchMode):
     Of float32 each number is moved by up to half an ulp, and by as much times the root of n before n of them are added
     up, since some kernels add one after another; of narrower dtypes, which are added up in float32, one number of 16 is
     moved by an ulp. Either is a rounding's standard deviation; with `times`, so many times that. What an op takes that
-    may compute in TF32 is moved by up to half an ulp of that; `tf32` has the settings by which.
+    may compute in TF32 is cut off to its 10 bits, as tensor cores do, or of every second seed moved by up to half an
+    ulp of that, as where it is rounded; `tf32` has the settings by which.
     """
 
     supports_higher_order_operators = True
@@ -86,7 +87,7 @@ class OtherRoundings(TorchDispatchMode):
         if setting := _tf32_setting(func, args):
             self.tf32.add(setting)
             amount = _TF32_EPS / torch.finfo(torch.float32).eps
-            args = self._moved(args, amount, _is_float32)
+            args = self._moved(args, amount, _is_float32) if self.seed % 2 else _cut_off(args)
         elif (added := added_up(func, args, given)) > 1:
             amount = math.sqrt(min(_MOST_ADDED, added))
             wanted = zip(func._schema.arguments, args, strict=False)
@@ -123,6 +124,13 @@ class OtherRoundings(TorchDispatchMode):
 def _tf32_setting(func: OpOverload, args: tuple[object, ...]) -> str:
     devices = (leaf.device for leaf in tree_leaves(args) if _is_float32(leaf))
     return next((gpu.tf32_setting(fx.op_name(func), device) for device in devices), "")
+
+
+def _cut_off(args: Any) -> Any:
+    """Of float32 the upper 19 bits: all that a tensor core reads of a TF32 operand."""
+    return tree_map(
+        lambda each: (each.view(torch.int32) & -(1 << 13)).view(torch.float32) if _is_float32(each) else each, args
+    )
 
 
 def _is_float32(value: object) -> TypeGuard[Tensor]:

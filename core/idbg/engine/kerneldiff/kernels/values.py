@@ -93,6 +93,8 @@ def _exact(node: Node, known: Known) -> Any:
     args, kwargs = _arguments(node, {source: known[source].exact for source in node.all_input_nodes})
     if _copies(node):
         return _as_copied(args)
+    if node.target is operator.getitem:
+        return operator.getitem(*args)
     users, name = reference_of(node), fx.op_name(node.target)
     function = users or cast("Callable[..., object]", node.target)
     by_bits = name.rpartition("::")[2] in _BY_BITS
