@@ -23,7 +23,7 @@ from idbg.engine.kerneldiff.owner.find import OwnerFinding, OwnerSearch
 from idbg.engine.kerneldiff.sides.agreement import How, compared, uncompared
 from idbg.engine.kerneldiff.sides.births import SEARCHED, eager_births
 from idbg.engine.kerneldiff.sides.form import with_forms
-from idbg.engine.kerneldiff.sides.otherwise import is_doubtful, looked_at_again
+from idbg.engine.kerneldiff.sides.otherwise import Samples, is_doubtful, looked_at_again
 from idbg.engine.kerneldiff.sides.run import (
     ROUNDED,
     Given,
@@ -54,7 +54,6 @@ _WITHOUT: dict[Mode, str] = {"float64": "not run yet", "tolerance": "not run: to
 # Rounding in bfloat16 through a deep model was seen to come to 0.37 (mobilenet_v2 under autocast). Nothing is lost
 # where other numbers are nearer than that: eager is then as far from float64 as the test is.
 _OTHER_NUMBERS = 0.5
-_TF32 = "float32 may be computed in TF32 here ({setting} is tf32): its 10 bits of mantissa count as rounding"
 
 
 class ComparisonRun:
@@ -308,7 +307,7 @@ class ComparisonRun:
         if not self.subject.optimizers or not any(map(is_doubtful, diffs)):
             return diffs
         self._begin(TRACED)
-        samples = [*self._rounded, *traced_samples(self.subject, reference, backward=self.backward)]
+        samples = self._rounded.and_more(traced_samples(self.subject, reference, backward=self.backward))
         return tuple(
             looked_at_again(each, sides, samples, self._before(each.name), asked.k, few=True)
             if is_doubtful(each)
@@ -317,13 +316,14 @@ class ComparisonRun:
         )
 
     @cached_property
-    def _rounded(self) -> list[Leaves]:
+    def _rounded(self) -> Samples:
         """What eager gives where its ops round otherwise."""
         self._begin(ROUNDED)
-        samples = [OtherRoundings(seed) for seed in range(SAMPLES)]
-        sides = [run_rounded(self.subject, each, backward=self.backward) for each in samples]
-        self.notes += [_TF32.format(setting=setting) for setting in sorted(samples[0].tf32)]
-        return [{**(side.outputs or {}), **(side.gradients or {})} for side in sides]
+        modes = [OtherRoundings(seed) for seed in range(SAMPLES)]
+        sides = [run_rounded(self.subject, each, backward=self.backward) for each in modes]
+        samples = Samples(tuple({**(each.outputs or {}), **(each.gradients or {})} for each in sides), modes[0].tf32)
+        self.notes += samples.notes()
+        return samples
 
     def _before(self, name: str) -> Tensor | None:
         return self.subject.initial(name.removesuffix(AFTER)) if name.endswith(AFTER) else None

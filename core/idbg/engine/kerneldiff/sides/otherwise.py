@@ -7,7 +7,8 @@ times more, with the tensors that its ops take moved by as much as a rounding mo
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import torch
@@ -28,9 +29,26 @@ FAR_ABOVE, NARROW_ABOVE = 100.0, 5.0
 _CANCELLED, _NARROW_CANCELLED = 4.0, 16.0
 # Times as far from eager as from each other, and this share of the values: then the samples are of another program
 _COMMON, _LARGE = 100.0, 1e-2
+_TF32: Final = "float32 may be computed in TF32 here ({setting} is tf32): its 10 bits of mantissa count as rounding"
 _LITTLE = 0.25  # of the noise: what is nearer to float64 than that is not wrong
 _TOO_MUCH: Final = frozenset({"rmse", "maximum", "row", "column", "tile", "tolerance"})
 _ZEROS, _LEAST_ZEROS = 0.25, 4  # of the elements: fewer may cancel to nothing by luck
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What eager gives where its ops round otherwise; `tf32` are the settings by which some may compute in TF32."""
+
+    runs: tuple[Leaves, ...]
+    tf32: Collection[str] = ()
+
+    def and_more(self, runs: Sequence[Leaves]) -> "Samples":
+        """With other runs beside them."""
+        return Samples((*self.runs, *runs), self.tf32)
+
+    def notes(self) -> list[str]:
+        """What a report says of them."""
+        return [_TF32.format(setting=setting) for setting in sorted(self.tf32)]
 
 
 def is_doubtful(diff: TensorDiff) -> bool:
@@ -41,7 +59,7 @@ def is_doubtful(diff: TensorDiff) -> bool:
 def looked_at_again(
     diff: TensorDiff,
     sides: tuple[Leaves, Leaves, Leaves],
-    samples: Sequence[Leaves],
+    samples: Samples,
     before: Tensor | None,
     k: float,
     *,
@@ -50,7 +68,7 @@ def looked_at_again(
     """Passes what rounding explains; `sides` are eager, test and float64, `before` what a state's value was. `few`: the
     error is that of a few numbers that all elements share (an optimizer's factors), and scatters as theirs does.
     """
-    leaves = [side.get(diff.name) for side in (*sides, *samples)]
+    leaves = [side.get(diff.name) for side in (*sides, *samples.runs)]
     tensors = [brought(each) for each in leaves if isinstance(each, Tensor)]
     before = before if before is None else brought(before)
     if len(tensors) < 4 or len(tensors) < len(leaves) or len({each.shape for each in tensors}) > 1:
@@ -63,10 +81,10 @@ def looked_at_again(
     worst = _worst(eager, float64, others)
     if not_computed(worst, test, float64, (eager, *others), before):
         return diff
-    own_runs = len(samples) + 1
+    own_runs = len(samples.runs) + 1
     k *= (1 + SMALL / own_runs) ** 2 if few else 1.0
     again = compare_sides(worst, test, float64, k=k, gradient=diff.name.startswith("grad("), samples=own_runs)
-    if not again.passed or not (few or _is_explained(again, diff, float64)):
+    if not again.passed or not (few or _is_explained(again, diff, float64, samples)):
         return diff
     own = tuple(replace(each, why_not=NOTE) for each in diff.criteria if each.exceeded)
     return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)
@@ -106,8 +124,10 @@ def _worst(eager: Tensor, float64: Tensor, others: Sequence[Tensor]) -> Tensor:
     return worst
 
 
-def _is_explained(again: TensorDiff, diff: TensorDiff, float64: Tensor) -> bool:
-    """Not where eager's error says enough by itself, nor where the test's is far above it."""
+def _is_explained(again: TensorDiff, diff: TensorDiff, float64: Tensor, samples: Samples) -> bool:
+    """Not where eager's error says enough by itself, nor where the test's is far above it: which says nothing where
+    eager's kernels happen to compute in float32 what others compute in TF32.
+    """
     base, noise = diff.baseline, again.baseline
     assert base is not None and noise is not None and diff.test is not None
     count, eps = max(1, diff.elements), torch.finfo(getattr(torch, diff.test.dtype)).eps
@@ -115,7 +135,7 @@ def _is_explained(again: TensorDiff, diff: TensorDiff, float64: Tensor) -> bool:
     limit = (
         NARROW_ABOVE * base.reference_rmse if eps > 1e-6 else max(noise.reference_rmse, FAR_ABOVE * base.reference_rmse)
     )
-    if base.rmse > limit * (1 + SMALL / count) ** 2:
+    if not samples.tf32 and base.rmse > limit * (1 + SMALL / count) ** 2:
         return False
     magnitude = float(torch.linalg.vector_norm(float64)) / math.sqrt(count)
     return noise.reference_rmse > (_NARROW_CANCELLED if eps > 1e-6 else _CANCELLED) * eps * magnitude
