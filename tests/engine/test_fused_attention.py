@@ -93,9 +93,12 @@ def cases() -> Iterator[Any]:
 def test_a_gpus_fused_attention_is_what_attention_is(kind: str, causal: bool, masked: bool, others: int) -> None:
     tensors = [each.double().requires_grad_() for each in drawn(10, 10, 4, others)]
     bias = torch.randn(2, 4, 10, 10, dtype=torch.float64, requires_grad=True) if masked else None
-    wanted = scaled_dot_product_attention(*tensors, bias, is_causal=causal, enable_gqa=others != 4)
+    query, key, value = tensors
+    wanted = scaled_dot_product_attention(query, key, value, bias, is_causal=causal, enable_gqa=others != 4)
     grad = torch.randn_like(wanted)
-    wanted_grads = torch.autograd.grad(wanted, [*tensors, *([bias] if masked and kind == "efficient" else [])], grad)
+    wanted_grads = torch.autograd.grad(
+        wanted, [*tensors, *([bias] if bias is not None and kind == "efficient" else [])], grad
+    )
     tensors, held = [each.detach() for each in tensors], bias if bias is None else bias.detach()
     saved: Any = in_plain_math(op(kind), called(kind, tensors, held, causal), {})
     grads: Any = in_plain_math(op(kind, True), called_back(kind, grad, tensors, held, causal, saved), {})

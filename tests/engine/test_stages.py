@@ -21,6 +21,7 @@ from idbg.engine.kerneldiff.api import KernelDiff
 from idbg.engine.kerneldiff.stages import table
 from idbg.engine.kerneldiff.stages.chain import Inputs, Stage
 from idbg.engine.kerneldiff.stages.fingerprints import fingerprint
+from idbg.reports.diff import summary
 from idbg.schema.blame import STAGES, StageError
 from idbg.schema.diff import DiffReport
 
@@ -302,7 +303,7 @@ def renamed(graph: Graph) -> None:
 def test_what_a_pass_has_named_anew_is_still_what_the_backward_takes() -> None:
     report = trained(post_grad_custom_post_pass=renamed)
     row = next(each for each in report.stages if each.stage == "post_grad")
-    assert report.passed and row.judged and not row.bad, report.summary()
+    assert report.passed and row.judged and not row.bad, summary(report)
 
 
 @pytest.fixture
@@ -336,7 +337,7 @@ def test_an_op_without_float64_runs_in_its_own_dtype_and_is_judged_with_that() -
     judged = {each.stage: each for each in right.stages if each.judged and each.stage != "kernels"}
     assert right.passed and {"dynamo", "post_grad"} <= set(judged)
     assert all(each.reason == "idbg_narrow::wavy has no float64, and ran in float32" for each in judged.values())
-    assert "wavy has no float64" in " ".join(right.summary().split())
+    assert "wavy has no float64" in " ".join(summary(right).split())
     wrong = compared(model, torch.randn(32, 16), options={"post_grad_custom_post_pass": doubled})
     assert guilty(wrong).stage == "post_grad" and guilty(wrong).node.startswith("mul")
 
