@@ -8,46 +8,12 @@ from idbg.accelerators.parse import parse
 from idbg.analysis.liveness import MemoryProfile
 from idbg.analysis.provenance import Provenance
 from idbg.constraints import Findings
+from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.decisions.events import DECISION
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.events import (
-    BenchEnded,
-    BenchStarted,
-    BenchStepStarted,
-    BenchTaskStarted,
-    CodeCaptured,
-    Compared,
-    ErrorsMapped,
-    FrameFailed,
-    FrameStarted,
-    GraphBroke,
-    GraphCaptured,
-    KernelLowered,
-    KernelsTimed,
-    LinksCaptured,
-    MinifyEnded,
-    MinifyProgressed,
-    MinifyStarted,
-    OwnerEnded,
-    OwnerJudged,
-    OwnerStarted,
-    PhaseChanged,
-    Recompiled,
-    ReproEnded,
-    ReproStarted,
-    RowMeasured,
-    RulesEdited,
-    RulesRefused,
-    RunEnded,
-    RunStarted,
-    SessionEvent,
-    SessionOpened,
-    SideStarted,
-    WorkerDied,
-    WorkerStarted,
-)
+from idbg.schema.events import ReproEnded, SessionEvent, WorkerDied
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId
 from idbg.schema.kernel_times import KernelTime
 from idbg.schema.programs import Program, Target
@@ -60,6 +26,13 @@ from idbg_tui.state.measurements import Measurements, PastMeasurements
 from idbg_tui.state.moves import JumpList, Relation, Walker
 from idbg_tui.state.rule_checks import RuleChecks, first_broken
 
+# what changes a run, or what was measured of it, and nothing else that is kept here
+_OF_RUN = (
+    *(events.PhaseChanged, events.SideStarted, events.Compared, events.ErrorsMapped, events.KernelLowered),
+    *(events.RunEnded, events.WorkerStarted),
+    *(events.BenchTaskStarted, events.BenchStepStarted, events.RowMeasured, events.KernelsTimed),
+)
+_DECIDED = DECISION | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
 ONE_EDIT = 2.0  # seconds: edits that follow one another faster are one change of the rules
 
 
@@ -185,7 +158,9 @@ class State:
             self.events.append(event)
             self.history.apply(event)
             self.versions.log += 1
-            if isinstance(event, DECISION | GraphBroke | Recompiled | FrameFailed | FrameStarted):
+            if isinstance(
+                event, DECISION | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
+            ):
                 self.versions.decisions += 1
             self._note(event)
         self._settle()
@@ -197,9 +172,9 @@ class State:
 
     def _note(self, event: SessionEvent) -> None:
         match event:
-            case SessionOpened():
+            case events.SessionOpened():
                 self.program, self.folder = event.program, self.folder or event.folder
-            case RunStarted():
+            case events.RunStarted():
                 self.versions.run += 1
                 self.beginning = False
                 self.program = event.program
@@ -208,50 +183,40 @@ class State:
                 self.cancelling = False
                 if event.target.rules and not self._in_force:  # later ones may be older than the last edit
                     self._take_rules(event.target.rules, event.target.accelerator, event.at)
-            case (
-                PhaseChanged()
-                | SideStarted()
-                | Compared()
-                | ErrorsMapped()
-                | KernelLowered()
-                | RunEnded()
-                | WorkerStarted()
-            ):
+            case _ if isinstance(event, _OF_RUN):
                 self.versions.run += 1
             case WorkerDied():
                 self.versions.run += 1
                 self.beginning = False
                 self.worker_died = event
-            case FrameStarted() | GraphCaptured() | CodeCaptured() | LinksCaptured():
+            case events.FrameStarted() | events.GraphCaptured() | events.CodeCaptured() | events.LinksCaptured():
                 self.versions.graphs += 1
-            case RulesEdited():
+            case events.RulesEdited():
                 self._take_rules(event.text, event.origin, event.at)
-            case RulesRefused():
+            case events.RulesRefused():
                 self.versions.rules += 1
                 self.rules = Rules(event.text, event.origin, event.message, event.line, self.rules.edits)
-            case ReproStarted():
+            case events.ReproStarted():
                 self.versions.run += 1
                 self.repro, self.repro_running = None, True
             case ReproEnded():
                 self.versions.run += 1
                 self.repro, self.repro_running = event, False
-            case MinifyStarted():
+            case events.MinifyStarted():
                 self.versions.run += 1
                 self.search = MinifyProgress("starting")
-            case MinifyProgressed():  # many in a second: the footer and the list of repros look by themselves
+            case events.MinifyProgressed():  # many in a second: the footer and the list of repros look by themselves
                 self.search = event.progress
-            case MinifyEnded():
+            case events.MinifyEnded():
                 self.versions.run += 1
                 self.search, self.cancelling = None, False
-            case OwnerStarted() | OwnerJudged() | OwnerEnded():
+            case events.OwnerStarted() | events.OwnerJudged() | events.OwnerEnded():
                 self.versions.run += 1
-                self.owner_running = not isinstance(event, OwnerEnded)
-            case BenchStarted():
+                self.owner_running = not isinstance(event, events.OwnerEnded)
+            case events.BenchStarted():
                 self.versions.run += 1
                 self.measurements.waiting, self.measurements.failure = 0, None
-            case BenchTaskStarted() | BenchStepStarted() | RowMeasured() | KernelsTimed():
-                self.versions.run += 1
-            case BenchEnded():
+            case events.BenchEnded():
                 self.versions.run += 1
                 self.measurements.failure, self.cancelling = event.failure, False
             case _:
