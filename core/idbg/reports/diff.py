@@ -144,7 +144,7 @@ def _sign(report: DiffReport) -> str:
 
 def _verdict(report: DiffReport) -> str:
     if report.verdict == "waiting":
-        return "not finished"
+        return "not comparable" if report.not_comparable else "not finished"
     if report.verdict == "error":
         return "not compared" if any(side.failure for side in report.sides) else "not finished"
     if _is_empty(report):
@@ -164,7 +164,9 @@ def _is_empty(report: DiffReport) -> bool:
 
 
 def nothing_lines(report: DiffReport) -> Iterator[str]:
-    """A sentence where the verdict stands without a number behind it."""
+    """A sentence where the verdict stands without a number behind it, or there is none."""
+    if report.not_comparable:
+        yield from _paragraph("  ", report.not_comparable)
     if _is_empty(report):
         yield "  neither side gave a tensor or a floating number: let the program return what is to be compared"
     elif report.verdict == "passed" and not any(diff.elements for diff in _all(report)):

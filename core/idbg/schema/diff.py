@@ -318,7 +318,8 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """A run held against a reference. `float64_missing` says why there was no float64 side, "" where there was one.
 
     `verdict` is "error" where a side failed or was stopped: what the other gave is still here; "empty" where the
-    numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled.
+    numbers agree because nothing was compiled; "waiting" while a side has not run, also where the run was cancelled,
+    and where both have and cannot be compared: `not_comparable` then says why.
     `float64_elsewhere`: where it was not computed on the program's device, why, and what the way there costs; None
     where it was. `first_bad_kernel` indexes `kernels`. `failure` is why the program did not come to its end; what it
     had compared by then stands.
@@ -342,6 +343,7 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     owners: tuple[OwnerVerdict, ...] = ()  # of the launches that somebody asked about, in the order of `kernels`
     steps: TrainingSteps | None = None  # None where nobody asked for a training
     float64_elsewhere: Float64Elsewhere | None = None
+    not_comparable: str = ""
 
     @property
     def culprit(self) -> KernelError | None:

@@ -176,7 +176,7 @@ def _error(one: KernelError, *, alone: bool) -> float:
 def _standing(report: DiffReport, tensors: Sequence[TensorDiff]) -> str:
     """ ", 2 failed, 1 waiting"; what nothing will come of is "not compared"."""
     failed, unjudged = sum(one.failed for one in tensors), sum(not one.judged for one in tensors)
-    word = "not compared" if report.verdict == "error" else "waiting"
+    word = "not comparable" if report.not_comparable else "not compared" if report.verdict == "error" else "waiting"
     return (f", {failed:,} failed" if failed else "") + (f", {unjudged:,} {word}" if unjudged else "")
 
 
@@ -217,6 +217,8 @@ def _verdict(report: DiffReport, to_ask: str) -> Iterator[Told]:
 
 def _waiting(report: DiffReport) -> str:
     """What a comparison that has not come to its verdict waits for."""
+    if report.not_comparable:
+        return f"not comparable: {report.not_comparable}"
     if report.failure is not None:
         return "not known: it was stopped before"
     ended = [side.name for side in report.sides]

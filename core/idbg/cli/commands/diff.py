@@ -42,6 +42,7 @@ EXITS = {
     exits.DONE: "the numbers agree",
     exits.FAILED: "they do not, a side failed, or nothing was compiled or compared; "
     "or what --fail-on names happened, and is not known",
+    exits.UNDECIDED: "they cannot be compared: the compiled program draws other random numbers than eager",
 }
 SEE = (
     "minify",
@@ -172,6 +173,8 @@ def status(run: Run, watch: fail_on.Watch) -> int:
     agrees = run.diff is not None and run.diff.passed and (run.diff.outputs or run.diff.gradients)
     if agrees and run.failure is None:
         return exits.FAILED if fails else 0
+    if run.diff is not None and run.diff.not_comparable and not run_status(run):
+        return exits.FAILED if fails else exits.UNDECIDED
     told = watch.path is not None and any(each.kind in ("failure", "mismatch") for each in found)
     return exits.FAILED if fails or not told else 0
 

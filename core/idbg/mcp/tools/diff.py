@@ -15,7 +15,7 @@ ABOUT = (
     "seconds to minutes."
 )
 RUNS = True
-_OUTPUT = ("name", "passed", "shape", "dtype", "max_abs", "max_rel", "rmse", "mismatches", "because", "note")
+_OUTPUT = ("name", "passed", "judged", "shape", "dtype", "max_abs", "max_rel", "rmse", "mismatches", "because", "note")
 _KERNEL = ("name", "handle", "nodes", "file", "line", "isolated", "isolated_eager", "bad")
 
 
@@ -52,9 +52,10 @@ def tell(asked: Arguments, done: Done) -> tools.Told:
         "outputs": outputs,
         "bad_kernels": bad,
         "kernels": len(kernels),
+        "not_comparable": told.get("not_comparable"),
         "notes": told.get("notes"),
     }
-    failed = sum(each["passed"] is False for each in outputs)
+    failed = sum(each["passed"] is False and each["judged"] for each in outputs)
     said = f"{told.get('verdict')}: {failed} of {counted(len(outputs), 'output')} wrong"
     return tools.Told(f"{said}; {told['blame']}" if told.get("blame") else said, facts)
 

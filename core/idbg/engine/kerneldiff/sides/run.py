@@ -12,7 +12,7 @@ from torch import Tensor
 from idbg.engine.compat import comparing, gpu
 from idbg.engine.failures import fallbacks
 from idbg.engine.failures.describe import failure_of
-from idbg.engine.kerneldiff.float64.draws import Draws, recorded_draws
+from idbg.engine.kerneldiff.float64.draws import Draws, place_of, recorded_draws
 from idbg.engine.kerneldiff.float64.lending import widened
 from idbg.engine.kerneldiff.float64.mode import Float64, usual_dtype, widely
 from idbg.engine.kerneldiff.float64.roundings import OtherRoundings
@@ -29,17 +29,21 @@ Call = Callable[..., Any]
 
 _PRIME = 2_654_435_761  # Knuth's multiplier: neighbours get unlike numbers
 ROUNDED = "eager, rounded otherwise"
+RESEEDED = "eager, from another seed"
 UNDONE = "eager without undeclared writes"
 _NO_PROGRAM = Program("")
 
 
 @dataclass(frozen=True)
 class Given:
-    """What one run gave: the leaves of its output, its loss, the tensors that it wrote to (`x (after)`); gradients."""
+    """What one run gave: the leaves of its output, its loss, the tensors that it wrote to (`x (after)`); gradients.
+    `generators`: where torch's random generators stood after it.
+    """
 
     outputs: Leaves
     gradients: Leaves
     forms: Forms = field(default_factory=dict)
+    generators: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,17 @@ def run_eager(subject: Subject, *, backward: bool = False) -> Side:
         return subject.model
 
     return run_side("eager", subject, around, backward)
+
+
+def run_reseeded(subject: Subject, *, backward: bool = False) -> Side:
+    """Eager, with other random numbers."""
+
+    def around(stack: ExitStack) -> Call:
+        stack.enter_context(comparing.nothing_compiled())
+        torch.manual_seed(torch.initial_seed() ^ _PRIME)
+        return subject.model
+
+    return run_side(RESEEDED, subject, around, backward)
 
 
 def run_rounded(subject: Subject, roundings: OtherRoundings, *, backward: bool = False) -> Side:
@@ -198,10 +213,11 @@ def called(subject: Subject, call: Call, backward: bool) -> tuple[dict[str, obje
 
 def _run(subject: Subject, call: Call, backward: bool) -> Given:
     given_leaves, given_as = called(subject, call, backward)
+    generators = place_of(None)
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     wanted = subject.wanting_gradients() if backward else {}
     gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
-    given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as)
+    given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as, generators)
     if gpu.in_use():
         torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
     return given

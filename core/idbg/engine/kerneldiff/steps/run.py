@@ -50,7 +50,7 @@ def trained(
 
 def with_steps(report: DiffReport, train: Callable[[], TrainingSteps]) -> DiffReport:
     """The report of one call with what a training gave; where that is worse, its verdict is the report's."""
-    if report.verdict == "error":
+    if report.verdict == "error" or report.not_comparable:
         return report
     steps = train()
     verdict = _WORSE[steps.verdict] if report.verdict in ("passed", "empty") else report.verdict

@@ -87,7 +87,8 @@ def _numbers(run: Run, found: list[Diagnostic]) -> Case:
     name = f"numbers agree with {run.diff.reference}'s"
     different = (*_of(found, "mismatch"), *_of(found, "change"))
     known = run.diff.verdict in ("passed", "failed")
-    return Case(name, different, "" if known or different else "the comparison did not come to its end")
+    missing = run.diff.not_comparable or "the comparison did not come to its end"
+    return Case(name, different, "" if known or different else missing)
 
 
 def _rules(run: Run, found: list[Diagnostic], unfinished: str) -> Iterator[Case]:

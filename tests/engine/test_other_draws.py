@@ -1,0 +1,135 @@
+"""Is what draws other random numbers than eager not judged, and is what else is wrong still caught?"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from msgspec.structs import replace
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.nn.functional import dropout
+
+from idbg.cli import exits
+from idbg.cli.commands.diff import status
+from idbg.cli.fail_on import Watch
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.engine.kerneldiff.sides.other_draws import accused
+from idbg.format.verdicts import verdict_words
+from idbg.reports.baseline import NOTHING_KNOWN
+from idbg.reports.diff import summary
+from idbg.schema import events
+from idbg.schema.blame import StageError
+from idbg.schema.diff import DiffReport, TensorDiff
+from idbg.schema.graphs import Graph, GraphId
+from idbg.schema.programs import Program, Target
+from idbg.schema.runs import fold
+from idbg_tui.panes.kernel_diff.rows import Told, items
+
+X = torch.linspace(-1, 1, 512).reshape(16, 32)
+Model = Callable[[Tensor], Any]
+
+
+def drawing(x: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        x = x + 0 * torch.rand(3).sum()
+    return dropout(x * 2, 0.3)
+
+
+def plain(x: Tensor) -> Tensor:
+    return dropout(torch.tanh(dropout(x * 2, 0.3)), 0.5)
+
+
+def drawing_and_more(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Beside what depends on the draws, what does not is wrong."""
+    return drawing(x), x.sin() + 0.1 * torch.compiler.is_compiling()
+
+
+def drawing_for_nothing(x: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        x = x + 0.1 + 0 * torch.rand(3).sum()
+    return x.sin()
+
+
+def wrong_beside_equal_draws(x: Tensor) -> Tensor:
+    y = dropout(x * 2, 0.3)
+    return y * 1.1 if torch.compiler.is_compiling() else y
+
+
+def doubles_wrong(gm: GraphModule, _: object) -> Callable[..., Any]:
+    """A backend whose results are 1 % too large."""
+    return lambda *args: [each * 1.01 for each in gm(*args)]
+
+
+def draws_once_more(gm: GraphModule, _: object) -> Callable[..., Any]:
+    """A backend that draws what Dynamo's graph does not."""
+
+    def run(*args: object) -> object:
+        torch.rand(5)
+        return gm(*args)
+
+    return run
+
+
+def compared(model: Model, test: Any = "aot_eager", **asked: Any) -> DiffReport:
+    torch.manual_seed(0)
+    return KernelDiff(model, X, test=test, **asked).compare()
+
+
+@pytest.mark.parametrize("asked", [{}, {"atol": 1e-5, "rtol": 1e-5}, {"backward": True}], ids=str)
+def test_other_random_numbers_than_eagers_are_not_judged(asked: dict[str, Any]) -> None:
+    report = compared(drawing, **asked)
+    assert report.verdict == "waiting" and "draws other random numbers than eager" in report.not_comparable
+    assert not report.passed and not any(diff.failed for diff in (*report.outputs, *report.gradients))
+    assert not report.outputs[0].judged and report.outputs[0].max_abs
+    said = summary(report)
+    assert said.startswith("… not comparable   aot_eager against eager\n  the compiled program draws other random")
+
+
+def test_dynamos_graph_is_accused_of_nothing_either() -> None:
+    report = compared(drawing, per_kernel=True)
+    assert report.not_comparable and report.guilty_stage is None and report.culprit is None
+
+
+def test_dropout_that_draws_alike_is_judged() -> None:
+    report = compared(plain)
+    assert report.passed and not report.not_comparable
+
+
+@pytest.mark.parametrize("model", [drawing_and_more, drawing_for_nothing, wrong_beside_equal_draws])
+def test_what_does_not_come_of_the_draws_still_fails(model: Model) -> None:
+    report = compared(model)
+    assert report.verdict == "failed" and not report.not_comparable
+
+
+@pytest.mark.parametrize(("model", "test"), [(drawing, doubles_wrong), (plain, draws_once_more)])
+def test_a_backend_that_gives_other_than_dynamos_graph_still_fails(model: Model, test: Any) -> None:
+    report = compared(model, test)
+    assert report.verdict == "failed" and not report.not_comparable
+
+
+def test_a_stage_proven_wrong_of_equal_draws_is_accused_all_the_same() -> None:
+    failed = DiffReport(
+        test="inductor", reference="eager", verdict="failed", mode="float64", outputs=(TensorDiff(passed=False),)
+    )
+    unknown = replace(failed, verdict="waiting", not_comparable="why", outputs=())
+    bad = replace(unknown, stages=(StageError(stage="post_grad", bad=True),))
+    assert accused(unknown, failed) == unknown
+    assert accused(bad, failed) == replace(failed, stages=bad.stages)
+
+
+def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided(tmp_path: Path) -> None:
+    report = DiffReport(test="aot", reference="eager", verdict="waiting", mode="float64", not_comparable="why")
+    told = (
+        events.RunStarted(run=1, program=Program(str(tmp_path / "m.py")), target=Target()),
+        events.GraphCaptured(run=1, graph=Graph(GraphId("0/0", "inference"), ())),
+        events.Compared(run=1, report=report),
+        events.RunEnded(run=1, verdict="clean", seconds=1.0),
+    )
+    run = fold(told).last
+    assert run is not None and run.verdict == "clean" and not run.compared
+    assert verdict_words(run) == "no rule broken, numbers not comparable"
+    heading = items(report)[0]
+    assert isinstance(heading, Told) and "aot and eager: not comparable: why" in heading.text
+    assert status(run, Watch(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED
