@@ -206,9 +206,9 @@ def _merged(reports: list[DiffReport]) -> DiffReport:
         births=_all_births(reports),
         variance=tuple(chain.from_iterable(report.variance for report in reports)),
         steps=_worst_steps(reports),
-        not_comparable=next((each for report in reports if (each := report.not_comparable)), "")
-        if worst == "waiting"
-        else "",
+        not_comparable=next(
+            (report.not_comparable for report in reports if report.not_comparable and worst == "waiting"), ""
+        ),
         notes=tuple(dict.fromkeys(chain.from_iterable(report.notes for report in reports))),
     )
 

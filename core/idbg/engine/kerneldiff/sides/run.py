@@ -43,7 +43,7 @@ class Given:
     outputs: Leaves
     gradients: Leaves
     forms: Forms = field(default_factory=dict)
-    generators: str = ""
+    generators: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _run(subject: Subject, call: Call, backward: bool) -> Given:
     after = {name + AFTER: tensor for name, tensor in subject.changed().items()}
     wanted = subject.wanting_gradients() if backward else {}
     gradients = {f"grad({name})": leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
-    given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as, generators)
+    given = Given(snapshot(given_leaves | after), snapshot(gradients), given_as, generators=generators)
     if gpu.in_use():
         torch.cuda.synchronize()  # a kernel that fails tells of it here, on its own side
     return given
