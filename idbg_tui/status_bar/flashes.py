@@ -84,6 +84,8 @@ def _failed(failure: Failure) -> str:
 def of_comparison(state: State) -> Said | None:
     """What came of the latest run's comparison, and since where it is wrong; None where there was none."""
     report = state.run.diff if state.run is not None else None
+    if report is not None and report.not_comparable:
+        return f"{report.test} and {report.reference} are not comparable: {report.not_comparable}", "warning"
     if report is None or report.verdict not in ("passed", "failed"):
         return None
     said = blame_sentence(report, lambda file, line: file_names.place(file, line) if file else "")

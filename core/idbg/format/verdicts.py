@@ -37,7 +37,7 @@ def verdict_words(run: Run) -> str:
         case "failed" if run.failure is None:
             return _failed(run)
         case "clean" if run.diff is not None and run.diff.not_comparable:
-            return "no rule broken, numbers not comparable"
+            return f"numbers not comparable, {'no rule broken' if run.asked_rules else 'no rules asked'}"
         case "clean" if not run.asked_rules:  # as of a check, which asks them since
             return "numbers agree, no rules asked" if run.compared else "compiled, no rules asked"
         case "clean":

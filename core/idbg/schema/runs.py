@@ -118,8 +118,10 @@ class Run:
     @property
     def looks(self) -> Verdict:
         """The verdict whose sign and colour the run is shown with: rules that stopped a compile are as bad as a
-        failure.
+        failure, and numbers that cannot be compared are not known.
         """
+        if self.verdict == "clean" and self.diff is not None and self.diff.not_comparable:
+            return "waiting"
         return "failed" if self.stopped else self.verdict
 
     @property
