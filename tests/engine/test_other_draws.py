@@ -129,7 +129,7 @@ def test_a_run_says_it_and_the_exit_status_is_that_of_what_is_not_decided(tmp_pa
     )
     run = fold(told).last
     assert run is not None and (run.verdict, run.looks) == ("clean", "waiting") and not run.compared
-    assert verdict_words(run) == "numbers not comparable, no rules asked"
+    assert verdict_words(run) == "numbers not comparable, no rule broken"
     heading = items(report)[0]
     assert isinstance(heading, Told) and "aot and eager: not comparable: why" in heading.text
     assert status(run, Watch(frozenset(), False, None, NOTHING_KNOWN, False)) == exits.UNDECIDED
