@@ -1,11 +1,14 @@
 """What a program registers with torch itself travels with its repro: as source, or by the name of its module."""
 
+import importlib.util
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from idbg.engine.compat import registrations
 from idbg.engine.repro.definitions import Definitions, Needed, definitions_for
 from idbg.engine.repro.draft import Differs, Draft, Heading, Input
 from idbg.engine.repro.script import render
@@ -251,3 +254,19 @@ def test_what_fails_by_a_pass_or_a_lowering_of_the_programs_fails_again(tmp_path
 def test_definitions_of_nothing_are_empty() -> None:
     assert definitions_for(Needed()) == Definitions()
     assert Slice().sources() == []
+
+
+def test_a_wrapper_that_inductor_generated_replaces_nothing_of_torchs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that compiled before has such modules, under a name of torch's."""
+    name = "torch._inductor.runtime.compile_tasks.c0ffee"
+    spec = importlib.util.spec_from_file_location(name, tmp_path / "c0ffee.py")
+    (tmp_path / "c0ffee.py").write_text("def call(args):\n    return args\n")
+    assert spec is not None and spec.loader is not None
+    generated = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generated)
+    monkeypatch.setitem(sys.modules, name, generated)
+    assert f"{name}.call" not in dict(registrations.patched())
+    monkeypatch.setattr(torch.fx, "replace_pattern", generated.call)
+    assert dict(registrations.patched())["torch.fx.replace_pattern"] is generated.call

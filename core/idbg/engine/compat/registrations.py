@@ -104,7 +104,9 @@ def patched() -> tuple[tuple[str, object], ...]:
     "torch._inductor.codegen.cpp.CppOverrides.tanh", and what it holds.
     """
     found: list[tuple[str, object]] = []
-    for module in [held for name, held in sys.modules.items() if name.startswith(_PATCHABLE)]:
+    for module in [
+        held for name, held in sys.modules.items() if name.startswith(_PATCHABLE) and _is_file_of_torch(held)
+    ]:
         for name, value in list(vars(module).items()):
             if _is_foreign(value):
                 found.append((f"{module.__name__}.{name}", value))
@@ -112,6 +114,11 @@ def patched() -> tuple[tuple[str, object], ...]:
                 path = f"{module.__name__}.{value.__qualname__}"
                 found += [(f"{path}.{each}", held) for each, held in list(vars(value).items()) if _is_foreign(held)]
     return tuple(found)
+
+
+def _is_file_of_torch(module: ModuleType) -> bool:
+    """Whether the module is a file of torch's: wrappers that Inductor generated stand among its modules too."""
+    return (getattr(module, "__file__", None) or "").startswith(f"{_TORCH}/")
 
 
 def function_of(value: object) -> object:

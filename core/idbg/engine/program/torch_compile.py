@@ -117,6 +117,8 @@ def _check_arguments(compiled_by: Callable[..., object], kwargs: Mapping[str, ob
     """Raise what torch.compile itself raises for these arguments before anything is called: for an option, a mode or a
     backend that does not exist. Backends that only idbg knows by name are not torch's to check.
     """
+    if all(kwargs.get(name) is None for name in ("backend", "mode", "options")):
+        return  # nothing can be wrong, and torch would import Inductor, which the target may not need
     backend = kwargs.get("backend")
     if isinstance(backend, str) and backend in backends.names() and backend not in dynamo.backend_names():
         return
