@@ -78,6 +78,8 @@ def _counts(state: State, *, words: bool = True) -> list[BarPart]:
     level = stages.names_of(queries.level(state))
     if not level or not state.accelerator:
         return []
+    if queries.is_without_rules(state):
+        return [(level, "$foreground 75%")]
     left: list[BarPart] = [(f"{level} ", "$foreground 75%")]
     dot = MARKS["separator"]
     for place, (severity, count) in enumerate(queries.counts(state).items()):

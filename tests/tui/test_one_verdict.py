@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from idbg.accelerators import registry
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph, GraphId, NodeId
@@ -65,6 +66,11 @@ def test_a_stage_without_violations_says_where_they_are_and_shows_no_green() -> 
 
 def test_a_clean_run_of_clean_stages_is_green_once_and_again() -> None:
     assert green(ended()) == ["✔ no rule broken", "✔ no rule broken"]
+
+
+def test_without_an_accelerator_nothing_is_said_of_rules() -> None:
+    left, _ = header(ended(rules=registry.NO_RULES), 200)
+    assert "rule" not in words(left) and "inference" in words(left)
 
 
 def test_nothing_is_green_beside_a_compile_that_failed_unseen() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from idbg.accelerators import registry
 from idbg.accelerators.registry import rules_for
 from idbg.schema.errors import IdbgError, OutputError
-from idbg.schema.programs import Target
+from idbg.schema.programs import NO_ACCELERATOR, Target
 from idbg.whole_file import write_whole
 
 
@@ -23,8 +23,10 @@ class RulesHome:
     @property
     def name(self) -> str:
         """ "mock.toml"."""
-        name = Path(self.origin).name or "no accelerator"
-        return name if name.endswith(".toml") or not self.origin else f"{name}.toml"
+        if self.origin in ("", NO_ACCELERATOR):
+            return "no accelerator"
+        name = Path(self.origin).name
+        return name if name.endswith(".toml") else f"{name}.toml"
 
     @property
     def label(self) -> str:
