@@ -6,9 +6,9 @@ from idbg_tui.panes.base import Pane, PaneId
 class PaneFrame(Pane):
     """The name of a pane that is still to come."""
 
-    def __init__(self, name: PaneId, label: str, short: str = "") -> None:
+    def __init__(self, name: PaneId, label: str, short: str = "", tight: str = "") -> None:
         super().__init__()
-        self.ID, self.LABEL, self.SHORT = name, label, short  # type: ignore[misc]
+        self.ID, self.LABEL, self.SHORT, self.TIGHT = name, label, short, tight  # type: ignore[misc]
 
     def render(self) -> str:
         return ""
@@ -25,16 +25,16 @@ def frames() -> list[Pane]:
     """A frame for every pane."""
     return [
         PaneFrame("graph", "Graph"),
-        PaneFrame("source", "Source"),
+        PaneFrame("source", "Source", tight="Src"),
         PaneFrame("node", "Node"),
-        PaneFrame("violations", "Violations"),
+        PaneFrame("violations", "Violations", tight="Viol"),
         PaneFrame("kernel_diff", "KernelDiff", "Diff"),
         PaneFrame("benchmarks", "Benchmarks", "Bench"),
         PaneFrame("log", "Log"),
         PaneFrame("rules", "Rules"),
-        PaneFrame("repros", "Repros"),
+        PaneFrame("repros", "Repros", tight="Repro"),
         PaneFrame("why", "Why"),
-        PaneFrame("switches", "Switches", "Switch"),
+        PaneFrame("switches", "Switches", "Switch", "Swit"),
     ]
 
 

@@ -235,7 +235,7 @@ async def test_a_key_that_comes_before_its_pane_is_there_goes_to_it(
 
 def test_frames_have_the_names_of_their_panes() -> None:
     frames, panes = later.frames(), [*later.seen(), *later.hidden()]
-    names = [[(pane.ID, pane.LABEL, pane.SHORT) for pane in some] for some in (frames, panes)]
+    names = [[(pane.ID, pane.LABEL, pane.SHORT, pane.TIGHT) for pane in some] for some in (frames, panes)]
     assert names[0] == names[1]
 
 
