@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.fx import GraphModule
 
+from idbg.engine.capture.run import HeldGraph, RunCapture
 from idbg.engine.compat import registrations
-from idbg.engine.repro.definitions import Definitions, Needed, definitions_for
+from idbg.engine.repro.definitions import Definitions, Needed, definitions_for, files_of
 from idbg.engine.repro.draft import Differs, Draft, Heading, Input
 from idbg.engine.repro.script import render
 from idbg.engine.repro.slices import Slice
 from idbg.engine.repro.violation import Cutter
+from idbg.schema.graphs import Graph, GraphId, Node, Stage
 from tests.harness.repro_bench import Bench, run
 
 HELPERS = """\
@@ -270,3 +273,21 @@ def test_a_wrapper_that_inductor_generated_replaces_nothing_of_torchs(
     assert f"{name}.call" not in dict(registrations.patched())
     monkeypatch.setattr(torch.fx, "replace_pattern", generated.call)
     assert dict(registrations.patched())["torch.fx.replace_pattern"] is generated.call
+
+
+def test_files_that_a_cache_names_are_not_the_programs(tmp_path: Path) -> None:
+    """A post-grad graph that a cache gave back was printed where another copy of the program lay."""
+    capture = RunCapture(1, lambda event: None, None)
+    frame = capture.frame("0/0")
+    stages: tuple[tuple[Stage, str], ...] = (("dynamo", "here.py"), ("post_grad", "elsewhere.py"))
+    for stage, file in stages:
+        (tmp_path / file).touch()
+        node = Node(name="relu", op="call_function", target="aten.relu.default", file=str(tmp_path / file), line=1)
+        graph = Graph(GraphId("0/0", stage), (node,))
+        frame.graphs[graph.id] = graph
+        if stage == "dynamo":
+            capture.held[graph.id] = HeldGraph(GraphModule({}, torch.fx.Graph()), [], False)
+    files = files_of(capture)
+    assert str(tmp_path / "here.py") in files and str(tmp_path / "elsewhere.py") not in files
+    (tmp_path / "here.py").unlink()
+    assert str(tmp_path / "here.py") not in files_of(capture)

@@ -86,12 +86,16 @@ def definitions_of(capture: RunCapture, graph: Graph, compiling: Compiling, back
 
 
 def files_of(capture: RunCapture) -> list[str]:
-    """The files of the program, as far as its graphs and this process's modules tell."""
-    graphs = (graph for frame in capture.frames.values() for graph in frame.graphs.values())
-    nodes = {node.file for graph in graphs for node in graph.nodes if node.file}
+    """The files of the program, as far as the graphs that were traced here and this process's modules tell. What a
+    cache gave back was printed by another process: its files may be gone, or another copy of the program.
+    """
+    traced = (graph for frame in capture.frames.values() for graph in frame.graphs.values() if graph.id in capture.held)
+    nodes = {node.file for graph in traced for node in graph.nodes if node.file}
     modules = {str(getattr(module, "__file__", None)) for module in list(sys.modules.values())}
     return sorted(
-        file for file in nodes | modules if file.endswith(".py") and Path(file).is_absolute() and is_own(file)
+        file
+        for file in nodes | modules
+        if file.endswith(".py") and Path(file).is_absolute() and Path(file).is_file() and is_own(file)
     )
 
 
