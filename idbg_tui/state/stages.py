@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from idbg.format.verdicts import STAGE_NAMES
 from idbg.schema.graphs import Graph, GraphId, Stage
 from idbg.schema.runs import Run
+from idbg.views.frame_graphs import representative
 
 LEVELS: tuple[tuple[Stage, ...], ...] = (("dynamo",), ("joint",), ("forward", "backward", "inference"), ("post_grad",))
 """Stages that show the program once each: the counts of one level do not count a node twice."""
@@ -30,17 +31,7 @@ def frames(run: Run) -> list[str]:
 
 def most_telling(run: Run, frame: str = "") -> GraphId:
     """The forward or inference graph if it is there, else the Dynamo graph, else whatever was captured first."""
-    return telling(graph for graph in run.graphs if frame in ("", graph.frame))
-
-
-def telling(graphs: Iterable[GraphId]) -> GraphId:
-    """The same of these, of which there is one at least."""
-    mine = list(graphs)
-    for stages in (("inference", "forward"), ("dynamo",)):
-        for graph in mine:
-            if graph.stage in stages:
-                return graph
-    return mine[0]
+    return representative(graph for graph in run.graphs if frame in ("", graph.frame))
 
 
 def nearest(run: Run, graph: GraphId) -> Iterator[Graph]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+from idbg.reports.decisions.recompiles import advice
 
 from idbg.analysis.decisions.break_words import suggestions
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.reports.decisions.recompiles import advice
 from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]

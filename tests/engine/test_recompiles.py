@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from idbg.reports.decisions.recompiles import advice
 
 from idbg.analysis.decisions.recompiles import timelines
-from idbg.reports.decisions.recompiles import advice
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.runs import Run
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from idbg.reports.decisions.time import explained
 from torch._inductor.fx_passes import post_grad
 
 from idbg.accelerators import registry
 from idbg.analysis.decisions import times
 from idbg.engine.decisions import times as heard_times
-from idbg.reports.decisions.time import explained
 from idbg.schema import events
 from idbg.schema.decisions.times import Span
 from idbg.schema.programs import Program, Target

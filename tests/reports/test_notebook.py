@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import asdict, replace
 
+from idbg.render.html.templating import static
 from idbg.reports import notebook
 from idbg.reports.diff import ReadableReport
-from idbg.reports.documents.html.templating import static
 from idbg.schema import drawn
 from idbg.schema.bench import Rows
 from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks

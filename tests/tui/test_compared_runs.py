@@ -11,10 +11,10 @@ from idbg.schema.runs import Run, fold
 from idbg_tui.controllers import switching
 from idbg_tui.panes.switches import compared
 from idbg_tui.panes.switches.pane import SwitchesPane
-from idbg_tui.panes.why.rows import Look
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
+from idbg_tui.widgets.section_rows import Look
 from tests.harness.flipped import open_switches
 from tests.harness.live import living
 from tests.harness.recorded import app_of, log

@@ -10,8 +10,8 @@ from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run, fold
 from idbg_tui.panes.why import cache
 from idbg_tui.panes.why.pane import WhyPane
-from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import text_of
+from idbg_tui.widgets.section_rows import Look, Row
 from tests.harness.recorded import app_of, log
 from tests.harness.screen import SMALL, settle, texts
 from tests.harness.why_states import FILE, start

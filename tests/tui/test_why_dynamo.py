@@ -11,9 +11,9 @@ from idbg_tui.app import IdbgApp
 from idbg_tui.messages import EditorAsked
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
-from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import ViewName, text_of
 from idbg_tui.state import decisions
+from idbg_tui.widgets.section_rows import Look, Row
 from tests.harness.framed import recompiled, started
 from tests.harness.framed import run_of as framed
 from tests.harness.recorded import app_of, log, state_of

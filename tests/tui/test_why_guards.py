@@ -6,8 +6,8 @@ from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameGuards
 from idbg_tui.panes.why import guards
 from idbg_tui.panes.why.pane import WhyPane
-from idbg_tui.panes.why.rows import Look, Rows
 from idbg_tui.panes.why.views import text_of
+from idbg_tui.widgets.section_rows import Look, Rows
 from tests.harness.recorded import app_of
 from tests.harness.screen import WIDE, bar, settle, texts
 from tests.harness.why_states import guard, guarded, run_of

@@ -9,8 +9,8 @@ from idbg.analysis.decisions.partitioner import partition
 from idbg.schema.runs import Run, fold
 from idbg_tui.panes.why import passes
 from idbg_tui.panes.why.pane import WhyPane
-from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import text_of
+from idbg_tui.widgets.section_rows import Look, Row
 from tests.harness.recorded import app_of, log
 from tests.harness.screen import WIDE, settle
 

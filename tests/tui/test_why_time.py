@@ -15,8 +15,8 @@ from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
 from idbg_tui.panes.why import time
 from idbg_tui.panes.why.pane import WhyPane
-from idbg_tui.panes.why.rows import Look, Row
 from idbg_tui.panes.why.views import text_of
+from idbg_tui.widgets.section_rows import Look, Row
 from tests.harness.live import living
 from tests.harness.recorded import app_of, log
 from tests.harness.screen import SMALL, WIDE, bar, settle, texts, until

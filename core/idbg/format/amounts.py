@@ -84,6 +84,11 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.3g} ms" if milliseconds >= 1 else f"{milliseconds * 1000:.3g} µs"
 
 
+def seconds(value: float) -> str:
+    """Three digits, in the unit that shows them: "12.3 s", "0.42 s", "3.1 ms", "830 µs"."""
+    return f"{value:.2f} s" if 0.1 <= value < 10 else f"{value:,.1f} s" if value >= 10 else duration(1000 * value)
+
+
 def evaluation(seconds: float | None) -> str:
     """How long a guard takes: "52 ns", "1.3 µs"; "under 10 ns" of 0.0, which is less than can be measured."""
     if seconds is None:

@@ -11,11 +11,11 @@ from idbg.analysis.decisions.side_by_side import SideLine, around_changes, side_
 from idbg.format.glyphs import MARKS, plain
 from idbg.reports.decisions import compared as report
 from idbg.schema.runs import Run
-from idbg_tui.panes.why.lines import WhyLines
-from idbg_tui.panes.why.rows import INDENT, Enter, Look, Row, Rows, fixed, said, sign
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import StyledRow, clip, fit
 from idbg_tui.widgets.listing import Entry
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import INDENT, Enter, Look, Row, Rows, fixed, said, sign
 
 _LOOKS = {"worse": "reject", "better": "clean"}
 _WIDE = 100  # cells of a row from which columns fit
@@ -29,7 +29,7 @@ class Changed(Row):
     change: KernelChange | None = None
 
 
-class ComparedLines(WhyLines):
+class ComparedLines(SectionLines):
     """The rows of a comparison; what is looked for is found among all of them."""
 
     ALL = "the comparison"

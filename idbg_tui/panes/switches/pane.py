@@ -24,7 +24,6 @@ from idbg_tui.panes.prompting import AskingPane
 from idbg_tui.panes.switches import compared
 from idbg_tui.panes.switches.compared import ComparedLines
 from idbg_tui.panes.switches.rows import Item, SwitchLines, SwitchRow, items, words
-from idbg_tui.panes.why.rows import Look
 from idbg_tui.state import queries
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
@@ -32,6 +31,7 @@ from idbg_tui.widgets.listing import Reading
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 from idbg_tui.widgets.search import Searching
+from idbg_tui.widgets.section_rows import Look
 
 _MOST = 5  # rows of what is said of the switch under the cursor
 _FEW = 12  # rows of the pane from which it is said at all

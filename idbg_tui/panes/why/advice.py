@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.glyphs import MARKS
-from idbg_tui.panes.why.rows import INDENT, Look, Row, fixed, said, wrapped
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, fixed, said, wrapped
 
 
 def rows(

@@ -10,7 +10,7 @@ from idbg.reports.decisions import autotune, cache, cuda_graphs
 from idbg.schema.decisions.caches import Choice
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
-from idbg_tui.panes.why.rows import INDENT, Enter, Look, Row, Rows, fixed, said, sign, widest
+from idbg_tui.widgets.section_rows import INDENT, Enter, Look, Row, Rows, fixed, said, sign, widest
 
 FILTERS = False
 NONE = f"{cache.NOTHING} (b chooses another backend)"

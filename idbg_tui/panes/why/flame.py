@@ -4,41 +4,49 @@ The blocks of one depth are one row. The cursor's block is the focus: left and r
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from idbg.analysis.decisions import times
 from idbg.analysis.decisions.times import Box, Timing
-from idbg.format.amounts import share
+from idbg.format.amounts import seconds, share
 from idbg.format.glyphs import MARKS
-from idbg.reports.decisions.time import seconds_words, span_words
-from idbg_tui.panes.why.rows import Block, Look, Row, Rows, fixed
+from idbg.schema.runs import Run
+from idbg.views.time import span_words
+from idbg.views.tree import Chart
 from idbg_tui.widgets.lines import StyledRow, cut
+from idbg_tui.widgets.section_rows import Block, Look, Row, fixed
 
 _LEAST = 4  # cells of a block that is named
 
 
-def add(found: Rows, timings: Sequence[Timing], look: Look) -> None:
-    """What the focus is, then a row for each depth of the picture."""
+def rows(chart: Chart, look: Look) -> list[Row]:
+    """What the focus is, then a row for each depth of the picture; none unless the user asks for it."""
+    found: list[Row] = []
+    if chart.name != "flame" or not look.order % 2:
+        return found
+    _, timings = cast("tuple[Run, Sequence[Timing]]", chart.data)
     boxes = times.layout(timings, max(look.width - 1, 1), look.zoom) or times.layout(timings, max(look.width - 1, 1))
     if not boxes:
-        return
+        return found
     focus = next((box for box in boxes if box.timing.span.id == look.focus), boxes[0])
     whole = max(box.timing.seconds for box in boxes if box.row == 0)
-    found.add(Row(("focus",), fixed(_facts(focus.timing, whole, look)), head=True))
+    found.append(Row(("focus",), fixed(_facts(focus.timing, whole, look)), head=True))
     for depth in range(1 + max(box.row for box in boxes)):
         mine = sorted((box for box in boxes if box.row == depth), key=lambda box: box.start)
         blocks = tuple(Block(box.timing.span.id, box.start, box.length) for box in mine)
         drawn = fixed(_row(mine, focus))
-        found.add(Row(("flame", depth), drawn, "zoom", blocks=blocks, copied=span_words(focus.timing.span)))
+        found.append(Row(("flame", depth), drawn, "zoom", blocks=blocks, copied=span_words(focus.timing.span)))
+    return found
 
 
 def _facts(timing: Timing, whole: float, look: Look) -> StyledRow:
     """The focus whole: its name is cut in its block."""
     part = f", {share(timing.seconds / whole)} of this picture" if whole else ""
-    own = f", {seconds_words(timing.own)} its own" if timing.own < timing.seconds else ""
+    own = f", {seconds(timing.own)} its own" if timing.own < timing.seconds else ""
     lasts = ", goes on" if timing.lasts and look.now is not None else ""
     zoomed = "   (zoomed: enter on the top row shows all)" if look.zoom else ""
     beside = ", beside the compiling thread" if timing.beside else ""
-    words = f"{seconds_words(timing.seconds)}{part}{own}{beside}{lasts}"
+    words = f"{seconds(timing.seconds)}{part}{own}{beside}{lasts}"
     return [(f" {span_words(timing.span)}", "strong"), (f"   {words}", ""), (zoomed, "dim")]
 
 

@@ -15,11 +15,11 @@ from idbg.reports.decisions.frames import END_WORDS, plain
 from idbg.schema.decisions.dynamo import Skip
 from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run
+from idbg.views.frame_graphs import FrameGraphs
+from idbg.views.recompiles import again_words
 from idbg_tui.panes.why import stacks
-from idbg_tui.panes.why.frame_graphs import FrameGraphs
-from idbg_tui.panes.why.recompiles import said_again
-from idbg_tui.panes.why.rows import INDENT, Enter, Look, Row, Rows, said, sign, widest
 from idbg_tui.panes.why.table import Column, Table
+from idbg_tui.widgets.section_rows import INDENT, Enter, Look, Row, Rows, said, sign, widest
 
 FILTERS = False
 NONE = "torch.compile was asked for nothing in this program: 7 Log has what it printed, 1 Graph is empty too"
@@ -74,7 +74,7 @@ def _known(run: Run, look: Look, listed: Sequence[FrameRow]) -> _Known:
         Column("time", 8, 4, right=True),
         Column("line", widest(places, 28), 2),
     )
-    again = {one.frame: said_again(one) for one in run.recompiles}
+    again = {one.frame: again_words(one) for one in run.recompiles}
     failed = {one.frame: one for one in run.frame_failures}
     return _Known(run, look, Table(columns, "function, and what it called"), FrameGraphs(run), again, failed)
 

@@ -11,8 +11,8 @@ from idbg.reports.decisions import fusion as report
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
-from idbg_tui.panes.why.rows import INDENT, Look, Row, Rows, fixed, said, sign
 from idbg_tui.panes.why.table import Column, Table
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, fixed, said, sign
 
 FILTERS = False
 NONE = "there is no code of Inductor's: nothing was compiled, or by a backend that makes no kernels (b chooses another)"

@@ -12,8 +12,8 @@ from idbg.format.amounts import NOTHING, column_share, counted, evaluation, perc
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.runs import Run
-from idbg_tui.panes.why.rows import INDENT, Look, Row, Rows, sign, widest
 from idbg_tui.panes.why.table import Column, Table
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, sign, widest
 
 FILTERS = True
 NONE = "no guards were told: only a frame that was compiled has some"

@@ -20,9 +20,7 @@ from idbg_tui.messages import (
     SourceAsked,
 )
 from idbg_tui.panes.why import flame, views
-from idbg_tui.panes.why.lines import WhyLines
 from idbg_tui.panes.why.row_keys import RowKeys
-from idbg_tui.panes.why.rows import Look, Row, place_of
 from idbg_tui.panes.why.view_line import ViewLine
 from idbg_tui.panes.why.views import VIEWS, ViewName
 from idbg_tui.state import queries
@@ -30,6 +28,8 @@ from idbg_tui.state.sentences import why_no_graph
 from idbg_tui.state.state import State
 from idbg_tui.widgets.lines import Lines
 from idbg_tui.widgets.search import Searched
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Look, Row, place_of
 
 _HINTS = (
     *(("[ ]", "view"), ("enter", "go there"), ("space", "unfold"), ("/", "filter"), (", .", "graph before, after")),
@@ -72,7 +72,7 @@ class WhyPane(RowKeys):
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(WhyLines(self._lay), id=id)
+        super().__init__(SectionLines(self._lay), id=id)
         self._names = ViewLine()
         self._seen: tuple[object, ...] = ()
         self._looks: dict[ViewName, Look] = {}

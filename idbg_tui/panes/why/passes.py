@@ -13,8 +13,8 @@ from idbg.reports.decisions.passes import DiffLine
 from idbg.schema.decisions.passes import PassRun, PhaseRun
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
-from idbg_tui.panes.why.rows import INDENT, Look, Row, Rows, fixed, said, sign
 from idbg_tui.panes.why.table import Column, Table
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, fixed, said, sign
 
 FILTERS = False
 NONE = "no pass was seen: nothing was compiled, or by a backend that runs none of Inductor's (b chooses another)"

@@ -15,16 +15,16 @@ from idbg_tui.messages import (
     TryAsked,
 )
 from idbg_tui.panes.searchable import FindingPane
-from idbg_tui.panes.why.lines import WhyLines
-from idbg_tui.panes.why.rows import Row
 from idbg_tui.panes.why.views import VIEWS, ViewName
 from idbg_tui.state.state import State
+from idbg_tui.widgets.section_list import SectionLines
+from idbg_tui.widgets.section_rows import Row
 
 
 class RowKeys(FindingPane):
     """A pane of rows, each of which is about something."""
 
-    def __init__(self, lines: WhyLines, *, id: str | None = None) -> None:
+    def __init__(self, lines: SectionLines, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.lines = lines
         self.view: ViewName = VIEWS[0]

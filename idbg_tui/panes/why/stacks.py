@@ -7,7 +7,7 @@ from idbg.analysis.decisions.stacks import Whose, whose
 from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.schema.decisions.dynamo import Stack, StackLine
-from idbg_tui.panes.why.rows import INDENT, Look, Row, fixed, sign, widest
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, fixed, sign, widest
 
 _OF: dict[Whose, str] = {"torch": "of torch", "idbg": "of idbg", "library": "of Python and libraries", "user": ""}
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from idbg_tui.panes.why.rows import Row, clipped
 from idbg_tui.widgets.lines import StyledRow, fit
+from idbg_tui.widgets.section_rows import Row, clipped
 
 _LEAD = 34  # cells that the words have at least, before a column gives way
 _GAP = 2

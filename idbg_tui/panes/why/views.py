@@ -1,8 +1,7 @@
 """Which views has the pane "Why", and which module makes the rows of each?
 
-A view is a module of this room, with `rows(run, look)`, `count(run)` for its name's mark, `NONE`, the sentence for a
-run that has none of it, and `FILTERS`. Those of VIEWS that have no module here show what `idbg analyze --type NAME`
-prints.
+A view is a section of `idbg.views`, or a module of this room, with `rows(run, look)`, `count(run)` for its name's mark,
+`NONE`, the sentence for a run that has none of it, and `FILTERS`.
 """
 
 from collections.abc import Sequence
@@ -10,17 +9,20 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
+from idbg import views
 from idbg.schema.decisions.decision import Decision, Kind
 from idbg.schema.runs import Run
-from idbg_tui.panes.why import told
-from idbg_tui.panes.why.rows import Look, Row, first_match
+from idbg.views.tree import Options
+from idbg_tui.panes.why import flame
+from idbg_tui.widgets import sections
 from idbg_tui.widgets.search import pattern
+from idbg_tui.widgets.section_rows import Look, Row, first_match
 
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-OWN: frozenset[ViewName] = frozenset(("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"))
-"""Those that have a module of their name in this room."""
+SECTIONS: frozenset[ViewName] = frozenset(("breaks", "recompiles", "time"))
+"""Those that `idbg.views` has; each of the others has a module of its name in this room."""
 
 
 OF_KIND: dict[Kind, ViewName] = {
@@ -58,7 +60,28 @@ class View(Protocol):
 
 def view(name: ViewName) -> View:
     """What makes the rows of the view of this name."""
-    return cast("View", import_module(f"idbg_tui.panes.why.{name}")) if name in OWN else told.Told(name)
+    return Sectioned(name) if name in SECTIONS else cast("View", import_module(f"idbg_tui.panes.why.{name}"))
+
+
+class Sectioned:
+    """The rows of a section of `idbg.views`."""
+
+    NONE = ""
+    FILTERS = False
+
+    def __init__(self, name: ViewName) -> None:
+        self._made = views.view(name)
+
+    def rows(self, run: Run, look: Look) -> Sequence[Row]:
+        """The section's rows; none where its summary is all there is."""
+        section = self._made.view(
+            run, Options(look.hiding or look.whole, look.order, look.now, look.typical, look.earlier)
+        )
+        return sections.rows(section, look, flame.rows) if section.body else [*sections.empty(section, look)]
+
+    def count(self, run: Run) -> int:
+        """As the section counts."""
+        return self._made.count(run)
 
 
 def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
+from idbg.render.html.code import Listing, listings
 from idbg.reports import shown
 from idbg.reports.documents import Told, html, together
 from idbg.reports.documents.html import graph_data, page, templating
-from idbg.reports.documents.html.code import Listing, listings
 from idbg.reports.documents.html.sections import summary
 from idbg.schema import events
 from idbg.schema.events import SessionEvent

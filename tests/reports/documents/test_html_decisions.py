@@ -14,6 +14,7 @@ from idbg.analysis.decisions import times
 from idbg.analysis.decisions.breaks import places
 from idbg.analysis.decisions.compared import compared as comparison
 from idbg.analysis.decisions.recompiles import timelines
+from idbg.render.html.code import highlighted
 from idbg.reports import kept_scripts
 from idbg.reports.decisions import breaks as told_breaks
 from idbg.reports.decisions import compared as told_compared
@@ -21,7 +22,6 @@ from idbg.reports.decisions import guards as told_guards
 from idbg.reports.decisions import recompiles as told_recompiles
 from idbg.reports.decisions import time as told_time
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.code import highlighted
 from idbg.reports.documents.html.sections import breaks, compared, decisions, guards, repros, time
 from idbg.schema import events
 from idbg.schema.runs import History, Run, fold

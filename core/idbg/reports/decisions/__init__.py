@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Protocol, cast
 
+from idbg import views
+from idbg.render.text import lines
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.runs import Run
 
@@ -38,12 +40,32 @@ class Telling(Protocol):
         """The same for a program, whole: records, lists and plain values."""
 
 
+VIEWED = ("breaks", "recompiles", "time")
+"""Those that `idbg.views` has."""
+
+
 def telling(name: str) -> Telling:
     """The module of this name of TYPES."""
-    return cast("Telling", import_module(f"{__name__}.{name}"))
+    return Viewed(name) if name in VIEWED else cast("Telling", import_module(f"{__name__}.{name}"))
+
+
+class Viewed:
+    """The text of a section of `idbg.views`, and the records that its module has."""
+
+    def __init__(self, name: str) -> None:
+        self.module = views.view(name)
+
+    def text(self, run: Run) -> Iterable[str]:
+        """The section's lines."""
+        return lines(self.module.view(run))
+
+    def as_json(self, run: Run) -> object:
+        """The module's records."""
+        return self.module.as_json(run)
 
 
 def decisions(run: Run) -> list[Decision]:
     """Every decision of the run, of each kind that can tell what it is about."""
-    abouts = (getattr(telling(name), "about", None) for name in TYPES)
+    modules = (views.view(name) if name in VIEWED else telling(name) for name in TYPES)
+    abouts = (getattr(module, "about", None) for module in modules)
     return [decision for about in abouts if about is not None for decision in about(run)]

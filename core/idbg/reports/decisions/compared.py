@@ -9,10 +9,10 @@ from idbg.analysis.decisions.kernels_matched import How, KernelChange
 from idbg.analysis.decisions.side_by_side import around_changes, side_by_side
 from idbg.format.amounts import NOTHING, counted, duration, figure
 from idbg.format.verdicts import verdict_words
-from idbg.reports.decisions import time
 from idbg.schema.bench import LEAST_CHANGE
 from idbg.schema.code import Kernel
 from idbg.schema.runs import Run
+from idbg.views import time
 
 SHOWN = 20
 """So many rows of a kind are told as text; how many more there are is said."""

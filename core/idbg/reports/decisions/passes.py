@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.partitioner import Held, Partition, partition
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, seconds, size
 from idbg.format.file_names import near_place
-from idbg.reports.decisions.time import seconds_words
 from idbg.schema.decisions.decision import Decision
 from idbg.schema.decisions.passes import PassRun, PhaseRun
 from idbg.schema.graphs import Frame, GraphId, NodeId, Part
@@ -72,7 +71,7 @@ def phase_name(phase: PhaseRun) -> str:
 def phase_line(phase: PhaseRun) -> str:
     """How many passes ran, how many of them changed the graph, and by how many nodes."""
     changed = f"{len(phase.passes):,} changed the graph" if phase.passes else "nothing changed"
-    took = f", {seconds_words(phase.seconds)}" if phase.seconds is not None else ""
+    took = f", {seconds(phase.seconds)}" if phase.seconds is not None else ""
     return f"{phase_name(phase)}: {counted(phase.ran, 'pass')}, {changed}, {_nodes(phase.nodes)}{took}"
 
 

@@ -5,29 +5,14 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from idbg.analysis.decisions import times
-from idbg.analysis.decisions.times import Timing, Use
-from idbg.format.amounts import share
-from idbg.reports.decisions.time import WORDS, seconds_words, span_words
+from idbg.analysis.decisions.times import Timing
+from idbg.format.amounts import seconds, share
 from idbg.reports.drawings.flame import FlameBox, flame
 from idbg.schema.runs import Run
+from idbg.views.time import USES, color, span_words
 
 CELLS = 1000
 """Of the width: what takes less than one has a box where one is free."""
-
-_LOOKS: dict[Use, str] = {
-    **dict.fromkeys(("dynamo", "guards"), "f3"),
-    "aot": "f4",
-    "passes": "f5",
-    **dict.fromkeys(("lowering", "scheduling"), "f7"),
-    "codegen": "f2",
-    **dict.fromkeys(("cpp", "cpu check", "triton"), "f1"),
-    "autotuning": "f6",
-}
-
-
-def look(use: Use) -> str:
-    """The class of the colour of what time was spent on."""
-    return _LOOKS.get(use, "f0")
 
 
 def compile_flame(run: Run, timings: Sequence[Timing]) -> Markup | None:
@@ -47,7 +32,7 @@ def compile_flame(run: Run, timings: Sequence[Timing]) -> Markup | None:
         beside = ", beside the thread that compiles" if timing.beside else ""
         open_words = ", not ended" if timing.lasts else ""
         use = uses[timing.span.id]
-        tip = f"{words}: {seconds_words(timing.seconds)}{part}{beside}{open_words}\n{WORDS[use]}"
+        tip = f"{words}: {seconds(timing.seconds)}{part}{beside}{open_words}\n{USES[use]}"
         name = f"{timing.span.name} {timing.span.what}".rstrip()
-        drawn.append(FlameBox(box.row, box.start, box.length, name, tip, look(use)))
+        drawn.append(FlameBox(box.row, box.start, box.length, name, tip, color(use)))
     return flame(drawn, CELLS, whole, title="Where the time of the compile went")

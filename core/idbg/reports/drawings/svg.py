@@ -5,7 +5,7 @@ from math import isfinite
 
 from markupsafe import Markup, escape
 
-from idbg.reports.shown import clean, short
+from idbg.format.shown import clean, short
 
 WIDTH = 860.0
 """Of a picture, in its own units, which are pixels where there is room for so many."""

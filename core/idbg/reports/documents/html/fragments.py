@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from idbg.render.html.templating import fill, static
 from idbg.reports import drawings
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections import bench, breaks, diff, repros, summary, time, violations
-from idbg.reports.documents.html.templating import fill, static
 from idbg.schema.bench import Row, Rows
 from idbg.schema.diff import DiffReport
 from idbg.schema.events import KernelsTimed

@@ -12,9 +12,9 @@ import msgspec
 
 from idbg.analysis.provenance import Provenance
 from idbg.format import file_names
-from idbg.reports.documents.html import links
+from idbg.format.shown import clean, short
+from idbg.render.html import links
 from idbg.reports.documents.html.grouped import Drawing, Group, drawings, groups
-from idbg.reports.shown import clean, short
 from idbg.schema.graphs import Frame, Graph, GraphId, NodeId
 from idbg.schema.runs import Run
 

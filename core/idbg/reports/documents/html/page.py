@@ -3,12 +3,12 @@
 from markupsafe import Markup
 
 from idbg import __version__
+from idbg.render.html.templating import content_hash, fill, static
 from idbg.reports import drawings
 from idbg.reports.documents import Told
 from idbg.reports.documents.html import sections
-from idbg.reports.documents.html.templating import content_hash, fill, static
 
-SCRIPTS = ("page.js", "search.js", "graphs.js")
+SCRIPTS = ("page.js", "search.js", "graphs.js", "tables.js")
 STYLES = ("page.css", "print.css")
 
 

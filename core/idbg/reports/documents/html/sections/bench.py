@@ -6,12 +6,12 @@ from itertools import groupby
 from markupsafe import Markup
 
 from idbg.format.amounts import NOT_MEASURED
+from idbg.render.html.templating import fill
 from idbg.reports import bench as told_bench
 from idbg.reports import bench_plots, bench_row, kernels
 from idbg.reports.again import ask
 from idbg.reports.bench_plots import Chart
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.reports.drawings import of_bench
 from idbg.schema.bench import Row
 from idbg.schema.events import KernelsTimed

@@ -7,10 +7,10 @@ from markupsafe import Markup
 from idbg.analysis.decisions.compared import Compared, compared
 from idbg.analysis.decisions.kernels_matched import KernelChange
 from idbg.analysis.decisions.side_by_side import SideLine, around_changes, side_by_side
+from idbg.render.html.templating import fill
 from idbg.reports import again
 from idbg.reports.decisions import compared as report
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.runs import Run
 
 TITLE = "Comparison"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from idbg.render.html.templating import fill
 from idbg.reports import decisions
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.runs import Run
 
 TITLE = "Frames, fusion, caches"

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from idbg.format.amounts import column_figure
 from idbg.format.glyphs import VERDICT_SIGNS
+from idbg.render.html.templating import fill
 from idbg.reports import diff as told_diff
 from idbg.reports import elsewhere, error_maps, stage_table
 from idbg.reports import steps as told_steps
@@ -14,7 +15,6 @@ from idbg.reports.again import ask
 from idbg.reports.because import because
 from idbg.reports.blame import StageCells, blame_sentence, stage_cells, where_to_ask
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.reports.drawings import of_diff
 from idbg.reports.faults import birth_lines
 from idbg.reports.launches import is_bisected, kernels_said

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from idbg import __version__
 from idbg.format.amounts import elapsed
 from idbg.format.verdicts import rules_words
+from idbg.render.html.templating import fill
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.programs import Machine, Target
 from idbg.schema.runs import Run
 

@@ -4,11 +4,11 @@ from collections import Counter
 
 from markupsafe import Markup
 
+from idbg.render.html import links
+from idbg.render.html.code import Listing, listings
+from idbg.render.html.templating import fill, island
 from idbg.reports.documents import Told
-from idbg.reports.documents.html import links
-from idbg.reports.documents.html.code import Listing, listings
 from idbg.reports.documents.html.graph_data import MOST_NODES, collected
-from idbg.reports.documents.html.templating import fill, island
 from idbg.schema.graphs import Frame
 
 TITLE = "Graphs"

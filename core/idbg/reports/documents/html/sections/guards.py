@@ -8,9 +8,9 @@ from markupsafe import Markup
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.guards import Failures
 from idbg.format.amounts import evaluation
+from idbg.render.html.templating import fill
 from idbg.reports.decisions import guards as told_guards
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run

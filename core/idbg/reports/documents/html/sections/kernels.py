@@ -7,11 +7,11 @@ from markupsafe import Markup
 
 from idbg.analysis.provenance import Provenance
 from idbg.format.kernels import language_of, resource_words
+from idbg.format.shown import short
+from idbg.render.html import links
+from idbg.render.html.code import Listing, listings
+from idbg.render.html.templating import fill
 from idbg.reports.documents import Told
-from idbg.reports.documents.html import links
-from idbg.reports.documents.html.code import Listing, listings
-from idbg.reports.documents.html.templating import fill
-from idbg.reports.shown import short
 from idbg.schema.code import Kernel, Lowered
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run

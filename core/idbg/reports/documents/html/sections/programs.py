@@ -3,10 +3,10 @@
 from markupsafe import Markup
 
 from idbg.format.amounts import counted
+from idbg.render.html.templating import fill
 from idbg.reports import text
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections.summary import headline
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.runs import Run
 
 TITLE = "Programs and runs"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from idbg.format import file_names
+from idbg.render.html.templating import fill
 from idbg.reports.again import ask
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.reports.kept_scripts import Script, read
 from idbg.reports.repros import other_words, status_words, tried_words, verdict, what_words
 from idbg.schema.kept import KeptRepro

@@ -6,10 +6,10 @@ from markupsafe import Markup
 
 from idbg.analysis.provenance import Provenance
 from idbg.format.file_names import short
+from idbg.render.html import links
+from idbg.render.html.templating import fill
 from idbg.reports.diagnostics import Diagnostic, diagnostics
 from idbg.reports.documents import Told
-from idbg.reports.documents.html import links
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.code import Kernel
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run

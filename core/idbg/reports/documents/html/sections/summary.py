@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from idbg.analysis.decisions import times
+from idbg.render.html.templating import fill
 from idbg.reports import bench, most_telling, text
 from idbg.reports.blame import blame_sentence
-from idbg.reports.decisions import summary, time
+from idbg.reports.decisions import summary
 from idbg.reports.diagnostics import Diagnostic, badness, diagnostics
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.templating import fill
 from idbg.reports.guilty import answer_sentence
 from idbg.schema.runs import Run
+from idbg.views import time
 
 TITLE = "Summary"
 ANCHOR = "summary"
@@ -78,7 +79,7 @@ def sentences(run: Run) -> Iterator[str]:
         yield answer_sentence(run.guilty)
     timings = times.tree(run)
     if spent := times.spent(timings):
-        what = [line for line in time.dominating(run, timings) if not line.startswith(" ")]  # those say what helps
+        what = [row.text for row in time.dominating(run, timings)]
         yield "; ".join([time.headline(run, spent), *what])
 
 

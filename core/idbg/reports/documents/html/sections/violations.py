@@ -6,12 +6,12 @@ from markupsafe import Markup
 
 from idbg.checking.check import AcceleratorResult, of_run, unreadable
 from idbg.format.amounts import counted
+from idbg.render.html.links import spelt
+from idbg.render.html.templating import fill
 from idbg.reports.again import ask
 from idbg.reports.broken_rules import BrokenLine, BrokenPart, BrokenRule, by_line, by_module, by_rule
 from idbg.reports.cost_text import cost_lines, rule_cost
 from idbg.reports.documents import Told
-from idbg.reports.documents.html.links import spelt
-from idbg.reports.documents.html.templating import fill
 from idbg.schema.runs import Run
 from idbg.schema.violations import SEVERITIES
 

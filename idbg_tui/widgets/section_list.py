@@ -7,13 +7,13 @@ from textual import events
 
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import NodeId
-from idbg_tui.panes.why.rows import Row, place_of
 from idbg_tui.widgets.item_list import ItemList
 from idbg_tui.widgets.lines import Lines, StyledRow
 from idbg_tui.widgets.search import SearchLine
+from idbg_tui.widgets.section_rows import Row, place_of
 
 
-class WhyLines(ItemList[Row]):
+class SectionLines(ItemList[Row]):
     """The rows of one view; the first cell is the mark of those about what is selected."""
 
     ALL = "all of this view"

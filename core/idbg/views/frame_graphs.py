@@ -1,12 +1,13 @@
-"""Which graph, and which node of it, shows what a frame became?"""
+"""Find the graph, and the node of it, that shows best what a frame was compiled to."""
+
+from collections.abc import Iterable
 
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
-from idbg_tui.state import stages
 
 
 class FrameGraphs:
-    """The graphs of each frame of a run, looked up once. A frame that is traced anew loses those that it had."""
+    """The graphs of each frame of a run, looked up once. A frame that is traced again loses the graphs it had."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -15,13 +16,23 @@ class FrameGraphs:
             self._of.setdefault(graph.frame, []).append(graph)
 
     def graph(self, frame: str) -> GraphId | None:
-        """The most telling one."""
+        """The representative one."""
         known = [graph for graph in self._of.get(frame, ()) if graph in self._run.graphs]
-        return stages.telling(known) if known else None
+        return representative(known) if known else None
 
     def nodes(self, frame: str) -> tuple[NodeId, ...]:
-        """The first call of the most telling one."""
+        """The first call of the representative one."""
         graph = self.graph(frame)
         known = self._run.graphs.get(graph) if graph is not None else None
         first = next((node for node in known.nodes if node.op.startswith("call")), None) if known is not None else None
         return (known.node_id(first.name),) if known is not None and first is not None else ()
+
+
+def representative(graphs: Iterable[GraphId]) -> GraphId:
+    """Of one or more graphs the forward or inference graph if it is there, else the Dynamo graph, else the first."""
+    mine = list(graphs)
+    for stages in (("inference", "forward"), ("dynamo",)):
+        for graph in mine:
+            if graph.stage in stages:
+                return graph
+    return mine[0]

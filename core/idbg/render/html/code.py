@@ -7,7 +7,7 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from idbg.format.lexing import Lexing
-from idbg.reports.shown import clean
+from idbg.format.shown import clean
 
 _CLASSES = {"keyword": "k", "string": "s", "number": "m", "comment": "c", "name": "n"}
 _LONGEST_LINE = 2_000  # characters of a line that are shown

@@ -5,11 +5,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, overload
 
-from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.format.glyphs import MARKS
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
+from idbg.views.tree import Suggestion
 from idbg_tui.widgets.lines import StyledRow, clip
 
 Enter = Literal["", "fold", "edit", "node", "kernel", "zoom"]
@@ -102,6 +102,11 @@ class Rows(Sequence[Row]):
         """Add one that `make` gives, whose key is `key`."""
         self._keys.append(key)
         self._makers.append(make)
+
+    def add_all(self, rows: Iterable[Row]) -> None:
+        """Add rows that are made."""
+        for row in rows:
+            self.add(row)
 
     def extend(self, others: "Rows") -> None:
         """Add the rows of others, as they are."""

@@ -1,6 +1,6 @@
 """How does what is told become HTML in which everything stays text?
 
-Every expression in a template is cleaned (see `reports.shown`) and escaped; what is `Markup` was made here. A template
+Every expression in a template is cleaned (see `format.shown`) and escaped; what is `Markup` was made here. A template
 that names what it was not given fails.
 """
 
@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from idbg.format import amounts, file_names
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
+from idbg.format.shown import clean, middle, short
 from idbg.format.verdicts import violation_words
-from idbg.reports.documents.html import links
-from idbg.reports.documents.html.code import highlighted
-from idbg.reports.shown import clean, middle, short
+from idbg.render.html import links
+from idbg.render.html.code import highlighted
 
 MOST_OF_ONE = 200_000  # characters that one expression of a template gives, whatever it is
 

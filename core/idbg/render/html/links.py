@@ -8,7 +8,7 @@ import hashlib
 from urllib.parse import quote
 
 from idbg.schema.code import Kernel
-from idbg.schema.graphs import GraphId, NodeId
+from idbg.schema.graphs import GraphId, NodeId, Part
 
 _LONGEST = 120  # characters of a name that an address spells out
 
@@ -30,7 +30,12 @@ def graph_key(run: int, of: GraphId) -> str:
 
 def kernel(run: int, of: Kernel) -> str:
     """ "kernel:1:0/0:forward:cpp_fused_relu_0"."""
-    return f"kernel:{run}:{spelt(of.frame)}:{of.part}:{spelt(of.name)}"
+    return named_kernel(run, of.frame, of.part, of.name)
+
+
+def named_kernel(run: int, frame: str, part: Part, name: str) -> str:
+    """The same of a kernel that is known by its frame, part and name."""
+    return f"kernel:{run}:{spelt(frame)}:{part}:{spelt(name)}"
 
 
 def line(file: str, number: int) -> str:

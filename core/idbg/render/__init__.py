@@ -1,0 +1,1 @@
+"""Draw a section as text, HTML or Markdown: each output in one module."""

@@ -1,0 +1,83 @@
+"""Write the cells of a table: units, alignment and widths, the same for every painter."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, seconds
+from idbg.format.glyphs import LEVELS
+from idbg.format.tables import cells as width_of
+from idbg.views.tree import Cell, Column, Item, Kind, Place, Table, Value
+
+GAP = 2
+"""Cells of the terminal between two columns."""
+Written = Callable[[Place], str]
+"""How a painter writes a line of the user's."""
+
+_MOST_MEASURED = 1000  # rows of which a column's width is known; a longer text further down is cut
+_BAR = 14
+
+
+def _number(value: float) -> str:
+    return f"{value:,}"
+
+
+_WRITTEN: dict[Kind, Callable[[float], str]] = {
+    "seconds": seconds,
+    "bytes": lambda value: column_size(int(value)),
+    "count": _number,
+    "share": column_share,
+    "ratio": lambda value: f"{value:.2f}x",
+    "error": column_figure,
+    "bar": lambda value: LEVELS[-1] * max(round(value * _BAR), 1),
+}
+_WIDTHS: dict[Kind, int] = {"seconds": 8, "bytes": 10, "share": 7, "ratio": 8, "error": 9, "bar": _BAR}
+_WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "code": 40, "count": 12}
+
+
+def is_number(kind: Kind) -> bool:
+    """Whether its values stand below one another at their right ends."""
+    return kind in ("seconds", "bytes", "count", "share", "ratio", "error")
+
+
+def written(value: Value, kind: Kind, place: Written) -> str:
+    """A cell's text: "-" for a value that is not known."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, Place):
+        return place(value)
+    return value if isinstance(value, str) else _WRITTEN[kind](value)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a table are shown, how wide each is, and how many cells are left for the words."""
+
+    shown: tuple[int, ...]
+    widths: tuple[int, ...]
+    words: int
+
+
+def layout(table: Table, items: Iterable[Item], width: int, least: int, place: Written) -> Layout:
+    """The columns within `width` cells, of which the words have `least` at least."""
+    widths = [_width(at, column, table, items, place) for at, column in enumerate(table.columns)]
+    shown = list(range(len(widths)))
+    while shown and width - sum(widths[at] + GAP for at in shown) < least:
+        shown.remove(min(reversed(shown), key=lambda at: table.columns[at].rank))
+    return Layout(tuple(shown), tuple(widths), width - sum(widths[at] + GAP for at in shown))
+
+
+def _width(at: int, column: Column, table: Table, items: Iterable[Item], place: Written) -> int:
+    if (known := _WIDTHS.get(column.kind)) is not None:
+        return max(known, len(column.head))
+    widest = len(column.head)
+    for number, item in enumerate(items):
+        if number > _MOST_MEASURED:
+            break
+        if item.table is table and item.row is not None and at < len(item.row.cells):
+            widest = max(widest, width_of(written(item.row.cells[at].value, column.kind, place)))
+    return min(widest, _WIDEST[column.kind])
+
+
+def texts(cells: Sequence[Cell], table: Table, shown: Iterable[int], place: Written) -> list[str]:
+    """The texts of the shown columns of a row; "" where it has no cell."""
+    return [written(cells[at].value, table.columns[at].kind, place) if at < len(cells) else "" for at in shown]

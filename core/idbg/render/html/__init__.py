@@ -1,0 +1,75 @@
+"""Draw a section as HTML in which everything stays text: rows that fold, tables that sort, links to what rows name."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from idbg.format.file_names import place as place_name
+from idbg.render.cells import is_number, written
+from idbg.render.html import links
+from idbg.render.html.templating import fill
+from idbg.schema.runs import Run
+from idbg.views.tree import Chart, Place, Row, Section, Table, Value
+
+MOST = 200
+"""Rows of one list: a browser opens the page at once."""
+
+Drawings = Mapping[str, Callable[[object], Markup | None]]
+"""By the name of a chart, what draws it."""
+
+
+@dataclass(frozen=True)
+class Painter:
+    """What the template asks for while it draws a section of a run."""
+
+    run: Run
+    noun: str  # under which the search finds rows
+    drawings: Drawings
+    most: int = MOST
+
+    def drawn(self, chart: Chart) -> Markup | None:
+        """The chart's picture; None where there is none of it."""
+        return self.drawings[chart.name](chart.data) if chart.name in self.drawings else None
+
+    def address(self, row: Row) -> str:
+        """The row's `id` in the page."""
+        return f"{self.noun}:{self.run.number}:{links.spelt(str(row.key))}"
+
+    def columns(self, table: Table) -> list[tuple[str, bool, str]]:
+        """Head, whether it holds numbers, kind."""
+        return [(column.head, is_number(column.kind), column.kind) for column in table.columns]
+
+    def cells(self, row: Row, table: Table) -> Iterator[tuple[str, bool, str, object, str]]:
+        """Text, whether a number, tone, what it is sorted by and where it links to."""
+        for column, cell in zip(table.columns, row.cells, strict=False):
+            text = written(cell.value, column.kind, lambda place: place_name(place.file, place.line))
+            yield text, is_number(column.kind), cell.tone, _sorted_by(cell.value), self.link(cell.value)
+
+    def link(self, value: Value) -> str:
+        """The address of what a cell or a piece of words names; "" of none."""
+        return links.line(value.file, value.line) if isinstance(value, Place) and value.file else ""
+
+    def of_row(self, row: Row) -> str:
+        """The address of the node or kernel that a row is about; "" of none."""
+        if row.refs.kernel is not None:
+            return links.named_kernel(self.run.number, *row.refs.kernel)
+        known = (node for node in row.refs.nodes if node.graph in self.run.graphs)
+        return next((links.node(self.run.number, node) for node in known), "")
+
+    def below(self, row: Row) -> Sequence[Row]:
+        """The rows below a row."""
+        return row.below
+
+    def is_flat(self, table: Table) -> bool:
+        """Whether it is a plain table: nothing of it folds."""
+        return not any(row.folds or row.code for row in table.rows)
+
+
+def section(made: Section, run: Run, noun: str, drawings: Drawings | None = None) -> Markup:
+    """The summary, then every block; what does not fit into `MOST` rows of a list is counted."""
+    return fill("section.html", section=made, painter=Painter(run, noun, drawings or {}))
+
+
+def _sorted_by(value: Value) -> object:
+    return "" if value is None else f"{value.file}:{value.line:09}" if isinstance(value, Place) else value

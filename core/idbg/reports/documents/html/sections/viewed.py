@@ -1,0 +1,41 @@
+"""Draw sections of `idbg.views` for every run of a session."""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from markupsafe import Markup
+
+from idbg import views
+from idbg.analysis.decisions.times import Timing
+from idbg.format.shown import short
+from idbg.render import html
+from idbg.reports import bench_plots
+from idbg.reports.documents import Told
+from idbg.reports.drawings import of_bench, of_time
+from idbg.schema.runs import Run
+
+
+def of_views(told: Told, names: dict[str, str], has: Callable[[Run], object]) -> Markup | None:
+    """The views of these names, of each run that `has` something; None where none has. A name's word is that under
+    which the page's search finds the view's rows.
+    """
+    runs = list(told.history.runs.values())
+    shown = [run for run in runs if has(run)]
+    parts = []
+    for run in shown:
+        if len(runs) > 1:
+            parts.append(Markup("<h3>Run {}: {}</h3>").format(run.number, short(run.program.label)))
+        parts += [html.section(views.view(name).view(run), run, noun, _DRAWINGS) for name, noun in names.items()]
+    return Markup("\n").join(parts) if shown else None
+
+
+def _flame(data: object) -> Markup | None:
+    return of_time.compile_flame(*cast("tuple[Run, Sequence[Timing]]", data))
+
+
+def _phases(data: object) -> Markup | None:
+    assert isinstance(data, Run)
+    return of_bench.chart(bench_plots.phases(data.phases, f"run {data.number} ({data.target.backend})"))
+
+
+_DRAWINGS: html.Drawings = {"flame": _flame, "phases": _phases}

@@ -1,0 +1,232 @@
+"""Describe what is shown as data: sections of rows, cells and charts, without a width, a colour or a unit."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from idbg.analysis.decisions.suggestions import Suggestion as Suggestion  # widgets know no room but this one
+from idbg.schema.code import Kernel
+from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.repros import Sought
+from idbg.schema.runs import Run
+
+Tone = Literal[
+    "", "strong", "dim", "accent", "reject", "fallback", "pad", "tile", "slow", "unknown", "clean"
+]  # each painter has a look for it
+Kind = Literal["text", "seconds", "bytes", "count", "share", "ratio", "error", "place", "code", "bar"]
+Verdict = Literal["ok", "warning", "error", "unknown"]
+Unfolded = Literal["", "text", "all"]
+"""Where the rows below a row are listed at first: nowhere, in outputs that cannot unfold them, everywhere."""
+
+
+class Place(NamedTuple):
+    """A line of the user's: each painter writes the file as its readers know it."""
+
+    file: str
+    line: int
+
+
+class Span(NamedTuple):
+    """A piece of a row's words."""
+
+    text: str
+    tone: Tone = ""
+
+
+Words = tuple[Span | Place, ...]
+Value = str | float | Place | None
+"""What a cell holds: seconds, bytes, a share of 1, ... as its column's kind has it; None where it is not known."""
+
+
+class Cell(Struct, frozen=True):
+    """One value of a row. `tone` "" is the painter's usual one for its kind."""
+
+    value: Value
+    tone: Tone = ""
+
+
+class Column(Struct, frozen=True):
+    """A column after the words. Where room is short, columns with the lowest `rank` are left out first."""
+
+    head: str
+    kind: Kind = "text"
+    rank: int = 1
+
+
+class Refs(Struct, frozen=True):
+    """What a row is about: the cursor follows it, links lead to it. `before` and `after` are the graphs beside it."""
+
+    nodes: tuple[NodeId, ...] = ()
+    kernel: tuple[str, Part, str] | None = None  # frame, part, name
+    file: str = ""
+    line: int = 0
+    frame: str = ""
+    before: GraphId | None = None
+    after: GraphId | None = None
+
+
+NO_REFS = Refs()
+Opens = Literal["", "fold", "edit", "node", "kernel"]
+"""What enter does on a row: (un)folds it, opens its line in an editor, goes to its node or kernel."""
+
+
+class Row(Struct, frozen=True):
+    """One row. `key` identifies it, also in the next version of the section: the cursor and folds stay.
+
+    `rows` are folded below it, unless `open`; a function makes them when they are unfolded. `code` stands below the
+    words. `repro` is what a script can be written of, `suggestion` what can be tried.
+    """
+
+    key: Hashable
+    words: Words
+    cells: tuple[Cell, ...] = ()
+    rows: "Sequence[Row] | Callable[[], Iterable[Row]]" = ()
+    open: Unfolded = ""
+    refs: Refs = NO_REFS
+    opens: Opens = ""
+    code: str = ""
+    repro: Sought | None = None
+    suggestion: Suggestion | None = None
+    copied: str = ""
+
+    @property
+    def folds(self) -> bool:
+        """Whether there are rows below it."""
+        return callable(self.rows) or bool(self.rows)
+
+    @property
+    def below(self) -> "Sequence[Row]":
+        """The rows below it."""
+        return tuple(self.rows()) if callable(self.rows) else self.rows
+
+    @property
+    def text(self) -> str:
+        """Its words, without tones."""
+        return "".join(_text(word) for word in self.words)
+
+
+class Table(Struct, frozen=True):
+    """Rows that share columns; `noun` is what one row is: "function"."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+    noun: str = "row"
+
+
+class Chart(Struct, frozen=True):
+    """A picture of `data`, drawn by each painter that has a drawing of this name; the others leave it out."""
+
+    name: Literal["flame", "phases"]
+    data: object
+    caption: str = ""
+
+
+Block = Row | Table | Chart
+
+
+class Section(Struct, frozen=True):
+    """The answer to one question. `summary` is one sentence, also where there is nothing to list; `count` is the number
+    that tabs, headers and lists show. Verdict and count are decided here, and nowhere else.
+    """
+
+    title: str
+    summary: str
+    count: int = 0
+    verdict: Verdict = "ok"
+    body: tuple[Block, ...] = ()
+
+
+class Options(Struct, frozen=True):
+    """How the user looks at a section: with what matters little too (`everything`), in which `order` of the view's own.
+
+    While the run goes on `now` is the time, and a phase usually takes `typical` seconds; `earlier` are runs of the same
+    program that ended well.
+    """
+
+    everything: bool = False
+    order: int = 0
+    now: float | None = None
+    typical: Mapping[str, float] = {}
+    earlier: tuple[Run, ...] = ()
+
+
+NO_OPTIONS = Options()
+
+
+class Item(NamedTuple):
+    """A row as it is listed: how deep, below which rows, whether unfolded, in which table. Without a row: the heads."""
+
+    row: Row | None
+    depth: int = 0
+    inside: tuple[Hashable, ...] = ()
+    open: bool = False
+    table: Table | None = None
+
+
+def items(section: Section, is_open: Callable[[Row], bool], most: int | None = None) -> Iterator[Item]:
+    """Every row that is listed, in order, each table under its heads; of one list at most `most` rows, and how many
+    more there are.
+    """
+    for block in section.body:
+        if isinstance(block, Row):
+            yield from _items([block], None, is_open, most, 0, ())
+        elif isinstance(block, Table) and block.rows:
+            yield Item(None, table=block)
+            yield from _items(block.rows, block, is_open, most, 0, ())
+
+
+def _items(
+    rows: Sequence[Row],
+    table: Table | None,
+    is_open: Callable[[Row], bool],
+    most: int | None,
+    depth: int,
+    inside: tuple[Hashable, ...],
+) -> Iterator[Item]:
+    for row in rows[:most]:
+        unfolded = row.folds and is_open(row)
+        yield Item(row, depth, inside, unfolded, table)
+        if unfolded:
+            yield from _items(row.below, table, is_open, most, depth + 1, (*inside, row.key))
+    if most is not None and len(rows) > most:
+        more = Row((inside, "more"), (Span(f"and {len(rows) - most:,} more", "dim"),))
+        yield Item(more, depth, inside, table=table)
+
+
+def ordered(section: Section, head: str, *, descending: bool = False) -> Section:
+    """The section with the rows of each table that has a column of that head sorted by it, unknown values last; ""
+    sorts by the words.
+    """
+    body = tuple(_ordered(block, head, descending) if isinstance(block, Table) else block for block in section.body)
+    return Section(section.title, section.summary, section.count, section.verdict, body)
+
+
+def _ordered(table: Table, head: str, descending: bool) -> Table:
+    heads = [column.head for column in table.columns]
+    if head and head not in heads:
+        return table
+
+    def value(row: Row) -> Value:
+        place = heads.index(head) if head else -1
+        return row.text if place < 0 else row.cells[place].value if place < len(row.cells) else None
+
+    known = [row for row in table.rows if value(row) not in (None, "")]
+    unknown = [row for row in table.rows if value(row) in (None, "")]
+    rows = sorted(known, key=value, reverse=descending) + unknown  # type: ignore[arg-type]  # one kind a column
+    return Table(table.columns, rows, table.noun)
+
+
+def words(*parts: "str | Span | Place | tuple[str, Tone]") -> Words:
+    """Words of plain texts, (text, tone) and places; empty texts are left out."""
+    made = (part if isinstance(part, Place) else Span(part) if isinstance(part, str) else Span(*part) for part in parts)
+    return tuple(part for part in made if isinstance(part, Place) or part.text)
+
+
+def kernel_refs(kernel: Kernel) -> tuple[str, Part, str]:
+    """How a kernel is named among all of a run."""
+    return kernel.frame, kernel.part, kernel.name
+
+
+def _text(word: Span | Place) -> str:
+    return f"{word.file}:{word.line}" if isinstance(word, Place) else word.text

@@ -1,0 +1,150 @@
+"""Draw a section as the rows of a list: its words, columns, folds and code for the width there is."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from rich.cells import cell_len
+
+from idbg.format import file_names
+from idbg.format.glyphs import MARKS
+from idbg.render.cells import GAP, Layout, is_number, layout, texts
+from idbg.views import tree
+from idbg.views.tree import Item, Place, Section, Table
+from idbg_tui.widgets.lines import StyledRow, fit
+from idbg_tui.widgets.section_rows import INDENT, Look, Row, Rows, clipped, fixed, said, sign, wrapped
+
+_LEAST = 34
+"""Cells of the words before a column gives way."""
+_TRY = "  t tries it"
+
+Charted = Callable[[tree.Chart, Look], Sequence[Row]]
+"""Draws a chart as rows."""
+
+
+def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
+    """The rows that are listed; the first has the section's summary, over the columns where a table comes first."""
+    found = list(tree.items(section, lambda row: look.is_open(row.key, at_first=row.open == "all")))
+    place = partial(_place, look)
+    made = Rows()
+    layouts: dict[int, Layout] = {}
+    if not (found and found[0].row is None) and section.body:
+        made.add_all(said(section.summary, look, key="summary"))
+    for number, item in enumerate(found):
+        if item.table is not None and id(item.table) not in layouts:
+            layouts[id(item.table)] = layout(item.table, found, look.width, _LEAST, place)
+        shown = layouts.get(id(item.table))
+        if item.row is None:
+            assert item.table is not None and shown is not None
+            summary = section.summary if number == 0 else ""
+            if cell_len(summary) + 1 > shown.words:
+                made.add_all(said(summary, look, key="summary"))
+                summary = ""
+            made.add(_heads(item.table, shown, summary))
+        elif item.row.cells and not item.row.code:
+            # most rows of a large table are never seen
+            made.add_later(item.row.key, partial(_first, item, item.row, look, shown, place))
+        else:
+            made.add_all(_listed(item, item.row, look, shown, place))
+    for block in section.body:
+        if isinstance(block, tree.Chart) and chart is not None:
+            made.add_all(chart(block, look))
+    return made
+
+
+def empty(section: Section, look: Look) -> Iterator[Row]:
+    """The summary of a section that has nothing else."""
+    return said(section.summary, look, key="summary", style="dim")
+
+
+def _first(item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]) -> Row:
+    return next(_listed(item, row, look, shown, place))
+
+
+def _place(look: Look, place: Place) -> str:
+    return file_names.place(place.file, place.line, look.files)
+
+
+def _heads(table: Table, shown: Layout, summary: str) -> Row:
+    cells = [(table.columns[at].head, "dim") for at in shown.shown]
+    return Row(None, partial(_drawn, [(f" {summary}", "dim")], cells, table, shown), head=True)
+
+
+def _listed(
+    item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]
+) -> Iterator[Row]:
+    """The row, on as many lines as its words take where it has no cells; below it its code."""
+    words = [(place(part), "accent") if isinstance(part, Place) else (part.text, part.tone) for part in row.words]
+    indent = " " * (1 + INDENT * item.depth)
+    refers = _refers(row, item)
+    if row.cells or row.folds:
+        mark = f"{sign(is_open=item.open)} " if row.folds else "  "
+        pieces = [(indent[1:] + mark, ""), *words]
+        if item.table is not None and shown is not None and row.cells:
+            cells = _cells(row, item.table, shown, place)
+            draw: Callable[[int], StyledRow] = partial(_drawn, pieces, cells, item.table, shown)
+        else:
+            draw = fixed(pieces)
+        yield refers(row.key, draw)
+    else:
+        yield from _wrapped(row, words, indent + "  " * bool(item.table), look, refers)
+    code = said(row.code, look, key=(row.key, "code"), depth=item.depth + 2) if row.code else ()
+    for line in code:
+        yield refers(line.key, line.draw)
+
+
+def _wrapped(
+    row: tree.Row, words: list[tuple[str, str]], indent: str, look: Look, refers: Callable[..., Row]
+) -> Iterator[Row]:
+    end = _TRY if row.suggestion is not None else ""
+    room = look.width - len(indent) - 1
+    text = "".join(part for part, _ in words)
+    if cell_len(text) + len(end) <= room:
+        yield refers(row.key, fixed([(indent, ""), *words, (end, "accent")]))
+        return
+    tone = next((tone for part, tone in words if part.strip()), "")
+    lines = wrapped(text, room - len(end) - 2)
+    for number, line in enumerate(lines):
+        last = end if number == len(lines) - 1 else ""
+        start = indent + "  " * bool(number)
+        yield refers(row.key if number == 0 else (row.key, number), fixed([(start + line, tone), (last, "accent")]))
+
+
+def _refers(row: tree.Row, item: Item) -> Callable[..., Row]:
+    refs = row.refs
+    return partial(
+        Row,
+        enter=row.opens or ("fold" if row.folds else ""),
+        fold=row.key if row.folds else None,
+        is_open=item.open,
+        inside=item.inside,
+        frame=refs.frame,
+        file=refs.file,
+        line=refs.line,
+        nodes=refs.nodes,
+        kernel=refs.kernel,
+        before=refs.before,
+        after=refs.after,
+        sought=row.repro,
+        again=row.suggestion,
+        copied=row.copied,
+    )
+
+
+def _cells(row: tree.Row, table: Table, shown: Layout, place: Callable[[Place], str]) -> list[tuple[str, str]]:
+    found = texts(row.cells, table, shown.shown, place)
+    tones = [row.cells[at].tone if at < len(row.cells) else "" for at in shown.shown]
+    usual = {"place": "accent", "bar": "accent"}
+    kinds = [table.columns[at].kind for at in shown.shown]
+    return [(text, usual.get(kind) or tone) for text, tone, kind in zip(found, tones, kinds, strict=True)]
+
+
+def _drawn(words: StyledRow, cells: Sequence[tuple[str, str]], table: Table, shown: Layout, width: int) -> StyledRow:
+    """The words, cut at their end, and the cells of the shown columns, each with its look."""
+    room = width - sum(shown.widths[at] + GAP for at in shown.shown)
+    lead = clipped(words, room)
+    drawn = [*lead, (" " * (room - sum(cell_len(text) for text, _ in lead)), "")]
+    for at, (text, style) in zip(shown.shown, cells, strict=True):
+        wide = shown.widths[at]
+        text = f"{text:>{wide}}" if is_number(table.columns[at].kind) else fit(text, wide, MARKS["ellipsis"])
+        drawn.append((" " * GAP + text, style))
+    return drawn
