@@ -51,11 +51,6 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     return made
 
 
-def empty(section: Section, look: Look) -> Iterator[Row]:
-    """The summary of a section that has nothing else."""
-    return said(section.summary, look, key="summary", style="dim")
-
-
 def _first(item: Item, row: tree.Row, look: Look, shown: Layout | None, place: Callable[[Place], str]) -> Row:
     return next(_listed(item, row, look, shown, place))
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from idbg.reports.decisions.recompiles import advice
 
 from idbg.analysis.decisions.break_words import suggestions
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.schema.runs import Run
+from idbg.views.recompiles import suggestions_for as advice
 
 Runner = Callable[..., Run]
 HEAD = "import torch\nones = torch.ones\n"

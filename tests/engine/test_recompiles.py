@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from idbg.reports.decisions.recompiles import advice
 
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.schema.decisions.dynamo import FailedGuard
 from idbg.schema.runs import Run
+from idbg.views.recompiles import suggestions_for as advice
 
 Runner = Callable[..., Run]
 CHANGED = ("dynamic", "dynamic_sources", "settings")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from idbg.reports.decisions.time import explained
 from torch._inductor.fx_passes import post_grad
 
 from idbg.accelerators import registry
@@ -16,6 +15,7 @@ from idbg.schema import events
 from idbg.schema.decisions.times import Span
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
+from idbg.views.time import explained
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
 

@@ -5,11 +5,13 @@ import json
 import msgspec
 from msgspec.structs import replace
 
+from idbg.render.text import lines, text
 from idbg.reports import decisions
-from idbg.reports.decisions import breaks, frames, graphs, passes, recompiles
+from idbg.reports.decisions import frames, graphs, passes
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import FailedGuard, Skip
 from idbg.schema.decisions.passes import PhaseRun
+from idbg.views import breaks, recompiles
 from tests.harness.framed import BROKEN, FILE, PRINT, again, done, graph, recompiled, run_of, started
 from tests.harness.work import lines_run
 
@@ -65,29 +67,29 @@ def test_what_was_left_alone_is_told_of_the_users_own_and_counted_of_others():
 
 def test_nothing_is_said_to_be_nothing():
     assert list(frames.text(run_of())) == ["nothing was compiled: Dynamo was asked for no frame"]
-    assert list(breaks.text(run_of())) == ["no graph breaks"]
-    assert list(recompiles.text(run_of())) == ["nothing was compiled again"]
+    assert text(breaks.view(run_of())) == "no graph breaks"
+    assert text(recompiles.view(run_of())).startswith("no recompiles")
 
 
 def test_a_break_tells_why_how_it_goes_on_what_it_costs_and_what_to_do():
-    told = "\n".join(breaks.text(run_of(*BROKEN)))
+    told = text(breaks.view(run_of(*BROKEN)))
     assert told.startswith("2 graph breaks at 1 place")
     for words in (
-        "m.py:5 ×2   print() cannot be in a graph",
+        "⚠ print() cannot be in a graph",
         "Python makes this call, and the rest is another graph",
-        "8.5 s of compiling, for the 3 frames that it makes",
+        "8.50 s of compiling, for the 3 frames that it causes",
         "before it frame 0/0, called between 1/0, after it 3/0",
         "2 tensors (64 B) through memory in each call",
         "reorderable_logging_functions.add(print)",
         "gb0059.html",
-        "(1 line of idbg)",
+        "1 line of idbg",
     ):
         assert words in told, words
 
 
 def test_a_guard_that_torch_only_quotes_is_told_without_what_torch_fills_its_line_with():
     quoted = FailedGuard(text="not L['items']" + " " * 40 + "  # if items: (m.py:3)", against="0/0")
-    assert recompiles.of_guard(quoted) == "not L['items']"
+    assert recompiles.guard_words(quoted) == "not L['items']"
 
 
 def test_phases_of_passes_say_milliseconds_and_functions_are_named_as_everywhere():
@@ -106,20 +108,20 @@ def test_a_break_is_about_the_line_that_the_user_wrote():
 
 
 def test_a_break_that_an_error_was_made_of_is_not_said_to_be_none():
-    told = list(breaks.text(run_of(started("0/0", "f"), done("0/0", end="failed"))))
+    told = list(lines(breaks.view(run_of(started("0/0", "f"), done("0/0", end="failed")))))
     assert told[0] == "no graph breaks"
     assert "1 frame failed" in told[1]
 
 
-def test_recompiles_are_a_timeline_with_warnings_first_and_what_to_do_last():
+def test_recompiles_are_a_timeline_with_warnings_at_their_function_and_what_to_do_last():
     run = run_of(*AGAIN, REFUSED)
-    told = list(recompiles.text(run))
-    assert told[0] == "1 recompile of 1 function"
-    assert "2 of 2: no more are compiled" in told[1]
-    assert told[4].split()[:3] == ["0", "first", "compile"]
-    assert "size 0 of x is 3, and was 2" in told[5]
-    assert "not compiled (recompile_limit is 2): dtype of x is Double, and was Float" in told[6]
-    advised = [line.strip() for line in told[7:]]
+    told = list(lines(recompiles.view(run)))
+    assert told[0].startswith("1 recompile of 1 function, 1 call left to eager at the limit")
+    assert told[0].split()[-2:] == ["time", "line"] and "2 of 2: no more are compiled" in told[1]
+    assert told[2].split()[:2] == ["compile", "0"]
+    assert "size 0 of x is 3, and was 2" in told[3]
+    assert "dtype of x is Double, and was Float  (recompile_limit is 2)" in told[4] and "not compiled" in told[4]
+    advised = [line.strip() for line in told[5:]]
     assert "torch._dynamo.mark_dynamic(x, 0)" in advised
     assert "x = x.to(torch.float32)" in advised  # each guard's best, before a second of the first
 
@@ -154,6 +156,6 @@ def test_a_thousand_frames_that_break_are_told_in_a_moment():
         for name in ("frames", "breaks", "recompiles"):
             assert len(list(decisions.telling(name).text(run))) < 1_000
             msgspec.json.encode(decisions.telling(name).as_json(run))
-            list(getattr(decisions.telling(name), "about")(run))  # noqa: B009
+        list(decisions.decisions(run))
 
     assert lines_run(tell)[1] < 4_000 * 1_000

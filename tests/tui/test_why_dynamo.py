@@ -89,7 +89,7 @@ def test_an_opened_break_has_what_to_do_torchs_words_hints_page_and_the_users_st
     told = said("breaks", Look(whole=True))
     assert any("→ have it done after the graph" in row for row in told)
     assert any(row.strip().startswith("torch's hint: Avoid calling builtin `print`") for row in told)
-    assert any("GB0059" in row for row in told) and any(". goes to the graph after" in row for row in told)
+    assert any("GB0059" in row for row in told)
     assert any(f"{FILE_NAME}:{line_of('print(')}" in row and "in middle" in row for row in told)
     closed = said("breaks", Look(turned=frozenset((rows("breaks")[1].fold,))))
     assert any("▸" in row and "lines of idbg" in row for row in closed)
@@ -110,7 +110,7 @@ def test_a_recompile_says_what_was_expected_what_came_and_what_can_be_tried() ->
     shown = ["".join(text for text, _ in row.draw(78)).rstrip() for row in narrow]
     assert sum(row.endswith("t tries it") for row in shown) == len(tries)  # it is not cut off
     assert any("mark_dynamic" in row for row in shown)  # t works on the line of code too
-    assert any("expected 4, was 5" in row for row in said("recompiles", Look(whole=True)))
+    assert any("expected 4, got 5" in row for row in said("recompiles", Look(whole=True)))
 
 
 @pytest.mark.parametrize(

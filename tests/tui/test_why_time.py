@@ -13,7 +13,7 @@ from idbg.schema.decisions.times import Span
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run, fold
-from idbg_tui.panes.why import time
+from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.section_rows import Look, Row
@@ -28,6 +28,10 @@ LOOK = Look(width=118)
 
 def recorded() -> Run:
     return fold(log(RECORDED)).runs[1]
+
+
+def rows_of(run: Run, look: Look) -> Sequence[Row]:
+    return views.view("time").rows(run, look)
 
 
 def said(found: Sequence[Row]) -> list[str]:
@@ -50,17 +54,19 @@ def half(number: int) -> list[SessionEvent]:
 def test_every_span_is_in_the_tree_with_its_time_once_short_ones_are_asked_for() -> None:
     run = recorded()
     timings = times.tree(run)
-    shown = time.rows(run, Look(width=118, whole=True))
-    assert sum(row.key[0] == "span" for row in shown if isinstance(row.key, tuple)) == len(timings)
-    few = time.rows(run, LOOK)
+    shown = rows_of(run, Look(width=118, whole=True))
+    assert sum(row.key[0] == "span" and len(row.key) == 2 for row in shown if isinstance(row.key, tuple)) == len(
+        timings
+    )
+    few = rows_of(run, LOOK)
     left = next(text for text in said(few) if "left out" in text)
-    assert len(few) < len(shown) and "H lists them" in left
+    assert len(few) < len(shown) and left.strip()[0].isdigit()
 
 
 def test_what_dominates_is_said_first_and_what_is_spent_adds_up() -> None:
-    text = said(time.rows(recorded(), LOOK))
-    assert text[0].strip().startswith("compiling took") and text[1].strip().startswith("most of it")
-    shares = [float(line.split()[-2]) for line in text[text.index(next(t for t in text if "spent on" in t)) + 1 :][:6]]
+    text = said(rows_of(recorded(), LOOK))
+    assert text[0].strip().startswith("compiling took") and "most of it" in text[1]
+    shares = [float(line.split()[-2]) for line in text[text.index(next(t for t in text if "by use" in t)) + 1 :][:6]]
     assert 90 < sum(shares) <= 100.1
 
 
@@ -75,19 +81,19 @@ def test_while_it_goes_on_it_says_what_goes_on_for_how_long_and_what_is_usual() 
     ]
     before = fold([*half(1), *end]).runs[1]
     run = fold(half(2)).runs[2]
-    text = said(time.rows(run, Look(width=118, now=105.0, earlier=(before,))))
-    assert text[0].strip() == "compiling for 5.00 s so far, 10.0 s before: lowering 4.00 s, 9.00 s before"
-    lowering = next(line for line in text if "lowering" in line and "goes on" in line)
+    text = said(rows_of(run, Look(width=118, now=105.0, earlier=(before,))))
+    assert text[0].strip().startswith("compiling for 5.00 s so far, 10.0 s before: lowering 4.00 s, 9.00 s before")
+    lowering = next(line for line in text if "lowering" in line and "in progress" in line)
     assert lowering.split()[-4:] == ["4.00", "s", "9.00", "s"]
-    later = said(time.rows(run, Look(width=118, now=106.0)))
-    assert later[0].strip() == "compiling for 6.00 s so far: lowering 5.00 s"
+    later = said(rows_of(run, Look(width=118, now=106.0)))
+    assert later[0].strip().startswith("compiling for 6.00 s so far: lowering 5.00 s")
 
 
 def test_against_the_run_before_it_says_what_took_longer() -> None:
     run = recorded()
-    text = said(time.rows(run, Look(width=118, earlier=(run,), turned=frozenset({("against",)}))))
+    text = said(rows_of(run, Look(width=118, earlier=(run,), turned=frozenset({"against"}))))
     assert any("against run 1" in line and "compile time" in line for line in text)
-    assert text[-1].strip() == "nothing took much longer or less"
+    assert text[-1].strip() == "no use changed much"
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL])
@@ -103,7 +109,7 @@ async def test_one_key_changes_tree_and_picture_in_which_blocks_are_gone_to_and_
         await pilot.press("o", "z")
         await settle(pilot)
         picture = [row for row in pane.lines.items if row.blocks]
-        assert picture and not any("what it was spent on" in row for row in texts(app, "why"))
+        assert picture and not any("by use" in row for row in texts(app, "why"))
         width = pane.lines.line_width
         assert all(block.start + block.length <= width for row in picture for block in row.blocks)
         await pilot.press("G")
@@ -121,7 +127,7 @@ async def test_one_key_changes_tree_and_picture_in_which_blocks_are_gone_to_and_
         await pilot.press(*["k"] * picture.index(row), "enter")
         assert pane.look.zoom == 0
         await pilot.press("o")
-        assert any("what it was spent on" in row for row in texts(app, "why"))
+        assert any("by use" in row for row in texts(app, "why"))
 
 
 async def test_t_writes_a_trace_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +149,7 @@ def test_ten_thousand_spans_have_a_row_each() -> None:
     run = recorded()
     run = Run(1, run.program, run.target, 0.0)
     run.decided.spans = {span.id: replace(span) for span in spans}
-    rows, work = lines_run(lambda: time.rows(run, Look(width=118, whole=True)))
+    rows, work = lines_run(lambda: rows_of(run, Look(width=118, whole=True)))
     assert len(rows) > 10_000 and work < 200 * 10_000
 
 
@@ -173,4 +179,4 @@ async def test_in_a_sessions_first_run_what_is_typical_comes_from_earlier_sessio
         await pilot.press("0")
         app.query_one(WhyPane).choose_view("time")
         await settle(pilot)
-        assert ", typically 2.00 s for all of it" in texts(app, "why")[0]
+        assert ", typically 2.00 s for all of it" in " ".join(" ".join(texts(app, "why")[:2]).split())

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import median
 
 from idbg.analysis.decisions import times
 from idbg.analysis.decisions.frames import spoken
-from idbg.analysis.decisions.times import Heat, Spent, Timing, Use
+from idbg.analysis.decisions.times import Spent, Timing, Use
 from idbg.format.amounts import counted, seconds, share
 from idbg.format.file_names import near_place
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.times import Span
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
+from idbg.views.earlier_times import HEATS, LEAST, USES, Name, compared, named, past, total_before, typical
 from idbg.views.time_help import helps
 from idbg.views.tree import (
     NO_OPTIONS,
@@ -31,33 +31,8 @@ from idbg.views.tree import (
 )
 
 TITLE = "Compile time"
-USES: dict[Use, str] = {
-    "cpp": "building C++ kernels",
-    "cpu check": "testing which vector instructions can be used",
-    "triton": "building Triton kernels",
-    "autotuning": "autotuning",
-    "dynamo": "Dynamo's tracing of Python",
-    "guards": "building guards",
-    "aot": "AOTAutograd's tracing to ATen",
-    "passes": "passes over graphs",
-    "lowering": "lowering",
-    "scheduling": "scheduling and fusion",
-    "codegen": "generating the code of kernels",
-    "caches": "caches: their keys, and loading what they hold",
-    "idbg": "idbg, reading graphs",
-    "other": "other parts",
-    "unnamed": "unattributed",
-}
-HEATS: dict[Heat, str] = {
-    "cold": "cold: Inductor generated the code of every graph",
-    "warm": "warm: Inductor found the code of every graph in its cache",
-    "mixed": "partly warm: Inductor found the code of some graphs in its cache",
-    "": "Inductor generated no code",
-}
-_LEAST = 0.005  # of the time: less is left out
 _AGAIN = 0.2  # of the time: recompiles that took less are left to the section on recompiles
 _MANY = 300  # spans from which frames are folded at first
-_EARLIER = 5  # runs: what is typical is their median
 _FRAMES = ("frame", "frame compile", "backward")
 _COLORS: dict[Use, str] = {
     **dict.fromkeys(("dynamo", "guards"), "f3"),
@@ -68,8 +43,6 @@ _COLORS: dict[Use, str] = {
     **dict.fromkeys(("cpp", "cpu check", "triton"), "f1"),
     "autotuning": "f6",
 }
-_Name = tuple[str, str, str, int]
-"""A span in any run: frame, name, what it is of, and its number among those."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +53,7 @@ class _Shown:
     options: Options
     timings: Sequence[Timing]
     total: float
-    typical: dict[_Name, float]
+    typical: dict[Name, float]
 
     @property
     def live(self) -> bool:
@@ -88,7 +61,7 @@ class _Shown:
 
     @property
     def least(self) -> float:
-        return 0.0 if self.options.everything else _LEAST * self.total
+        return 0.0 if self.options.everything else LEAST * self.total
 
 
 def color(use: Use) -> str:
@@ -109,7 +82,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
         if run.phases:
             return Section(TITLE, "spans were not recorded in this session", body=(Chart("phases", run),))
         return Section(TITLE, "nothing was compiled: no compile time")
-    shown = _Shown(run, options, timings, sum(each.seconds for each in spent), _typical(options))
+    shown = _Shown(run, options, timings, sum(each.seconds for each in spent), typical(options))
     notes = () if shown.live else tuple(dominating(run, timings))
     caption = (
         "Time goes from left to right; a box contains what it consists of; work beside the compiling thread is below."
@@ -160,13 +133,13 @@ def _summary(shown: _Shown, spent: Iterable[Spent]) -> str:
         return headline(shown.run, spent)
     active = [each for each in shown.timings if each.lasts and not each.beside and each.span.name not in times.OURS]
     builds = sum(each.lasts and each.beside for each in shown.timings)
-    earlier = _total_before(shown.options)
+    earlier = total_before(shown.options)
     whole = f", {seconds(earlier)} before" if earlier is not None else ""
     so_far = f"compiling for {seconds(shown.total)} so far{whole}"
     if not active:
         return f"{so_far}: the program runs"
     inner = active[-1]
-    name = next(name for name, timing in _named(shown.timings) if timing.span is inner.span)
+    name = next(name for name, timing in named(shown.timings) if timing.span is inner.span)
     usual = shown.options.typical.get(inner.span.name)  # of all of that phase, in earlier sessions too
     known = f", typically {seconds(usual)} for all of it" if usual is not None else ""
     known = f", {seconds(shown.typical[name])} before" if name in shown.typical else known
@@ -194,59 +167,6 @@ def _note(key: str, text: str, lines: Iterable[str]) -> Row:
     return Row(key, words((text, "strong")), rows=below, open="all")
 
 
-# ---------------------------------------------------------------- earlier runs
-
-_Past = tuple[Sequence[Timing], float]
-
-
-def _typical(options: Options) -> dict[_Name, float]:
-    """Seconds of each span in the earlier runs: the median of those that had it."""
-    took: dict[_Name, list[float]] = {}
-    for timings, _ in _past(options):
-        for name, timing in _named(timings):
-            took.setdefault(name, []).append(timing.seconds)
-    return {name: median(values) for name, values in took.items()}
-
-
-def _past(options: Options) -> list[_Past]:
-    """The spans of the last few earlier runs, and the seconds of all of each."""
-    return [_ended(_Key(run)) for run in options.earlier[-_EARLIER:]]
-
-
-class _Key:
-    """A run that has ended: it does not change."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.known = run.number, run.started, len(run.decided.spans)
-
-    def __hash__(self) -> int:
-        return hash(self.known)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.known == self.known
-
-
-@lru_cache(maxsize=2 * _EARLIER)
-def _ended(key: _Key) -> _Past:
-    timings = times.tree(key.run)
-    return timings, sum(each.seconds for each in times.spent(timings))
-
-
-def _named(timings: Sequence[Timing]) -> Iterator[tuple[_Name, Timing]]:
-    seen: dict[tuple[str, str, str], int] = {}
-    for timing in timings:
-        name = timing.span.frame, timing.span.name, timing.span.what
-        seen[name] = seen.get(name, 0) + 1
-        yield (*name, seen[name]), timing
-
-
-def _total_before(options: Options) -> float | None:
-    """How long the earlier runs compiled: the median."""
-    totals = [total for _, total in _past(options)]
-    return median(totals) if totals else None
-
-
 # ---------------------------------------------------------------- rows
 
 
@@ -256,7 +176,7 @@ def _spent_row(shown: _Shown, spent: list[Spent]) -> Row:
         uses = list(USES)
         spent.sort(key=lambda each: uses.index(each.use))
     before: dict[Use, list[float]] = {}
-    for timings, _ in _past(shown.options):
+    for timings, _ in past(shown.options):
         for each in times.spent(timings):
             before.setdefault(each.use, []).append(each.seconds)
     below = [
@@ -275,7 +195,7 @@ def _spent_row(shown: _Shown, spent: list[Spent]) -> Row:
         for each in spent
         if each.seconds >= shown.least
     ]
-    cells = _cells(shown, shown.total, None, _total_before(shown.options))
+    cells = _cells(shown, shown.total, None, total_before(shown.options))
     return Row("spent", words(("by use", "strong")), cells, below, "all", opens="fold")
 
 
@@ -294,7 +214,7 @@ class _Spans:
 
     def __init__(self, shown: _Shown) -> None:
         self._shown = shown
-        self._named = list(_named(shown.timings))
+        self._named = list(named(shown.timings))
         self._kernels = {kernel.name: kernel for kernel in shown.run.kernels}
         self._folds_frames = len(shown.timings) > _MANY
         self._ends = [len(shown.timings)] * len(shown.timings)
@@ -392,21 +312,6 @@ def span_words(span: Span, frame: Frame | None = None) -> str:
     elif span.nodes is not None:
         text += f", {counted(span.nodes[0], 'node')}"
     return f"{text}   {spoken(frame)} {near_place(frame.file, frame.line)}".rstrip() if frame else text
-
-
-def compared(before: Run, after: Run) -> Iterator[str]:
-    """How much longer or shorter the second run took to compile, and for what; which of them was cold."""
-    trees = times.tree(before), times.tree(after)
-    totals = [sum(each.seconds for each in times.spent(timings)) for timings in trees]
-    heats = times.heat(before), times.heat(after)
-    yield f"compile time: {seconds(totals[0])}, then {seconds(totals[1])}"
-    if heats[0] != heats[1]:
-        yield f"  the first was {HEATS[heats[0]]}; the second {HEATS[heats[1]]}"
-    for change in times.compared(*trees):
-        if abs(change.more) >= max(_LEAST * max(totals), 0.001):
-            took = ["none" if each is None else seconds(each) for each in (change.before, change.after)]
-            sign = "+" if change.more > 0 else "-"
-            yield f"  {USES[change.use]:<52}{took[0]:>9}{took[1]:>9}  {sign}{seconds(abs(change.more))}"
 
 
 def as_json(run: Run) -> object:

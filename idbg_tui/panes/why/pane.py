@@ -130,7 +130,7 @@ class WhyPane(RowKeys):
             return
         self._name_views(run)
         rows = self._made(state, run, self.look) if run is not None else ()
-        self.lines.show_rows(rows, self._why_empty(state, views.view(self.view)))
+        self.lines.show_rows(rows, self._why_empty(state))
 
     def _made(self, state: State, run: Run, look: Look) -> Sequence[Row]:
         width, live = self.lines.room - 1, state.running and run is state.run
@@ -150,14 +150,14 @@ class WhyPane(RowKeys):
         marked = f"marked: {self._marked.name}" if self._marked is not None else ""
         self._names.show(self.view, counts, " ".join(filter(None, (query, older, marked))))
 
-    def _why_empty(self, state: State, made: views.View) -> str:
+    def _why_empty(self, state: State) -> str:
         if self.look.query:
             return f"nothing here has {self.look.query}: esc shows all"
         if state.beginning:
             return why_no_graph(state)
         if state.running:
             return "compiling: what is decided is listed here as torch tells it"
-        return made.NONE if self._run is not None else "not compiled yet: r compiles, and says here what was decided"
+        return views.empty(self.view, self._run)
 
     # ---------------------------------------------------------------- which view, and how
 

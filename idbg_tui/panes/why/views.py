@@ -77,7 +77,7 @@ class Sectioned:
         section = self._made.view(
             run, Options(look.hiding or look.whole, look.order, look.now, look.typical, look.earlier)
         )
-        return sections.rows(section, look, flame.rows) if section.body else [*sections.empty(section, look)]
+        return sections.rows(section, look, flame.rows) if section.body else []
 
     def count(self, run: Run) -> int:
         """As the section counts."""
@@ -94,6 +94,13 @@ def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
     having = [row for row in rows if not row.head and found is not None and found.search(text_of(row))]
     keys, folds = {row.key for row in having}, {fold for row in having for fold in row.inside}
     return [row for row in rows if row.head or row.key in keys or row.fold in folds] if having else []
+
+
+def empty(name: ViewName, run: Run | None) -> str:
+    """Why there is nothing to list."""
+    if run is None:
+        return "not compiled yet: r compiles, and lists here what was decided"
+    return views.view(name).view(run).summary if name in SECTIONS else view(name).NONE
 
 
 def text_of(row: Row) -> str:

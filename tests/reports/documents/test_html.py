@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 import pytest
 from msgspec.structs import replace
 
+from idbg.format import shown
+from idbg.render.html import templating
 from idbg.render.html.code import Listing, listings
-from idbg.reports import shown
 from idbg.reports.documents import Told, html, together
-from idbg.reports.documents.html import graph_data, page, templating
+from idbg.reports.documents.html import graph_data, page
 from idbg.reports.documents.html.sections import summary
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
@@ -142,7 +143,7 @@ def test_the_summary_says_in_a_sentence_what_was_found_out() -> None:
     history.missing.append("the log ends in the middle of <an event>")
     text = html.render(Told("cut", history)).decode()
     assert "the log ends in the middle of &lt;an event&gt;" in text
-    assert "compiling took 17.1 s; cold: Inductor made the code of every graph; most of it: finding out" in text
+    assert "compiling took 17.1 s; cold: Inductor generated the code of every graph; most of it: testing" in text
 
 
 def test_what_nobody_looked_for_is_not_said_to_be_absent() -> None:

@@ -12,7 +12,7 @@ from idbg.format.verdicts import verdict_words
 from idbg.schema.bench import LEAST_CHANGE
 from idbg.schema.code import Kernel
 from idbg.schema.runs import Run
-from idbg.views import time
+from idbg.views import earlier_times
 
 SHOWN = 20
 """So many rows of a kind are told as text; how many more there are is said."""
@@ -161,7 +161,7 @@ def time_sentence(found: Compared) -> str:
 def time_lines(before: Run, after: Run, found: Compared) -> list[str]:
     """What the time was spent on in both; by phase where a run was not told span by span (an older session)."""
     if before.decided.spans and after.decided.spans:
-        return list(time.compared(before, after))
+        return list(earlier_times.compared(before, after))
     return [f"{phase.name}: {times_words(phase)}" for phase in large(found.phases)]
 
 

@@ -9,7 +9,8 @@ from idbg.analysis.decisions.times import Timing
 from idbg.format.amounts import seconds, share
 from idbg.reports.drawings.flame import FlameBox, flame
 from idbg.schema.runs import Run
-from idbg.views.time import USES, color, span_words
+from idbg.views.earlier_times import USES
+from idbg.views.time import color, span_words
 
 CELLS = 1000
 """Of the width: what takes less than one has a box where one is free."""
