@@ -43,7 +43,9 @@ class Painter:
     def cells(self, row: Row, table: Table) -> Iterator[tuple[str, bool, str, object, str]]:
         """Text, whether a number, tone, what it is sorted by and where it links to."""
         for column, cell in zip(table.columns, row.cells, strict=False):
-            text = written(cell.value, column.kind, lambda place: place_name(place.file, place.line))
+            text: str = written(cell.value, column.kind, lambda place: place_name(place.file, place.line))
+            if column.kind == "bar" and isinstance(cell.value, float):
+                text = _BAR.format(f"{100 * cell.value:.2f}%", cell.tone)
             yield text, is_number(column.kind), cell.tone, _sorted_by(cell.value), self.link(cell.value)
 
     def link(self, value: Value) -> str:
@@ -69,6 +71,12 @@ class Painter:
 def section(made: Section, run: Run, noun: str, drawings: Drawings | None = None) -> Markup:
     """The summary, then every block; what does not fit into `MOST` rows of a list is counted."""
     return fill("section.html", section=made, painter=Painter(run, noun, drawings or {}))
+
+
+_BAR = Markup(
+    '<svg class="idbg-chart" width="100%" height="12" aria-hidden="true">'
+    '<rect width="{}" height="12" class="{}"/></svg>'
+)
 
 
 def _sorted_by(value: Value) -> object:
