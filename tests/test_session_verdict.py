@@ -14,7 +14,6 @@ from idbg.reports import diagnostics
 from idbg.reports.decisions import compared as comparison
 from idbg.reports.documents import Told, markdown
 from idbg.reports.documents import json as json_document
-from idbg.reports.session_overview import lines, overview
 from idbg.schema import event_log, events
 from idbg.schema.diff import Comparison, DiffReport, TensorDiff
 from idbg.schema.events import SessionEvent
@@ -24,6 +23,7 @@ from idbg.schema.runs import History, fold
 from idbg.schema.summaries import SessionSummary
 from idbg.schema.violations import Violation
 from idbg.session import index
+from idbg.views.session_overview import overview, view
 from idbg_tui.panes.switches.compared import summary as switches_line
 from idbg_tui.panes.switches.pane import _run_words
 from idbg_tui.state.state import State
@@ -103,7 +103,7 @@ def told_everywhere(folder: Path, log: list[SessionEvent]) -> dict[str, str]:
     changed = json.loads(json.dumps(comparison.as_json(before, after, compared(before, after)), default=str))
     return {
         "idbg list": f"{listed.verdict} {listed.looks} {summary_words(listed)}",
-        "idbg show": next(lines(overview(listed, found), "now", 200)),
+        "idbg show": view(overview(listed, found)).summary,
         "header": "".join(text for text, _ in header(state, 200)[1]),
         "narrow header": "".join(text for text, _ in header(state, 60)[1]),
         "markdown": markdown.render(told).decode().partition("\n")[0],

@@ -3,8 +3,8 @@
 from functools import partial
 from pathlib import Path
 
-from idbg.reports.repros import status_words
 from idbg.schema.repros import Budget
+from idbg.views.repros import status_words
 from idbg_tui.controllers.context import Actions, Context
 from idbg_tui.controllers.listings import Listings
 from idbg_tui.messages import ReproAsked, ScriptAsked

@@ -6,8 +6,8 @@ from rich.cells import cell_len
 
 from idbg.format.amounts import elapsed
 from idbg.format.glyphs import MARKS
-from idbg.reports.repros import progress_pieces
 from idbg.schema.repros import MinifyProgress
+from idbg.views.repros import progress_pieces
 from idbg_tui import keymap
 from idbg_tui.state import queries, soughts
 from idbg_tui.state.state import State

@@ -27,7 +27,8 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
     place = partial(_place, look)
     made = Rows()
     layouts: dict[int, Layout] = {}
-    if not (found and found[0].row is None) and section.body:
+    leads = bool(found) and found[0].table is not None and not found[0].table.title
+    if not leads and section.body and section.summary:
         made.add_all(said(section.summary, look, key="summary"))
     for number, item in enumerate(found):
         if item.table is not None and id(item.table) not in layouts:
@@ -35,7 +36,8 @@ def rows(section: Section, look: Look, chart: Charted | None = None) -> Rows:
         shown = layouts.get(id(item.table))
         if item.row is None:
             assert item.table is not None and shown is not None
-            summary = section.summary if number == 0 else ""
+            made.add_all(said(item.table.title, look, key=None, style="strong") if item.table.title else ())
+            summary = section.summary if number == 0 and leads else ""
             if cell_len(summary) + 1 > shown.words:
                 made.add_all(said(summary, look, key="summary"))
                 summary = ""
@@ -61,7 +63,7 @@ def _place(look: Look, place: Place) -> str:
 
 def _heads(table: Table, shown: Layout, summary: str) -> Row:
     cells = [(table.columns[at].head, "dim") for at in shown.shown]
-    return Row(None, partial(_drawn, [(f" {summary}", "dim")], cells, table, shown), head=True)
+    return Row(None, partial(_drawn, [(f" {summary or f'  {table.noun}'}", "dim")], cells, table, shown), head=True)
 
 
 def _listed(

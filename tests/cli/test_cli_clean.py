@@ -10,8 +10,10 @@ import pytest
 from idbg import cli
 from idbg.cli import moments
 from idbg.config import places
-from idbg.format.tables import Column, cells, fitted
+from idbg.format.tables import cells
+from idbg.render import text
 from idbg.schema.errors import BadInput
+from idbg.views.tree import Cell, Column, Row, Section, Table, words
 from tests.harness.sessions import killed_session_of, small_log
 
 DAY = 86400.0
@@ -61,7 +63,7 @@ def test_sessions_are_chosen_by_program_time_and_verdict(
 def test_the_table_names_each_session_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["session", "program", "for", "started", "runs", "size", "came", "of", "it"]
+    assert head.split() == ["session", "program", "for", "started", "runs", "size", "result"]
     assert [row.split()[1] for row in rows] == ["new", "planted", "old"]
     assert rows[1].startswith("✘") and rows[1].endswith("1 of 2 tensors wrong") and rows[0].endswith("no run")
 
@@ -95,16 +97,34 @@ def test_a_day_is_meant_from_its_beginning_to_its_end() -> None:
         moments.span("3")
 
 
-@pytest.mark.parametrize("width", range(4, 60))
+def table(name: str) -> Section:
+    rows = [Row(1, words(name), (Cell("a text of the row"), Cell(2000))), Row(2, words("short"), (Cell("a"), Cell(7)))]
+    return Section("", "", 2, body=(Table((Column("text", least=4), Column("n", "count", 1)), rows, "name"),))
+
+
+@pytest.mark.parametrize("width", range(8, 60))
 def test_a_table_fits_as_long_as_it_can(width: int) -> None:
-    columns = (Column("a"), Column("name", least=4), Column("n", right=True, rank=1))
-    lines = fitted(columns, [("1", "漢字漢字 and more", "10"), ("2", "short", "2,000")], width)
-    assert all(cells(line) <= max(width, 7) for line in lines)
+    drawn = text.text(table("漢字漢字 and more"), width=width).splitlines()
+    assert all(cells(line) <= max(width, 22) for line in drawn)
+    assert ("2,000" in drawn[1]) == (width >= 17 + 2 + 17 + 2 + 5)
 
 
 def test_a_table_in_a_pipe_is_not_cut() -> None:
-    (_, row) = fitted((Column("a", least=1), Column("b", right=True)), [("x" * 300, "1")], None)
-    assert row == "x" * 300 + "  1"
+    assert text.text(table("x" * 300)).splitlines()[1] == "x" * 300 + "  a text of the row  2,000"
+
+
+def test_sessions_are_sorted_by_a_column(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def names(*flags: str) -> list[str]:
+        assert cli.main(["list", *flags]) == 0
+        return [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]]
+
+    newest_first = names()
+    assert len(set(newest_first)) > 1
+    assert names("--sort", "session") == sorted(newest_first)
+    assert names("--sort", "session:down") == sorted(newest_first, reverse=True)
+    assert names("--sort", "started:up") == newest_first[::-1]
+    assert cli.main(["list", "--sort", "colour"]) == 2
+    assert "the columns are session, program, for" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------- clean

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from idbg.reports import repros
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Failure
 from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
+from idbg.views import repros
 
 NODE = NodeId(GraphId("0/0", "dynamo"), "cumsum")
 FOUND = Minified(

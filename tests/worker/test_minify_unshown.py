@@ -2,8 +2,8 @@
 
 import pytest
 
-from idbg.reports.repros import result_lines
 from idbg.schema.repros import Minified, Signature
+from idbg.views.repros import result_lines
 from idbg.worker.minifying import _unshown
 
 NONE = Minified(Signature("none"), whole=8, calls=3, tried=11)

@@ -44,11 +44,3 @@ def _moment(text: str, now: float) -> tuple[float, float]:
         return begins.timestamp(), ends.timestamp()
     except (ValueError, OverflowError, OSError) as error:
         raise BadInput(f"{text!r} is no time", hint=HOW) from error
-
-
-def said(at: float) -> str:
-    """A moment as lists have it, by this machine's clock: "2026-11-22 19:15"; "not known" where that cannot be."""
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else "not known"
-    except (ValueError, OverflowError, OSError):
-        return "not known"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TextIO
 
 from idbg.cli.bar import Bar, Doing
-from idbg.reports.repros import progress_words, sought_words
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.repros import MinifyProgress
+from idbg.views.repros import progress_words, sought_words
 
 log = logging.getLogger(__name__)
 Usual = Callable[[int], float | None]

@@ -116,3 +116,11 @@ def wait(seconds: float) -> str:
 def day(at: float) -> str:
     """A time in seconds since the epoch as "20 Nov 15:02", by this machine's clock."""
     return time.strftime("%d %b %H:%M", time.localtime(at))
+
+
+def moment(at: float) -> str:
+    """The same to the minute, with its year: "2026-11-22 19:15"; "not known" where that cannot be."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else "not known"
+    except (ValueError, OverflowError, OSError):
+        return "not known"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, seconds
+from idbg.format.amounts import NOTHING, column_figure, column_share, column_size, moment, seconds
 from idbg.format.glyphs import LEVELS
 from idbg.format.tables import cells as width_of
 from idbg.views.tree import Cell, Column, Item, Kind, Place, Table, Value
@@ -18,7 +18,7 @@ _BAR = 14
 
 
 def _number(value: float) -> str:
-    return f"{value:,}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
 _WRITTEN: dict[Kind, Callable[[float], str]] = {
@@ -28,9 +28,10 @@ _WRITTEN: dict[Kind, Callable[[float], str]] = {
     "share": column_share,
     "ratio": lambda value: f"{value:.2f}x",
     "error": column_figure,
+    "moment": moment,
     "bar": lambda value: LEVELS[-1] * max(round(value * _BAR), 1),
 }
-_WIDTHS: dict[Kind, int] = {"seconds": 8, "bytes": 10, "share": 7, "ratio": 8, "error": 9, "bar": _BAR}
+_WIDTHS: dict[Kind, int] = {"seconds": 8, "bytes": 10, "share": 7, "ratio": 8, "error": 9, "moment": 16, "bar": _BAR}
 _WIDEST: dict[Kind, int] = {"place": 32, "text": 40, "code": 40, "count": 12}
 
 
@@ -57,16 +58,24 @@ class Layout:
     words: int
 
 
-def layout(table: Table, items: Iterable[Item], width: int, least: int, place: Written) -> Layout:
-    """The columns within `width` cells, of which the words have `least` at least."""
-    widths = [_width(at, column, table, items, place) for at, column in enumerate(table.columns)]
+def layout(table: Table, items: Iterable[Item], width: int | None, least: int, place: Written) -> Layout:
+    """The columns within `width` cells, of which the words have `least` at least; None: as wide as they are."""
+    widths = [_width(at, column, table, items, place, width) for at, column in enumerate(table.columns)]
+    if width is None:
+        return Layout(tuple(range(len(widths))), tuple(widths), least)
     shown = list(range(len(widths)))
-    while shown and width - sum(widths[at] + GAP for at in shown) < least:
-        shown.remove(min(reversed(shown), key=lambda at: table.columns[at].rank))
-    return Layout(tuple(shown), tuple(widths), width - sum(widths[at] + GAP for at in shown))
+
+    def left() -> int:
+        return width - sum(widths[at] + GAP for at in shown)
+
+    while left() < least and (spare := [at for at in reversed(shown) if not table.columns[at].least]):
+        shown.remove(min(spare, key=lambda at: table.columns[at].rank))
+    while left() < least and (able := [at for at in shown if widths[at] > table.columns[at].least > 0]):
+        widths[max(able, key=lambda at: widths[at])] -= 1
+    return Layout(tuple(shown), tuple(widths), left())
 
 
-def _width(at: int, column: Column, table: Table, items: Iterable[Item], place: Written) -> int:
+def _width(at: int, column: Column, table: Table, items: Iterable[Item], place: Written, room: int | None) -> int:
     if (known := _WIDTHS.get(column.kind)) is not None:
         return max(known, len(column.head))
     widest = len(column.head)
@@ -75,7 +84,7 @@ def _width(at: int, column: Column, table: Table, items: Iterable[Item], place: 
             break
         if item.table is table and item.row is not None and at < len(item.row.cells):
             widest = max(widest, width_of(written(item.row.cells[at].value, column.kind, place)))
-    return min(widest, _WIDEST[column.kind])
+    return widest if room is None or column.least else min(widest, _WIDEST[column.kind])
 
 
 def texts(cells: Sequence[Cell], table: Table, shown: Iterable[int], place: Written) -> list[str]:

@@ -8,12 +8,12 @@ from typing import Literal
 import msgspec
 
 from idbg.reports.json import ErrorReport, ProgramReport, TargetReport
-from idbg.reports.repros import result_words, signature_words, sought_words, status_words, tried_words
 from idbg.schema import strict_json
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import OtherFailure
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
+from idbg.views.repros import result_words, signature_words, sought_words, status_words, tried_words
 
 MINIFY, REPROS = "idbg.minify/1", "idbg.repros/1"
 

@@ -1,5 +1,6 @@
 """Describe what is shown as data: sections of rows, cells and charts, without a width, a colour or a unit."""
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -14,7 +15,7 @@ from idbg.schema.runs import Run
 Tone = Literal[
     "", "strong", "dim", "accent", "reject", "fallback", "pad", "tile", "slow", "unknown", "clean"
 ]  # each painter has a look for it
-Kind = Literal["text", "seconds", "bytes", "count", "share", "ratio", "error", "place", "code", "bar"]
+Kind = Literal["text", "seconds", "bytes", "count", "share", "ratio", "error", "moment", "place", "code", "bar"]
 Verdict = Literal["ok", "warning", "error", "unknown"]
 Unfolded = Literal["", "text", "all"]
 """Where the rows below a row are listed at first: nowhere, in outputs that cannot unfold them, everywhere."""
@@ -36,7 +37,9 @@ class Span(NamedTuple):
 
 Words = tuple[Span | Place, ...]
 Value = str | float | Place | None
-"""What a cell holds: seconds, bytes, a share of 1, ... as its column's kind has it; None where it is not known."""
+"""What a cell holds: seconds, bytes, a share of 1, seconds since the epoch, ... as its column's kind has it; None where
+it is not known.
+"""
 
 
 class Cell(Struct, frozen=True):
@@ -47,11 +50,14 @@ class Cell(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """A column after the words. Where room is short, columns with the lowest `rank` are left out first."""
+    """A column after the words. Where room is short, columns with the lowest `rank` are left out first; one with a
+    `least` stays, and is cut down to so many cells.
+    """
 
     head: str
     kind: Kind = "text"
     rank: int = 1
+    least: int = 0
 
 
 class Refs(Struct, frozen=True):
@@ -107,11 +113,12 @@ class Row(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """Rows that share columns; `noun` is what one row is: "function"."""
+    """Rows that share columns; `noun` is what one row is: "function". `title` stands above the heads."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Row]
     noun: str = "row"
+    title: str = ""
 
 
 class Chart(Struct, frozen=True):
@@ -194,27 +201,48 @@ def _items(
         yield Item(more, depth, inside, table=table)
 
 
-def ordered(section: Section, head: str, *, descending: bool = False) -> Section:
-    """The section with the rows of each table that has a column of that head sorted by it, unknown values last; ""
-    sorts by the words.
-    """
-    body = tuple(_ordered(block, head, descending) if isinstance(block, Table) else block for block in section.body)
+Direction = Literal["", "up", "down"]
+"""How rows are sorted: ""  as suits the column, texts upwards and numbers from the largest down."""
+_TEXTS = ("text", "place", "code")
+_SIGNS = re.compile(r"^\W+")  # before a row's words: they do not count where rows are sorted
+
+
+def sorting_columns(section: Section) -> list[str]:
+    """The names of the columns by which the section's rows can be sorted, each once: a table's noun is its words'."""
+    tables = [block for block in section.body if isinstance(block, Table)]
+    names = (name for table in tables for name in (table.noun, *(column.head for column in table.columns)))
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def ordered(section: Section, name: str, direction: Direction = "") -> Section:
+    """The section with the rows of each table that has a column of that name sorted by it, unknown values last."""
+    body = tuple(_ordered(block, name, direction) if isinstance(block, Table) else block for block in section.body)
     return Section(section.title, section.summary, section.count, section.verdict, body)
 
 
-def _ordered(table: Table, head: str, descending: bool) -> Table:
-    heads = [column.head for column in table.columns]
-    if head and head not in heads:
+def _ordered(table: Table, name: str, direction: Direction) -> Table:
+    at = next((at for at, column in enumerate(table.columns) if column.head == name), None)
+    if at is None and name != table.noun:
         return table
 
     def value(row: Row) -> Value:
-        place = heads.index(head) if head else -1
-        return row.text if place < 0 else row.cells[place].value if place < len(row.cells) else None
+        return _SIGNS.sub("", row.text) if at is None else row.cells[at].value if at < len(row.cells) else None
 
+    descending = direction == "down" or (not direction and at is not None and table.columns[at].kind not in _TEXTS)
     known = [row for row in table.rows if value(row) not in (None, "")]
     unknown = [row for row in table.rows if value(row) in (None, "")]
-    rows = sorted(known, key=value, reverse=descending) + unknown  # type: ignore[arg-type]  # one kind a column
-    return Table(table.columns, rows, table.noun)
+    numbers = [row for row in known if isinstance(value(row), int | float)]
+    texts = [row for row in known if not isinstance(value(row), int | float)]
+    rows = [
+        *sorted(numbers, key=value, reverse=descending),  # type: ignore[arg-type]  # all are numbers
+        *sorted(texts, key=lambda row: _text_of(value(row)), reverse=descending),
+        *unknown,
+    ]
+    return Table(table.columns, rows, table.noun, table.title)
+
+
+def _text_of(value: Value) -> str:
+    return f"{value.file}:{value.line:09}" if isinstance(value, Place) else str(value)
 
 
 def words(*parts: "str | Span | Place | tuple[str, Tone]") -> Words:

@@ -13,13 +13,13 @@ from idbg.reports.faults import crash_lines
 from idbg.reports.guilty import OUTCOMES
 from idbg.reports.guilty import summary as guilty_summary
 from idbg.reports.owner import owner_lines
-from idbg.reports.repros import progress_words, result_lines, sought_words, verdict
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Verdict
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.violations import Severity
+from idbg.views.repros import progress_words, result_lines, sought_words, verdict
 
 _SLOW_ENOUGH = 0.1  # seconds; a compile has hundreds of phases, and most take a few milliseconds
 _KINDS = {

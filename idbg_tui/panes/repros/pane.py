@@ -9,9 +9,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from idbg.reports.repros import sought_words
 from idbg.schema.kept import KeptRepro
 from idbg.schema.repros import Sought
+from idbg.views.repros import sought_words
 from idbg_tui.messages import ActionAsked, CopyAsked, EditorAsked, Flash, ReproAsked, ScriptAsked
 from idbg_tui.panes.repros import scripts
 from idbg_tui.panes.repros.rows import Columns, Heads, Item, Note, ReproRow, drawn, drawn_note, heads, items

@@ -8,7 +8,11 @@ from idbg.format import file_names
 from idbg.format.amounts import counted
 from idbg.format.failures import headline
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.reports.repros import (
+from idbg.schema.kept import KeptRepro
+from idbg.schema.programs import Verdict
+from idbg.schema.repros import OtherFailure
+from idbg.schema.runs import Run
+from idbg.views.repros import (
     age,
     guarantee_words,
     left_words,
@@ -18,10 +22,6 @@ from idbg.reports.repros import (
     status_words,
     verdict,
 )
-from idbg.schema.kept import KeptRepro
-from idbg.schema.programs import Verdict
-from idbg.schema.repros import OtherFailure
-from idbg.schema.runs import Run
 from idbg_tui.widgets.lines import StyledRow, clip, cut, fit
 
 WITH_PATHS, _WITH_HOW = 118, 90  # cells from which there are these columns; paths stand below in fewer

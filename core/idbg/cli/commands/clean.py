@@ -10,7 +10,7 @@ import msgspec
 
 from idbg.cli import exits, moments, output
 from idbg.cli.sessions import SESSION, add_output, find, output_folder
-from idbg.format.amounts import counted, size
+from idbg.format.amounts import counted, moment, size
 from idbg.format.plain_text import one_line
 from idbg.schema.errors import BadInput, OutputError
 from idbg.schema.summaries import SessionSummary
@@ -119,7 +119,7 @@ def _agreed(chosen: list[SessionSummary], folder: Path) -> bool:
             hint="-f removes without asking; --dry-run says what would go",
         )
     for each in chosen[:10]:
-        output.line(f"  {one_line(each.name, 200)}  {moments.said(each.started)}  {size(each.bytes)}")
+        output.line(f"  {one_line(each.name, 200)}  {moment(each.started)}  {size(each.bytes)}")
     if len(chosen) > 10:
         output.line(f"  and {len(chosen) - 10:,} more")
     total = size(sum(each.bytes for each in chosen))

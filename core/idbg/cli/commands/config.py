@@ -5,12 +5,12 @@ import os
 
 import msgspec
 
-from idbg.cli import exits, output
+from idbg.cli import exits, output, tables
 from idbg.config import arguments, settings
 from idbg.config.settings import Given
 from idbg.format.plain_text import one_line
-from idbg.format.tables import Column, fitted
 from idbg.schema import strict_json
+from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 HELP = "show each setting, its value, and where that comes from"
 ABOUT = """\
@@ -29,7 +29,7 @@ EXITS = {exits.DONE: "they were told"}
 FILES = (("pyproject.toml", "the nearest one from the working directory upward that has [tool.idbg]"),)
 SEE = ("info", "switches")
 
-_COLUMNS = (Column("setting"), Column("value", least=12), Column("from", least=12))
+_COLUMNS = (Column("value", least=12), Column("from", least=12))
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -59,6 +59,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags that settings lose to, and what is told."""
     parser.add_argument("--path", action="store_true", help="only the path of your settings file")
+    tables.add_sort(parser)
     arguments.add_target(parser)
 
 
@@ -74,18 +75,19 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         told = {name: Setting(*given[0], lost=[Told(*each) for each in given[1:]]) for name, given in found.items()}
         output.say_json(Config(file=str(file), project=str(project) if project else None, settings=told))
         return exits.DONE
-    output.say("\n".join(_table(found)))
+    tables.say(_section(found), args.sort)
     output.note(f"your settings file: {file}{'' if file.exists() else ' (not there yet)'}")
     if project:
         output.note(f"the project's: [tool.idbg] of {project}")
     return exits.DONE
 
 
-def _table(found: dict[str, list[Given]]) -> list[str]:
+def _section(found: dict[str, list[Given]]) -> Section:
     rows = [
-        (one_line(name, 100), _value(given[0].value), one_line(given[0].origin, 300)) for name, given in found.items()
+        Row(name, words(one_line(name, 100)), (Cell(_value(given[0].value)), Cell(one_line(given[0].origin, 300))))
+        for name, given in found.items()
     ]
-    return fitted(_COLUMNS, rows, output.width())
+    return Section("Settings", "", len(rows), body=(Table(_COLUMNS, rows, "setting"),))
 
 
 def _value(value: object) -> str:

@@ -7,17 +7,13 @@ from typing import get_args
 
 import msgspec
 
-from idbg.cli import exits, moments, output
+from idbg.cli import exits, moments, output, tables
 from idbg.cli.sessions import add_output, output_folder
-from idbg.format.amounts import size
-from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.format.plain_text import one_line
-from idbg.format.tables import Column, fitted
-from idbg.format.verdicts import summary_words
 from idbg.schema.errors import BadInput
 from idbg.schema.programs import Verdict
 from idbg.schema.summaries import SessionSummary
 from idbg.session.index import sessions
+from idbg.views import sessions as sessions_view
 
 HELP = "list the sessions that are kept, the newest first, and what came of each"
 ABOUT = """\
@@ -29,21 +25,11 @@ A session that is written to now is marked live; one that cannot be read to its 
 EXAMPLES = (
     ("idbg list", "those of the output folder"),
     ("idbg list --program resnet --since 3d", "what was done with one program in the last three days"),
+    ("idbg list --sort size", "the largest first"),
     ("idbg list --verdict wrong --verdict failed --json", "what went wrong, as JSON"),
 )
 EXITS = {exits.DONE: "it was told, also where there is no session"}
 SEE = ("show", "open", "clean", "report")
-
-_COLUMNS = (
-    Column(""),
-    Column("session", least=16),
-    Column("program", least=12),
-    Column("for", least=8, rank=1),
-    Column("started", rank=3),
-    Column("runs", right=True, rank=4),
-    Column("size", right=True, rank=2),
-    Column("came of it", least=12),
-)
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verdict", action="append", choices=get_args(Verdict), default=[], help="whose last run came to this; repeat"
     )
     which.add_argument("--limit", metavar="N", type=int, help="the newest N of them")
+    tables.add_sort(which)
     add_output(parser)
 
 
@@ -80,7 +67,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if args.json:
         output.say_json(Listing(output=str(folder), of=len(there), sessions=found))
     elif found:
-        output.say("\n".join(_table(found)))
+        tables.say(sessions_view.view(found), args.sort)
     if not found:
         others = f": none of {len(there):,} is as asked" if there else "; idbg run FILE.py makes one"
         output.note(f"no session in {folder}{others}")
@@ -103,21 +90,3 @@ def _asked(found: list[SessionSummary], args: argparse.Namespace) -> Iterator[Se
         if pattern and not fnmatchcase(each.program.casefold(), pattern):
             continue
         yield each
-
-
-def _table(found: list[SessionSummary]) -> list[str]:
-    return fitted(_COLUMNS, [_row(each) for each in found], output.width())
-
-
-def _row(each: SessionSummary) -> tuple[str, ...]:
-    target = "/".join(filter(None, (each.backend, each.accelerator)))
-    return (
-        MARKS["dot"] if each.live else VERDICT_SIGNS[each.looks],
-        one_line(each.name, 255),
-        one_line(each.program, 200),
-        one_line(target, 80),
-        moments.said(each.started),
-        str(each.runs),
-        size(each.bytes),
-        one_line(summary_words(each), 100),
-    )

@@ -10,12 +10,12 @@ from idbg.cli.commands.run import is_unusable
 from idbg.config import places, settings
 from idbg.config.arguments import add_arguments as add_program_arguments
 from idbg.config.arguments import settle
-from idbg.reports import repros as told
 from idbg.schema.errors import BadInput
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Program, Target
 from idbg.schema.runs import Run
 from idbg.schema.violations import Violation
+from idbg.views import repros as told
 
 HELP = "write a script that shows one violation, or a failed compile, again; list those of a session"
 ABOUT = """\

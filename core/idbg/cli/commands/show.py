@@ -2,7 +2,7 @@
 
 import argparse
 
-from idbg.cli import exits, moments, output
+from idbg.cli import exits, output, tables
 from idbg.cli.sessions import SESSION, add_output, find, numbered
 
 HELP = "show what is in a session: its runs and what came of each, repros, measurements"
@@ -25,13 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which session, and which run of it."""
     parser.add_argument("session", metavar="SESSION", help=SESSION)
     parser.add_argument("--run", metavar="N", type=int, help="the report of this run of it, from 1")
+    tables.add_sort(parser)
     add_output(parser)
 
 
 def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     """Read it and tell; 0. Raises OutputError where it is no session, BadInput where it has no such run."""
-    from idbg.reports.session_overview import lines, overview
     from idbg.session.kept_summary import read_whole
+    from idbg.views.session_overview import overview, view
 
     summary, history = read_whole(find(args.session, args.output).absolute())
     if args.run is not None:
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
     if args.json:
         output.say_json(told)
         return exits.DONE
-    output.say("\n".join(lines(told, moments.said(summary.started), output.width())))
+    tables.say(view(told), args.sort)
     output.note(
         f"idbg open {args.session} shows it on the screen; idbg report {args.session} -o report.html writes a page"
     )

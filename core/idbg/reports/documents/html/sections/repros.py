@@ -10,10 +10,10 @@ from idbg.render.html.templating import fill
 from idbg.reports.again import ask
 from idbg.reports.documents import Told
 from idbg.reports.kept_scripts import Script, read
-from idbg.reports.repros import other_words, status_words, tried_words, verdict, what_words
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History
+from idbg.views.repros import other_words, status_words, tried_words, verdict, what_words
 
 TITLE = "Repros"
 ANCHOR = "repros"

@@ -1,19 +1,19 @@
-"""What is in a session: which runs, repros and measurements, who made it, and what is missing of it?"""
+"""Show what is in a session: its runs, its repros and measurements, what wrote it, and what is missing of it."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-from idbg.format.amounts import counted, elapsed, size
+from idbg.format.amounts import counted, elapsed, moment, size
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.plain_text import one_line
-from idbg.format.tables import Column, fitted
 from idbg.format.verdicts import verdict_words
-from idbg.reports.repros import sign, sought_words, status_words
 from idbg.schema.kept import KeptRepro
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.summaries import SessionSummary
+from idbg.views.repros import sign, sought_words, status_words
+from idbg.views.tree import Cell, Column, Row, Section, Table, words
 
 
 class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,42 +116,43 @@ def _repro(repro: KeptRepro, *, live: bool) -> ReproOverview:
 
 
 _RUNS = (
-    Column(""),
-    Column("run", right=True),
-    Column("came of it", least=10),
-    Column("for", least=10),
-    Column("against", least=6, rank=1),
-    Column("graphs", right=True, rank=3),
-    Column("kernels", right=True, rank=3),
-    Column("took", right=True, rank=2),
+    Column("result", rank=5, least=10),
+    Column("for", rank=4, least=10),
+    Column("against", rank=3),
+    Column("graphs", "count", 1),
+    Column("kernels", "count", 1),
+    Column("time", "seconds", 2),
 )
 _REPROS = (
-    Column(""),
-    Column("repro of run", right=True),
-    Column("it", least=10),
-    Column("shows", least=12),
-    Column("script", least=12),
+    Column("run", "count", 2),
+    Column("status", rank=4),
+    Column("script", rank=3, least=12),
 )
 
 
-def lines(told: Overview, started: str, width: int | None) -> Iterator[str]:
-    """The overview as text within `width` cells; `started` is when, in words."""
+def view(told: Overview) -> Section:
+    """Facts of the session as rows, then tables of its runs and its repros."""
     session = told.session
-    yield f"{VERDICT_SIGNS[session.looks]} {one_line(session.said)}   {one_line(session.name)}"
-    yield f"  program   {one_line(session.program)}"
-    yield f"  started   {started}, {elapsed(session.seconds)} long, {_state(session)}"
-    yield f"  made by   {one_line(', '.join(_makers(told)))}"
-    yield f"  folder    {one_line(session.folder)}, {size(session.bytes)}"
-    for text in told.missing:
-        yield f"  missing   {one_line(text)}"
-    if told.runs:
-        yield ""
-        yield from fitted(_RUNS, [_run_row(run) for run in told.runs], width)
-    if told.repros:
-        yield ""
-        yield from fitted(_REPROS, [_repro_row(repro) for repro in told.repros], width)
+    facts = {
+        "program": session.program,
+        "started": f"{moment(session.started)}, {elapsed(session.seconds)} long, {_state(session)}",
+        "writer": ", ".join(_makers(told)),
+        "folder": f"{session.folder}, {size(session.bytes)}",
+    }
+    rows = [Row(name, words(f"  {name:9} {one_line(text)}")) for name, text in facts.items()]
+    rows += [Row(("missing", text), words(f"  {'missing':9} {one_line(text)}")) for text in told.missing]
     if told.measured:
-        yield f"\n{counted(told.measured, 'benchmark row')}"
+        rows.append(Row("measured", words(f"  {'measured':9} {counted(told.measured, 'benchmark row')}")))
+    return Section(
+        "Session",
+        f"{VERDICT_SIGNS[session.looks]} {one_line(session.said)}   {one_line(session.name)}",
+        len(told.runs),
+        body=(
+            *rows,
+            Table(_RUNS, [_run_row(run) for run in told.runs], "run", "runs"),
+            Table(_REPROS, [_repro_row(repro) for repro in told.repros], "repro", "repros"),
+        ),
+    )
 
 
 def _state(session: SessionSummary) -> str:
@@ -172,25 +173,25 @@ def _makers(told: Overview) -> Iterator[str]:
         yield "no torch was started"
 
 
-def _run_row(run: RunOverview) -> tuple[str, ...]:
+def _run_row(run: RunOverview) -> Row:
     target = "/".join(filter(None, (run.backend, run.accelerator))) + (" strict" if run.strict else "")
-    return (
-        VERDICT_SIGNS[run.looks],
-        str(run.run),
-        one_line(run.said, 100),
-        one_line(f"{target} {run.device}".strip(), 100),
-        one_line(run.against, 100) or "-",
-        f"{run.graphs:,}",
-        f"{run.kernels:,}",
-        "-" if run.seconds is None else elapsed(run.seconds),
+    return Row(
+        ("run", run.run),
+        words(f"{VERDICT_SIGNS[run.looks] or ' '} {run.run}"),
+        (
+            Cell(one_line(run.said, 100)),
+            Cell(one_line(f"{target} {run.device}".strip(), 100)),
+            Cell(one_line(run.against, 100) or None),
+            Cell(run.graphs),
+            Cell(run.kernels),
+            Cell(run.seconds),
+        ),
     )
 
 
-def _repro_row(repro: ReproOverview) -> tuple[str, ...]:
-    return (
-        sign(repro.reproduced),
-        str(repro.run),
-        repro.status,
-        one_line(repro.shows, 200),
-        one_line(repro.path, 300) or "-",
+def _repro_row(repro: ReproOverview) -> Row:
+    return Row(
+        ("repro", repro.run, repro.path, repro.shows),
+        words(f"{sign(repro.reproduced) or ' '} {one_line(repro.shows, 200)}"),
+        (Cell(repro.run), Cell(repro.status), Cell(one_line(repro.path, 300) or None)),
     )
