@@ -18,7 +18,7 @@ from tests.harness.terminal import Terminal
 ROOT = Path(__file__).parents[2]
 # what takes words that no shell can know
 ANY = {"A", "A B", "K", "N", "R", "BYTES", "COMMAND", "KERNEL", "NAME", "NAME=VALUE", "REVISION", "SECONDS", "SOURCE"}
-ANY |= {"ID", "NODE", "PATH", "SPAN", "SUITE", "TEXT", "WHEN"}
+ANY |= {"COLUMN", "ID", "NODE", "PATH", "SPAN", "SUITE", "TEXT", "WHEN"}
 BASH = """
 idbg() { "$PYTHON" -m idbg "$@"; }
 source idbg.bash
