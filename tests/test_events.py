@@ -119,6 +119,7 @@ EVERY: list[events.SessionEvent] = [
     events.PhaseChanged(run=1, phase="codegen", seconds=0.25, frame="0/0"),
     events.OutputWritten(run=0, stream="stderr", text="é\u2028\n"),
     events.FrameStarted(run=1, frame=Frame("0/0", "forward", "m.py", 3)),
+    events.SettingsRead(run=1, settings=("torch._dynamo.config.recompile_limit = 2",)),
     events.GraphCaptured(run=1, graph=Graph(ID, (NODE,), "def forward(): ...")),
     events.CodeCaptured(run=1, code=OutputCode("0/0", "forward", "text", (KERNEL,))),
     events.LinksCaptured(run=1, links=Links(GraphId("0/0", "forward"), ID, (("relu", "relu"),))),

@@ -58,7 +58,7 @@ PICTURES = {
     "source": Picture("block", ("v", "2", ".", ".", "z"), "2 Source"),
     "node": Picture("block", ("v", "3", "z"), "3 Node"),
     "violations": Picture("block", ("4", "z"), "4 Violations", LOW),
-    "kernel-diff": Picture("gelu", ("5", "z"), "5 Diff"),
+    "kernel-diff": Picture("gelu", ("5", "z"), "5 KernelDiff"),
     "benchmarks": Picture("block", ("6", "z"), "6 Bench"),
     "log": Picture("counts", ("7", "z"), "7 Log"),
     "rules": Picture("block", ("8", "z"), "8 Rules", LOW),

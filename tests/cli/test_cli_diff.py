@@ -236,3 +236,17 @@ def test_eager_held_against_eager_is_no_pass(folder: Path, capsys: pytest.Captur
     text += "def program():\n    return lambda x: hidden(x), (torch.ones(3),)\n"
     assert diff(folder, text, "--backend", "inductor") == 1
     assert capsys.readouterr().out.startswith("⚠ nothing was compiled   inductor against eager\n")
+
+
+@pytest.mark.slow
+def test_a_module_of_a_package_in_the_current_folder_is_compared(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "package").mkdir()
+    (folder / "package" / "__init__.py").write_text("")
+    (folder / "package" / "half.py").write_text("def half(x):\n    return x / 2\n")
+    (folder / "package" / "train.py").write_text(
+        "import torch\nfrom .half import half\nprint(torch.compile(half)(torch.ones(4)).sum().item())\n"
+    )
+    assert cli.main(["diff", "-m", "package.train", "--json"]) == 0
+    assert report(capsys)["verdict"] == "passed"

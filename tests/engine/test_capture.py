@@ -58,7 +58,7 @@ def compiled(tmp_path: Path) -> Runner:
         told.append(events.RunStarted(run=number, program=program, target=chosen))
         told.append(jobs.compile(Compile(number, program, chosen, str(tmp_path))))
         found = fold(told).runs[number]
-        found.jobs = jobs  # type: ignore[attr-defined]
+        found.jobs, found.told = jobs, told  # type: ignore[attr-defined]
         return found
 
     return run
@@ -292,3 +292,20 @@ def test_a_program_that_cannot_be_compiled_says_so_in_a_sentence(compiled: Runne
     if kind == "user":
         assert "subject.py" in run.failure.traceback
         assert "idbg" not in run.failure.traceback.replace(str(Path(run.program.path)), "")
+
+
+def test_settings_that_are_not_torchs_defaults_are_recorded_once_and_as_they_change(compiled: Runner) -> None:
+    text = """
+import torch
+torch._dynamo.config.recompile_limit = 5
+f = torch.compile(torch.relu)
+f(torch.ones(3))
+torch.compile(torch.sin)(torch.ones(3))
+torch._inductor.config.epilogue_fusion = False
+torch.compile(torch.exp)(torch.ones(3))
+"""
+    found = compiled(text, backend="aot", cold=False)
+    read = [event for event in found.told if isinstance(event, events.SettingsRead)]  # type: ignore[attr-defined]
+    limit, fusion = "torch._dynamo.config.recompile_limit = 5", "torch._inductor.config.epilogue_fusion = False"
+    assert [(limit in each.settings, fusion in each.settings) for each in read] == [(True, False), (True, True)]
+    assert found.torch_settings == (limit, fusion)

@@ -37,3 +37,14 @@ def test_a_checkout_of_a_strangers_runs_no_command_of_theirs(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     machine.__wrapped__()
     assert not (tmp_path / "ran").exists()
+
+
+def test_variables_that_torch_reads_are_there_and_what_may_be_secret_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_MAX_AUTOTUNE", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("TORCHINDUCTOR_REDIS_URL", "redis://:hunter2@host")
+    monkeypatch.setenv("CC_TOKEN", "hunter2")
+    found = machine.__wrapped__().environment
+    assert found["TORCHINDUCTOR_MAX_AUTOTUNE"] == "1" and found["OMP_NUM_THREADS"] == "3"
+    assert "TORCHINDUCTOR_REDIS_URL" in found and "hunter2" not in repr(found)
+    assert "CC_TOKEN" not in found and "HOME" not in found

@@ -6,9 +6,10 @@ import pytest
 
 from idbg.schema import events
 from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.diff import Comparison
 from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Sought
-from idbg.schema.runs import fold
+from idbg.schema.runs import Run, fold
 from idbg_tui.messages import CopyAsked, Flash, LineChosen
 from idbg_tui.panes.log.narration import clean, tell
 from idbg_tui.panes.log.pane import LogPane
@@ -75,6 +76,14 @@ def test_long_phases_are_told_with_their_time_and_short_ones_are_not() -> None:
     begun = events.PhaseChanged(run=1, phase="codegen")
     long, short = (events.PhaseChanged(run=1, phase="codegen", seconds=seconds) for seconds in (12.43, 0.01))
     assert texts(begun, long, short) == ["    12.4 s  codegen"]
+
+
+def test_what_a_comparisons_own_sides_compile_is_no_recompile_in_the_log() -> None:
+    run = Run(1, Program("m.py"), Target(), 0.0, Comparison())
+    ours = events.Recompiled(run=1, frame="0/1", reason="0/0: BACKEND_MATCH failure")
+    theirs = events.Recompiled(run=1, frame="0/1", reason="0/0: tensor 'x' size mismatch")
+    assert list(tell(ours, run)) == []
+    assert "recompiled 0/1" in next(tell(theirs, run)).text
 
 
 @pytest.mark.parametrize(

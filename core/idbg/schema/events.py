@@ -114,6 +114,16 @@ class FrameStarted(Event, frozen=True, kw_only=True, tag="frame_started"):
     frame: Frame
 
 
+class SettingsRead(Event, frozen=True, kw_only=True, tag="settings_read"):
+    """Torch's settings that differ from its defaults as a frame of the run is compiled, a line of Python each.
+
+    Of a run's frames the first has one, and each whose settings are others than those of the frame before.
+    """
+
+    run: int
+    settings: tuple[str, ...]
+
+
 class GraphCaptured(Event, frozen=True, kw_only=True, tag="graph_captured"):
     """A graph at one stage, as soon as torch has it."""
 
@@ -356,6 +366,7 @@ SessionEvent = (
     | PhaseChanged
     | OutputWritten
     | FrameStarted
+    | SettingsRead
     | GraphCaptured
     | CodeCaptured
     | LinksCaptured

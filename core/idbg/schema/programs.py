@@ -110,7 +110,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `compilers` by name ("g++", "cuda", "triton"), each with its version. `revision` is the commit of the checkout
     that the worker stood in, "" outside of one; `modified`: tracked files differ from it. `torch_build` is torch's own
-    text of how it was built. What is not known is empty.
+    text of how it was built. `environment` are the variables that torch, its compilers and its math libraries read.
+    What is not known is empty.
     """
 
     system: str = ""
@@ -120,3 +121,4 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revision: str = ""
     modified: bool = False
     torch_build: str = ""
+    environment: dict[str, str] = {}

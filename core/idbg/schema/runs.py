@@ -51,6 +51,7 @@ class Run:
     recompiles: list[events.Recompiled] = field(default_factory=list)
     frame_failures: list[events.FrameFailed] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    torch_settings: tuple[str, ...] | None = None  # that differ from torch's defaults; None where that was not recorded
     backwards_idle: tuple[str, ...] = ()  # frames whose backward was compiled, and never called by the program
     output: list[events.OutputWritten] = field(default_factory=list)
     sides: list[SideResult] = field(default_factory=list)
@@ -151,6 +152,8 @@ class Run:
                 if event.frame.id in self.frames:
                     self._forget(event.frame.id)
                 self.frames[event.frame.id] = event.frame
+            case events.SettingsRead():
+                self.torch_settings = tuple(dict.fromkeys((*(self.torch_settings or ()), *event.settings)))
             case events.GraphCaptured():
                 self.graphs[event.graph.id] = event.graph
             case events.CodeCaptured():
@@ -159,9 +162,8 @@ class Run:
                 self.links.append(event.links)
             case events.GraphBroke():
                 self.breaks.append(event.graph_break)
-            case events.Recompiled():
-                if self.comparison is None or BACKEND_MATCH not in event.reason:  # the sides have backends of ours
-                    self.recompiles.append(event)
+            case events.Recompiled() if self.counts(event):
+                self.recompiles.append(event)
             case events.FrameFailed():
                 self.frame_failures.append(event)
             case events.ViolationsFound():
@@ -192,6 +194,10 @@ class Run:
                 self.decided.apply(event)
             case _:
                 pass
+
+    def counts(self, recompiled: events.Recompiled) -> bool:
+        """Whether it is a recompile of the program's, and not one of a comparison's own backends."""
+        return self.comparison is None or BACKEND_MATCH not in recompiled.reason
 
     def let_go(self) -> None:
         """Drop nodes, code and output, which take most memory; the verdict stays what it is."""

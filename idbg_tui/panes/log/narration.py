@@ -80,7 +80,7 @@ def tell(event: SessionEvent, run: Run | None = None) -> Iterator[Told]:
             words = f"{SEVERITY_SIGNS['fallback']} graph break{_at(broke.file, broke.line)}"
             yield Told(words, "fallback", broke.file, broke.line)
             yield from _block(broke.reason)
-        case events.Recompiled():
+        case events.Recompiled() if run is None or run.counts(event):
             yield Told(f"{SEVERITY_SIGNS['fallback']} recompiled {event.frame}", "fallback")
             yield from _block(event.reason)
         case events.FrameFailed():

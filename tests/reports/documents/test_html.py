@@ -1,18 +1,21 @@
 """The page is one file in which everything stays text, and that asks for nothing."""
 
-import json
+import gzip
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from idbg.format import shown
 from idbg.render.html import templating
 from idbg.render.html.code import Listing, listings
-from idbg.reports.documents import Told, html, together
+from idbg.reports.decisions import chrome_trace
+from idbg.reports.documents import Told, html, json, markdown, together
 from idbg.reports.documents.html import graph_data, page
-from idbg.reports.documents.html.sections import summary
+from idbg.reports.documents.html.sections import summary, time
 from idbg.schema import events
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Failure, Machine
@@ -59,7 +62,7 @@ def test_nothing_of_the_page_is_fetched_and_no_style_or_handler_is_inline() -> N
     for name, value in parsed.attributes:
         assert name != "style" and not name.startswith("on")
         assert name not in ("src", "action", "srcset", "data") or not value
-        assert name != "href" or value.startswith(("#", "https://"))
+        assert name != "href" or value.startswith(("#", "https://", "data:application/gzip;"))
 
 
 def test_a_session_of_which_nothing_is_known_is_said_to_be_so() -> None:
@@ -88,7 +91,7 @@ def test_an_island_of_data_cannot_be_left_by_what_is_in_it() -> None:
     island = str(templating.island("data", {"name": "</script><!--<script>&\u2028"}))
     body = re.fullmatch(r'<script type="application/json" id="data">(.*)</script>', island)[1]
     assert not set("<>&\u2028") & set(body)
-    assert json.loads(body) == {"name": "</script><!--<script>&\u2028"}
+    assert decode(body) == {"name": "</script><!--<script>&\u2028"}
 
 
 @pytest.mark.parametrize("name", [*page.SCRIPTS, *page.STYLES])
@@ -123,7 +126,7 @@ def test_graphs_that_there_is_no_room_for_are_named(monkeypatch) -> None:
     monkeypatch.setattr(graph_data, "MOST_NODES", 700)
     text = rendered(log("resnet")).decode()
     assert "1 graph left out" in text and "run 1: 0/0 post_grad (inference) (435)" in text
-    data = json.loads(re.search('id="graphs-data">(.*?)</script>', text)[1])
+    data = decode(re.search('id="graphs-data">(.*?)</script>', text)[1])
     assert [len(graph["names"]) for graph in data["graphs"]] == [173, 435]
     assert all(other in ("0", "1") for graph in data["graphs"] for other in graph["others"])
 
@@ -189,3 +192,29 @@ def test_a_traceback_is_folded_and_is_there_once() -> None:
 def test_code_that_has_no_room_is_counted() -> None:
     found = [Listing("a", "x" * 60), Listing("b", "x" * 60), Listing("c", "y" * 60), Listing("d", "")]
     assert listings(found, 100) == ([found[0]], 1)
+
+
+def test_torch_settings_that_are_not_defaults_and_its_variables_are_in_every_report() -> None:
+    machine = replace(MACHINE, environment={"TORCHINDUCTOR_FREEZING": "1"})
+    worker = events.WorkerStarted(pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=1.0, machine=machine)
+    read = events.SettingsRead(run=1, settings=("torch._dynamo.config.recompile_limit = 2",))
+    recorded = [event for event in log("resnet") if not isinstance(event, events.WorkerStarted)]
+    told = Told("resnet", fold([worker, *recorded, read]))
+    for render in (html.render, markdown.render, json.render):
+        text = re.sub("<[^>]*>", "", render(told).decode())
+        assert all(each in text for each in ("recompile_limit = 2", "TORCHINDUCTOR_FREEZING")), render
+    without = html.render(Told("resnet", fold([worker, *recorded, replace(read, settings=())]))).decode()
+    assert "Every setting of torch" in without
+    assert (
+        "Every setting of torch" not in html.render(Told("resnet", fold([worker, *recorded]))).decode()
+    )  # not recorded
+
+
+def test_a_page_carries_the_trace_of_its_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [value for key, value in Page(rendered(log("breaking"))).attributes if key == "href" and "base64" in value]
+    packed = b64decode(found[0].removeprefix("data:application/gzip;base64,"))
+    run = fold(log("breaking")).runs[1]
+    assert decode(gzip.decompress(packed)) == decode(encode(chrome_trace.trace(run)))
+    monkeypatch.setattr(time, "LARGEST_TRACE", len(packed) - 1)
+    text = rendered(log("breaking")).decode()
+    assert "base64," not in text and "idbg analyze SESSION --trace" in text

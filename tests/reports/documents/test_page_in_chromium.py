@@ -1,5 +1,8 @@
 """The page in a real browser: it is clicked and typed at, asks for nothing, and nobody's text becomes part of it."""
 
+import gzip
+from pathlib import Path
+
 import pytest
 
 from idbg.schema import events
@@ -161,4 +164,13 @@ def test_a_session_without_graphs_is_a_page_too(tab, tmp_path) -> None:
     tab.page.keyboard.press("/")
     tab.page.keyboard.type("nothing that is there")
     tab.page.locator("#found p").wait_for()
+    assert tab.complaints == []
+
+
+def test_the_trace_of_the_compile_is_saved_from_the_page(tab, tmp_path) -> None:
+    tab.open(fold(log("breaking")), tmp_path)
+    with tab.page.expect_download() as download:
+        tab.page.locator("a[download]", has_text="Chrome trace").first.click()
+    assert download.value.suggested_filename == "compile-run-1.json.gz"
+    assert b"dynamo" in gzip.decompress(Path(download.value.path()).read_bytes())
     assert tab.complaints == []

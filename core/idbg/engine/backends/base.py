@@ -174,6 +174,7 @@ class TargetBackend:
             frame,
         )
         compiling = capture.compiles[frame.frame] = Compiling(self.options)
+        capture.settings_read()
         try:
             with tracing.observed():
                 with phase(capture, LOOKING):

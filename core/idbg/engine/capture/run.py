@@ -93,6 +93,7 @@ class RunCapture(TraceListener):
         self._ended: set[str] = set()  # frames whose compile came to its end
         self._breaks: dict[tuple[str, int, str], int] = {}
         self._began: dict[tuple[str, str], list[float]] = {}
+        self._settings: tuple[str, ...] | None = None
 
         # whom what follows is asked and told, while somebody listens to Dynamo's decisions
         self.parent: Callable[[], str] = lambda: ""
@@ -180,6 +181,13 @@ class RunCapture(TraceListener):
         """A compile came to its end: another with the same id is of another frame."""
         self._ended.add(self.named(frame))
         self.measured(self.named(frame), measured)
+
+    def settings_read(self) -> None:
+        """Report torch's settings that are not at their defaults, where they are others than those reported last."""
+        found = tuple(repros.settings())
+        if found != self._settings:
+            self._settings = found
+            self.emit(events.SettingsRead(run=self.run, settings=found))
 
     def graph_printed(self, frame: str, kind: str, text: str) -> None:
         self.frame(frame).graph_printed(kind, text)

@@ -10,9 +10,11 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
@@ -144,13 +146,19 @@ def defines_function(program: Program) -> bool:
 
 
 def file_of(program: Program) -> Path | None:
-    """Its source file; None where it has none. Raises ProgramError where there is no such module."""
+    """Its source file; None where it has none. Raises ProgramError where there is no such module.
+
+    A module is looked for from the program's folder, and nothing is imported: its packages may compile.
+    """
     if not program.module:
         return Path(program.path)
-    try:
-        spec = importlib.util.find_spec(program.path)
-    except (ModuleNotFoundError, ValueError) as error:
-        raise _no_module(program.path, f": {error}") from error
+    places: Sequence[str] | None = [program.cwd or os.getcwd(), *sys.path]
+    spec: ModuleSpec | None = None
+    for name in accumulate(program.path.split("."), "{}.{}".format):
+        spec = next(filter(None, (finder.find_spec(name, places) for finder in sys.meta_path)), None)
+        if spec is None or places is None:
+            raise _no_module(program.path)
+        places = spec.submodule_search_locations
     if spec is None or spec.origin is None:
         raise _no_module(program.path)
     return Path(spec.origin) if spec.origin.endswith(".py") else None
@@ -163,8 +171,8 @@ def registers(program: Program, backend: str) -> bool:
     return "register_backend" in text and re.search(rf"\b{re.escape(backend)}\b", text) is not None
 
 
-def _no_module(name: str, why: str = "") -> ProgramError:
-    return ProgramError(f"there is no module {name}{why}", hint="run from the folder that holds the package")
+def _no_module(name: str) -> ProgramError:
+    return ProgramError(f"there is no module {name}", hint="run from the folder that holds the package")
 
 
 def _workload(program: Program, given: Mapping[str, object]) -> Workload:

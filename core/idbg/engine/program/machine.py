@@ -15,6 +15,10 @@ import torch
 from idbg.schema.programs import Machine
 
 _SECONDS = 2.0  # for a command: a checkout may lie on a slow disk
+_READ_BY_TORCH = re.compile(
+    r"TORCH|PYTORCH_|TRITON_|CUDA_|CUBLAS_|CUDNN_|NVIDIA_TF32|OMP_|MKL_|KMP_|GOMP_|(CC|CXX|CXXFLAGS|CPPFLAGS|LDFLAGS)$"
+)
+_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|KEY|URL|REDIS")  # reports are mailed
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")  # a stranger's checkout names no command
 
 
@@ -33,6 +37,11 @@ def machine() -> Machine:
         revision=revision[1] if revision else "",
         modified=bool(revision and revision[2]),
         torch_build=torch.__config__.show().strip(),
+        environment={
+            name: "(set, not recorded)" if _SECRET.search(name) else value
+            for name, value in sorted(os.environ.items())
+            if _READ_BY_TORCH.match(name)
+        },
     )
 
 

@@ -31,11 +31,14 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
     """A run as idbg.run/1 has it, and what else is known of it. `last`: none came after it for the same target;
-    `started` in seconds since the epoch; `diff` as idbg.diff/1 has it; `decisions` as idbg.analyze/1 has them, by type.
+    `started` in seconds since the epoch; `torch_settings` are those of torch's that differ from its defaults, a line of
+    Python each, null where that was not recorded; `diff` as idbg.diff/1 has it; `decisions` as idbg.analyze/1 has
+    them, by type.
     """
 
     started: float
     last: bool
+    torch_settings: list[str] | None
     diagnostics: list[Diagnostic]
     diff: msgspec.Raw
     decisions: dict[str, msgspec.Raw]
@@ -121,6 +124,7 @@ def _run(run: Run, *, last: bool) -> SessionRun:
         **{name: getattr(report, name) for name in report.__struct_fields__},
         started=run.started,
         last=last,
+        torch_settings=None if run.torch_settings is None else list(run.torch_settings),
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
         decisions={name: _json(telling(name).as_json(run)) for name in DECISIONS},

@@ -141,11 +141,14 @@ def _environment(told: Told) -> Iterator[str]:
         if (machine := worker.machine) is not None:
             known += [f"- {code(text)}" for text in (machine.system, machine.cpu) if text]
             known += [f"- {code(name)}: {code(version)}" for name, version in machine.compilers.items()]
+            known += [f"- {code(name)}={code(value, 200)}" for name, value in machine.environment.items()]
             known += [f"- git revision {code(machine.revision)}{', modified' * machine.modified}"] * bool(
                 machine.revision
             )
     else:
         known += ["- which torch and Python it ran with is not known"]
+    settings = dict.fromkeys(line for run in told.history.runs.values() for line in run.torch_settings or ())
+    known += [f"- {code(line, 200)}" for line in settings]
     yield "**Environment**\n\n" + "\n".join(known)
 
 

@@ -48,6 +48,7 @@ def machine(known: Machine | None) -> Iterator[tuple[str, str]]:
     yield "system", known.system
     yield "processors", f"{known.processors} × {known.cpu}" if known.processors and known.cpu else known.cpu
     yield from known.compilers.items()
+    yield from known.environment.items()
     if known.revision:
         yield "git revision", known.revision + (", with changes that are not committed" if known.modified else "")
 

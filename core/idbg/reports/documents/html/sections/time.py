@@ -1,14 +1,34 @@
-"""Show where the time of a compile went."""
+"""Show where the time of a compile went, with its trace as a file to save."""
 
+import gzip
+from base64 import b64encode
+
+import msgspec
 from markupsafe import Markup
 
+from idbg.reports.decisions import chrome_trace
 from idbg.reports.documents import Told
 from idbg.reports.documents.html.sections.viewed import of_views
+from idbg.schema.runs import Run
 
 TITLE = "Compile time"
 ANCHOR = "time"
+LARGEST_TRACE = 1_000_000  # bytes, compressed, that a page carries
 
 
 def section(told: Told) -> Markup | None:
     """Each run whose time is known."""
-    return of_views(told, {"time": "span"}, lambda run: run.decided.spans or run.phases)
+    shown = of_views(told, {"time": "span"}, lambda run: run.decided.spans or run.phases)
+    traces = [trace(run) for run in told.history.runs.values() if run.decided.spans]
+    return shown and Markup("\n").join((shown, *traces))
+
+
+def trace(run: Run) -> Markup:
+    """The run's Chrome trace as a file in the page itself, compressed: Perfetto reads it so."""
+    packed = gzip.compress(msgspec.json.encode(chrome_trace.trace(run)), mtime=0)  # the same page for the same session
+    if len(packed) > LARGEST_TRACE:
+        too_large = "The trace of run {} is too large for a page: <code>idbg analyze SESSION --trace time.json</code>"
+        return Markup(f"<p>{too_large} writes it.</p>").format(run.number)
+    link = '<a download="compile-run-{0}.json.gz" href="data:application/gzip;base64,{1}">Chrome trace of run {0}</a>'
+    text = f"<p>{link}: ui.perfetto.dev and chrome://tracing open the file.</p>"
+    return Markup(text).format(run.number, b64encode(packed).decode())
