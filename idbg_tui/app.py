@@ -1,7 +1,7 @@
 """How do the session and the panes meet? Events become state; what the user does goes to the controller it is for.
 
 The first frame needs no more than what stands at the top of this module. Session, state, panes and controllers are
-imported and made behind it, in `_begin`: `tests/test_boundaries.py` lists what may be loaded before.
+imported and made behind it, in `_begin`: `tests/unit/test_boundaries.py` lists what may be loaded before.
 """
 
 import asyncio

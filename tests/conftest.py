@@ -4,13 +4,11 @@ import gc
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness import warm as warm_processes
-from tests.harness.costs import cost_of
 
 QUICK = pytest.StashKey[bool]()
 
@@ -29,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def wants_quick(config: pytest.Config) -> bool:
-    """Whether this is `pytest` without paths and without `-m`: then what costs little is collected, and run."""
+    """Whether this is `pytest` without paths and `-m`: slow tests in tests/unit and tests/screen are left out."""
     return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
 
 
@@ -41,14 +39,8 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what is left out."""
-    left_out = "tests that cost little; `pytest tests` runs all, with those that import torch or are marked slow"
+    left_out = "tests/unit and tests/screen; `pytest tests` runs all, with those that compile or are marked slow"
     return left_out if config.stash[QUICK] else "all tests of the paths given"
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A quick run does not even import the files that import torch."""
-    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    return True if is_test and config.stash[QUICK] and cost_of(collection_path) == "compile" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

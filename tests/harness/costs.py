@@ -1,4 +1,4 @@
-"""Classify a test file by what it costs: `unit`, `screen` or `compile`, read from what it imports."""
+"""Classify a test file by what it imports: that is what it costs, and the folder of tests/ in which it lies."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Cost = Literal["unit", "screen", "compile"]
+Cost = Literal["unit", "screen", "compile", "matrix"]
 
 ROOT = Path(__file__).parents[2]
 _TORCH = re.compile(
@@ -18,10 +18,12 @@ _ALL_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow", re.MULTILINE)
 
 
 def cost_of(path: Path) -> Cost:
-    """`compile`: the file imports torch, stands beside the engine's tests, or has slow tests alone. `screen`: it
-    imports Textual. `unit`: neither. Imports of tests/harness count as the file's own.
+    """`matrix`: all its tests are slow. `compile`: it imports torch, or tests the engine. `screen`: it imports
+    Textual. `unit`: none of these. Imports of tests/harness count as the file's own.
     """
-    if "engine" in path.parts or _reaches(path, _TORCH) or _ALL_SLOW.search(path.read_text(encoding="utf-8")):
+    if _ALL_SLOW.search(path.read_text(encoding="utf-8")):
+        return "matrix"
+    if "engine" in path.parts or _reaches(path, _TORCH):
         return "compile"
     return "screen" if _reaches(path, _SCREEN) else "unit"
 

@@ -1,0 +1,1 @@
+from tests.harness.screen_fixtures import bench as bench

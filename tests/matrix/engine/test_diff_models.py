@@ -1,0 +1,83 @@
+"""Clean Inductor runs of real models fail nothing, and a fault planted into one of them is caught."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from idbg.engine.compat import dynamo
+from idbg.engine.kerneldiff.api import KernelDiff
+from idbg.schema.diff import DiffReport
+from tests.harness.diff_models import MODELS
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+def clean(report: DiffReport) -> None:
+    assert report.verdict == "passed", [
+        (diff.name, diff.failed_by, diff.baseline) for diff in (*report.outputs, *report.gradients) if not diff.passed
+    ] or [side.failure for side in report.sides]
+    assert report.mode == "float64" and not report.float64_missing and not report.notes
+
+
+def made(name: str, dtype: torch.dtype) -> tuple[torch.nn.Module, Any]:
+    torch.manual_seed(0)
+    model, inputs = MODELS[name]()
+    return model.to(dtype), tree_map(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_clean_model_fails_nothing(name: str, dtype: torch.dtype) -> None:
+    model, inputs = made(name, dtype)
+    report = KernelDiff(model.eval(), inputs).compare()
+    clean(report)
+    assert report.outputs and all(diff.baseline for diff in report.outputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("vit", torch.float32), ("gpt2", torch.bfloat16), ("resnet18", torch.float32)],
+    ids=["vit", "gpt2", "resnet18"],
+)
+def test_clean_gradients_with_dropout_fail_nothing(name: str, dtype: torch.dtype) -> None:
+    model, inputs = made(name, dtype)
+    report = KernelDiff(model.train(), inputs, backward=True).compare()
+    clean(report)
+    assert len(report.gradients) > 20
+
+
+@pytest.mark.parametrize("example", ["attention", "mlp_train", "resnet"])
+def test_a_clean_example_fails_nothing(example: str) -> None:
+    spec = importlib.util.spec_from_file_location(example, EXAMPLES / f"{example}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model, args, *loss = module.program()
+    report = KernelDiff(model, args, loss=loss[0] if loss else None).compare()
+    clean(report)
+    assert bool(report.gradients) == bool(loss)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_a_column_that_inductor_loses_in_a_real_model_is_caught(dtype: torch.dtype) -> None:
+    def losing(gm: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
+        compiled = dynamo.lookup_backend("inductor")(gm, inputs)
+
+        def run(*args: Tensor) -> Any:
+            first, *others = compiled(*args)
+            first[..., -1] = 0
+            return (first, *others)
+
+        return run
+
+    model, inputs = made("vit", dtype)
+    report = KernelDiff(model.eval(), inputs, test=losing).compare()
+    assert report.verdict == "failed" and "column" in report.outputs[0].failed_by

@@ -1,0 +1,124 @@
+"""Who imports whom, as a process finds it: no torch outside the engine, no textual in the library."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.terminal import Terminal
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "textual", "numpy", "safetensors", "jinja2", "plotext")
+
+
+# a table of the map -> the folder whose rooms it names
+TABLES = {
+    "| room |": "core/idbg",
+    "| room of `idbg/engine/` |": "core/idbg/engine",
+    "| room of `idbg_tui/` |": "idbg_tui",
+}
+
+
+@pytest.mark.parametrize("head", TABLES)
+def test_the_map_names_every_room_and_nothing_that_is_not_there(head: str) -> None:
+    folder = ROOT / TABLES[head]
+    text = (ROOT / "core" / "README.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1:] for row in text[text.index(head) :].partition("\n\n")[0].splitlines()[2:]]
+    named = [name.removeprefix("idbg/").rstrip("/") for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+    there = {path.name for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert sorted(named) == sorted(there - {"__init__.py", "__main__.py"})
+    for row in rows:
+        rooms = [folder / name.removeprefix("idbg/") for name in re.findall(r"`([^`]+)`", row[0])]
+        inside = {path.stem for room in rooms for path in [room, *room.rglob("*")]}
+        assert {name.rstrip("/") for name in re.findall(r"`([a-z_0-9]+/?)`", row[1])} <= inside, row[0]
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules that a fresh process has after running this."""
+    ask = (
+        f"import sys\ntry:\n    {code}\nexcept SystemExit: pass\nprint('|', *{{m.split('.')[0] for m in sys.modules}})"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}/core:{ROOT}"}
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.rpartition("|")[2].split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import idbg; idbg.Session, idbg.Accelerator, idbg.IdbgError, idbg.ConstraintViolation, idbg.run_program",
+        "import idbg.session.session, idbg.session.store, idbg.config.settings, idbg.api, idbg.config.arguments",
+        "import idbg.constraints, idbg.analysis.provenance, idbg.reports.json, idbg.reports.text",
+        # a program sets what it likes before it imports torch
+        "import idbg.worker.main, idbg.engine.minify.forks.alone, idbg.engine.minify.forks.client",
+        "from idbg.cli import main; main(['--help'])",
+        "from idbg.cli import main; main(['run', '--help'])",
+        "from idbg.cli import main; main(['info'])",
+        "from idbg_tui.__main__ import main; main(['--help'])",
+        "from idbg_tui.__main__ import main; main([])",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(code: str) -> None:
+    assert loaded(code).isdisjoint(HEAVY)
+
+
+def test_import_idbg_loads_nothing_of_it() -> None:
+    assert loaded("import idbg; assert 'run_program' in dir(idbg)").isdisjoint({*HEAVY, "msgspec"})
+
+
+def test_the_screen_has_no_torch() -> None:
+    found = loaded("import idbg_tui.app")
+    assert "textual" in found
+    assert "torch" not in found
+
+
+FIRST_FRAME = {
+    "idbg": "plugins",
+    "idbg.cli": "color exits manual parsing screen sessions streams verbs",
+    "idbg.config": "arguments command_line environment examples keeping options places program_names settings"
+    " settings_file",
+    "idbg.format": "glyphs plain_text",
+    "idbg.schema": "errors faults graphs programs violations",
+    "idbg.session": "files",
+    "idbg_tui": "__main__ app keymap layout theming",
+    "idbg_tui.controllers": "asked",
+    "idbg_tui.panes": "base later",
+    "idbg_tui.terminal": "ending watchdog",
+    "idbg_tui.widgets": "bars harmless notices plain",
+}
+"""What the first frame of the screen is painted from, beside Textual: the user waits for each of these modules."""
+
+
+def test_the_first_frame_loads_these_modules_and_no_others(tmp_path: Path) -> None:
+    ask = (
+        "import pathlib, sys\n"
+        "from idbg_tui.__main__ import main\n"
+        "from idbg_tui.app import IdbgApp\n"
+        "async def begin(app):\n"
+        "    pathlib.Path('loaded').write_text(' '.join(sys.modules))\n"
+        "    app.exit()\n"
+        "IdbgApp._begin = begin\n"
+        f"main([{str(ROOT / 'examples' / 'mlp_train.py')!r}, '--output', 'kept'])\n"
+    )
+    environ = {"PYTHONPATH": f"{ROOT}/core:{ROOT}", "IDBG_SETTINGS": str(tmp_path / "settings.toml")}
+    (tmp_path / "settings.toml").touch()
+    terminal = Terminal([sys.executable, "-c", ask], cwd=tmp_path, env=environ)
+    terminal.wait()
+    terminal.close()
+    modules = (tmp_path / "loaded").read_text().split()
+    ours = {name for name in modules if name.partition(".")[0] in ("idbg", "idbg_tui")}
+    listed = {f"{room}.{name}" for room, names in FIRST_FRAME.items() for name in names.split()} | {*FIRST_FRAME}
+    assert sorted(ours - listed) == [], "new before the first frame: import it where it is used"
+    assert sorted(listed - ours) == [], "no longer loaded before the first frame: take it off the list"
+    assert {name.partition(".")[0] for name in modules}.isdisjoint({*HEAVY} - {"textual"})
+
+
+def test_a_name_that_idbg_does_not_have_is_an_attribute_error() -> None:
+    import idbg
+
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        idbg.nonsense  # noqa: B018

@@ -1,0 +1,265 @@
+"""An event log is read as it was written, also when its writer was killed or is newer than we are."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from idbg.schema import event_log, events
+from idbg.schema.bench import Latency, Machine, Row
+from idbg.schema.code import Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
+from idbg.schema.decisions.dynamo import GraphBreak
+from idbg.schema.diff import (
+    Baseline,
+    Block,
+    Comparison,
+    Counts,
+    DiffReport,
+    ErrorMap,
+    KernelError,
+    SideResult,
+    TensorDiff,
+    Worst,
+)
+from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, NodeId, Sym, TensorMeta
+from idbg.schema.guilty import (
+    Application,
+    Bisected,
+    Commit,
+    GuiltyCommit,
+    GuiltyOptions,
+    GuiltyPart,
+    OptionDifference,
+    Question,
+    Tried,
+)
+from idbg.schema.kernel_times import KernelTime, KernelTimes, Peaks
+from idbg.schema.owner import OwnerVerdict
+from idbg.schema.programs import Failure, Program, Target
+from idbg.schema.repros import Minified, MinifyProgress, OtherFailure, Signature, Sought
+from idbg.schema.violations import Violation
+from tests.harness import decided
+
+ID = GraphId("0/0", "post_grad", "forward")
+TENSOR = TensorMeta("float32", (Sym("s0", 10, 2, None), 8), (8, 1), "cuda:0")
+NODE = Node(
+    name="relu",
+    op="call_function",
+    target="aten.relu.default",
+    args="x, 'é\n'",
+    inputs=("x",),
+    tensors=(TENSOR, TensorMeta("bool")),
+    module="layer1.0",
+    module_class="torch.nn.ReLU",
+    file="m.py",
+    line=3,
+    code="relu(x)",
+    role="saved",
+    code_line=4,
+)
+KERNEL = Kernel(
+    frame="0/0",
+    part="forward",
+    name="k",
+    language="triton",
+    source="s",
+    line=2,
+    calls=(KernelCall("k:1", 9, ("relu",)),),
+)
+FAILURE = Failure("user", "no", "mend it", "ValueError", "Traceback", "m.py", 3)
+PROGRAM = Program("m.py", "big", False, ("--fast",), "/tmp")
+TARGET = Target("aot", "cpu", True, True, "mock", "name = 'mock'", {"a": True, "b": 1, "c": 0.5, "d": "x"})
+VIOLATION = Violation(
+    rule="r", severity="pad", node=NodeId(ID, "relu"), found="f", wanted="w", fix="x", source="u", file="m", line=1
+)
+
+DIFF = DiffReport(
+    test="inductor",
+    reference="eager",
+    verdict="failed",
+    mode="float64",
+    outputs=(
+        TensorDiff(
+            name="out",
+            passed=False,
+            failed_by=("rmse", "nan"),
+            max_abs=0.5,
+            worst=Worst((0, 3), "nan", 1.5),
+            nan=Counts(1, 0, 1),
+            blocks=(Block("row", (0, 1), (0, 8), 0.25, 3.0),),
+            baseline=Baseline(0.5, 1.0, 0.1, 0.2),
+        ),
+    ),
+    kernels=(KernelError(frame="0/0", part="forward", name="k0", graph=GraphId("0/0", "post_grad", "forward")),),
+    sides=(SideResult("eager", 0.25), SideResult("inductor", failure=Failure(kind="user", message="no"))),
+)
+TIMES = KernelTimes(
+    kernels=(
+        KernelTime(frame="0/0", part="forward", name="k", kind="cpp", samples_us=(1.0, 2.0), share=0.5, bytes=1024),
+    ),
+    samples_us=(4.0, 5.0),
+    hooked_samples_us=(4.5, 5.5),
+    peaks=Peaks(device="a CPU", torch="2.15", matmul_flops_per_s={"float32": 1e11}),
+)
+OWNER = OwnerVerdict(launch=0, name="k0", kind="before", sentence="what came before", error=1e-7, cause=0, status=1)
+EVERY: list[events.SessionEvent] = [
+    events.SessionOpened(version="0.1.0", program=PROGRAM, folder="/tmp/s"),
+    events.WorkerStarted(
+        pid=1,
+        torch="2.15",
+        python="3.11",
+        devices=("cpu",),
+        seconds=1.5,
+        backends=(events.KnownBackend("npu", "an NPU"), events.KnownBackend("wreck", error="ImportError: no driver")),
+    ),
+    events.WorkerDied(cause="killed by SIGSEGV", last_output="\x1b[31mboom"),
+    events.RunStarted(run=1, program=PROGRAM, target=TARGET),
+    events.RunStarted(run=2, program=PROGRAM, target=TARGET, comparison=Comparison(per_kernel=True, atol=1e-3)),
+    events.PhaseChanged(run=1, phase="codegen"),
+    events.PhaseChanged(run=1, phase="codegen", seconds=0.25, frame="0/0"),
+    events.OutputWritten(run=0, stream="stderr", text="é\u2028\n"),
+    events.FrameStarted(run=1, frame=Frame("0/0", "forward", "m.py", 3)),
+    events.SettingsRead(run=1, settings=("torch._dynamo.config.recompile_limit = 2",)),
+    events.GraphCaptured(run=1, graph=Graph(ID, (NODE,), "def forward(): ...")),
+    events.CodeCaptured(run=1, code=OutputCode("0/0", "forward", "text", (KERNEL,))),
+    events.LinksCaptured(run=1, links=Links(GraphId("0/0", "forward"), ID, (("relu", "relu"),))),
+    events.GraphBroke(run=1, graph_break=GraphBreak("print", "m.py", 3, "0/0")),
+    events.Recompiled(run=1, frame="0/1", reason="x.size(0) was 8"),
+    events.FrameFailed(run=1, frame="0/0", failure=FAILURE),
+    events.BackwardsIdle(run=1, frames=("0/0", "1/0")),
+    events.ViolationsFound(run=1, violations=(VIOLATION,)),
+    events.RunEnded(run=1, verdict="failed", seconds=2.0, failure=FAILURE),
+    events.RulesEdited(text="", origin="editor"),
+    events.RulesRefused(text="x =", origin="editor", message="no", line=1),
+    events.ReproStarted(run=1, node=NodeId(ID, "relu"), rule="r"),
+    events.ReproEnded(run=1, path="r.py", reproduced=True, status=1, output="o", seconds=3.0, failure=FAILURE),
+    events.SideStarted(run=1, side="float64"),
+    events.SideEnded(run=1, side=SideResult("eager", 0.25)),
+    events.Compared(run=1, report=DIFF),
+    events.OwnerStarted(run=1, launch=0),
+    events.OwnerJudged(run=1, owner=OWNER),
+    events.OwnerEnded(run=1, owner=OWNER, failure=FAILURE),
+    events.ErrorsMapped(run=1, map=ErrorMap("out", (2,), (1, 2), ((0.0, 1e-6),))),
+    events.KernelLowered(
+        run=1,
+        frame="0/0",
+        part="forward",
+        name="k",
+        lowered=Lowered((LoweredText("PTX", "ptx", ".entry"),), Resources(32, 0, 1024, 4, 0.5)),
+    ),
+    events.BenchStarted(cases=2),
+    events.BenchTaskStarted(program="m.py", backend="inductor:max-autotune", task="cold"),
+    events.BenchStepStarted(step=4, of=6, words="warming up"),
+    events.RowMeasured(
+        row=Row(
+            program="m.py",
+            backend="inductor",
+            latency_ms=Latency.of([1.0, 2.0, 3.0], 1, 10, True),
+            diff="passed",
+            machine=Machine(threads=2),
+        )
+    ),
+    events.KernelsTimed(program="m.py", backend="inductor", times=TIMES),
+    events.BenchEnded(failure=FAILURE),
+    events.Noted(level="warning", text="disk is full"),
+    events.MinifyStarted(run=1, sought=Sought("break", place="m.py:3")),
+    events.MinifyProgressed(run=1, progress=MinifyProgress("prefix", size=5, whole=9, eta=2.5, best="/s/5.py")),
+    events.MinifyEnded(
+        run=1,
+        minified=Minified(Signature("wrong"), "/s/1.py", reproduced=True, others=(OtherFailure("E: no", 2),)),
+    ),
+    events.BisectStarted(run=1, question=Question("options", PROGRAM, TARGET, sets=({"a": 1}, {}), names=("x", "y"))),
+    events.BisectProgressed(run=1, what="backend eager"),
+    events.BisectProgressed(run=1, what="backend eager", tried=Tried("backend eager", "other", 1.5, "it died")),
+    events.BisectEnded(
+        run=1,
+        bisected=Bisected(
+            "compiler",
+            "it is guilty",
+            Signature("died", type="SIGSEGV"),
+            part=GuiltyPart("inductor", "lowerings", application=Application(3, "sin", "0/0", "forward"), of=9),
+            options=(GuiltyOptions((OptionDifference("a", 1),), 3),),
+            commit=GuiltyCommit((Commit("abc"),), 7),
+            tried=(Tried("it", "fails", 2.5),),
+        ),
+    ),
+    *decided.EVERY,
+]
+
+
+@pytest.mark.parametrize("event", EVERY, ids=lambda event: type(event).__name__)
+def test_every_event_comes_back_from_one_line_as_it_went(event: events.SessionEvent) -> None:
+    line = event_log.encode(event)
+    assert b"\n" not in line
+    assert event_log.decode(line) == event
+
+
+def test_the_round_trip_covers_every_kind_of_event() -> None:
+    assert {type(event) for event in EVERY} == set(events.SessionEvent.__args__)
+
+
+def test_an_event_carries_when_it_happened() -> None:
+    assert events.Noted(level="info", text="a").at > 1.6e9
+    assert event_log.decode(event_log.encode(events.Noted(level="info", text="a", at=12.5))) == events.Noted(
+        level="info", text="a", at=12.5
+    )
+
+
+def test_types_and_fields_of_newer_versions_are_skipped() -> None:
+    assert event_log.decode(b'{"type": "from_the_future", "at": 1.0, "x": 3}') is None
+    assert event_log.decode(b'{"type": "noted", "at": 1.0, "level": "info", "text": "a", "new": 3}') == events.Noted(
+        level="info", text="a", at=1.0
+    )
+
+
+def test_a_log_from_before_backends_were_told_still_opens() -> None:
+    line = (
+        b'{"type": "worker_started", "at": 1.0, "pid": 1, "torch": "2", "python": "3", "devices": [], "seconds": 1.0}'
+    )
+    started = event_log.decode(line)
+    assert isinstance(started, events.WorkerStarted) and started.backends == ()
+
+
+def test_a_torn_last_line_ends_the_log() -> None:
+    lines = [event_log.encode(event) + b"\n" for event in EVERY]
+    assert list(event_log.decode_all(iter([*lines[:-1], lines[-1][:20]]))) == EVERY[:-1]
+
+
+def test_a_broken_line_in_the_middle_is_an_error() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        list(event_log.decode_all(iter([b'{"type": "noted"\n', event_log.encode(EVERY[0])])))
+
+
+@pytest.mark.parametrize(
+    "recording", sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl")), ids=lambda path: path.stem
+)
+def test_a_recorded_log_is_written_again_as_it_was(recording: Path) -> None:
+    lines = recording.read_bytes().splitlines()
+    assert [event_log.decode(event_log.encode(event)) for event in map(event_log.decode, lines) if event] == list(
+        event_log.decode_all(iter(lines))
+    )
+
+
+def _names(value: object) -> set[str]:
+    """Every key at any depth."""
+    if isinstance(value, dict):
+        return {*value, *(name for held in value.values() for name in _names(held))}
+    return {name for held in value for name in _names(held)} if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize(
+    "recording", sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl")), ids=lambda path: path.stem
+)
+def test_fields_keep_the_names_that_logs_have_them_under(recording: Path) -> None:
+    for line in recording.read_bytes().splitlines():
+        event = event_log.decode(line)
+        assert event is not None
+        assert _names(msgspec.json.decode(line)) <= _names(msgspec.json.decode(event_log.encode(event)))
+
+
+def test_a_field_that_was_renamed_is_read_and_written_under_its_old_name() -> None:
+    line = b'{"type":"row_measured","at":1.0,"row":{"program":"m","backend":"eager","marks":["noisy"]}}'
+    event = event_log.decode(line)
+    assert isinstance(event, events.RowMeasured) and event.row.caveats == ("noisy",)
+    assert b'"marks":["noisy"]' in event_log.encode(event) and b"caveats" not in event_log.encode(event)
+    assert event_log.decode(b'{"type":"bench_started","at":1.0,"subjects":4}') == events.BenchStarted(cases=4, at=1.0)
