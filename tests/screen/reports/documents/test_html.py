@@ -211,7 +211,11 @@ def test_torch_settings_that_are_not_defaults_and_its_variables_are_in_every_rep
 
 
 def test_a_page_carries_the_trace_of_its_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [value for key, value in Page(rendered(log("breaking"))).attributes if key == "href" and "base64" in value]
+    found = [
+        value
+        for key, value in Page(rendered(log("breaking"))).attributes
+        if key == "href" and value and "base64" in value
+    ]
     packed = b64decode(found[0].removeprefix("data:application/gzip;base64,"))
     run = fold(log("breaking")).runs[1]
     assert decode(gzip.decompress(packed)) == decode(encode(chrome_trace.trace(run)))
